@@ -1,0 +1,50 @@
+# Works with GNU make from 3.81 on (macOS ships that one) and any POSIX sh. `make help` lists what there is.
+#   make test PYTHON=python3.12     with that Python instead of the newest
+#   make test ARGS='-k lookback'    more words for pytest; for `make bench`, for benchmarks/ratios.py
+
+PYTHON =
+ARGS =
+UPGRADE =
+BIN = .venv/bin
+
+.NOTPARALLEL:
+.PHONY: help demo test lint format bench reports lock clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+demo: ## install, then compare the strategies of a recorded session
+	@sh .ci/setup demo $(PYTHON)
+	@$(BIN)/cachecost run scenarios/answer-inquiry.yaml
+
+test: ## install, then run the tests
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: ## check style, format and types
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/python -m mypy
+
+format: ## mend style and format where a tool can
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: ## time and memory of a replay against bare JSON parsing (2,000 requests, 110 MB)
+	@sh .ci/setup demo $(PYTHON)
+	@$(BIN)/python benchmarks/ratios.py $(ARGS)
+
+reports: ## write reports/ of all bundled scenarios anew
+	@sh .ci/setup demo $(PYTHON)
+	@for scenario in scenarios/*.yaml; do $(BIN)/cachecost run "$$scenario" || exit; done
+
+lock: ## pin new requirements in requirements.lock (UPGRADE=1: the newest version of all)
+	@sh .ci/setup lock $(PYTHON)
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --only-binary :all: \
+		--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
+
+clean: ## remove .venv and all caches
+	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,46 @@
+"""What all tests share: golden files, and hypothesis without chance unless asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from goldens import Golden, golden_path, orphans
+
+TESTS = Path(__file__).parent
+ORPHANS = pytest.StashKey[list[Path]]()
+
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("dev", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("goldens")
+    group.addoption("--update-goldens", action="store_true", help="write golden files anew and remove those left over")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Find golden files that no test has, before tests are deselected; single tests (`::`) judge nothing."""
+    whole = not any("::" in argument for argument in config.args)
+    used = [golden_path(item.path, item.name) for item in items if "golden" in getattr(item, "fixturenames", ())]
+    config.stash[ORPHANS] = orphans(TESTS, {item.path for item in items}, used) if whole else []
+    if config.getoption("--update-goldens"):
+        for path in config.stash[ORPHANS]:
+            path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The golden file of this test."""
+    return Golden(golden_path(request.path, request.node.name), request.config.getoption("--update-goldens"))
+
+
+@pytest.fixture
+def orphaned_goldens(request: pytest.FixtureRequest) -> list[Path]:
+    """Golden files that no test has."""
+    return request.config.stash[ORPHANS]
