@@ -1,0 +1,28 @@
+"""cachecost: a deterministic simulator of what LLM prompt caching costs.
+
+import cachecost
+session = cachecost.read("recording.jsonl", tools_tokens=21_000, system_tokens=6_000)
+cachecost.compare(session, ["none", "automatic", "progressive"]).frame()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cachecost.api import Result, compare, read, replay
+    from cachecost.faults import CannotEvaluate, InputError
+
+__version__ = "0.1.0"
+__all__ = ["CannotEvaluate", "InputError", "Result", "compare", "read", "replay"]
+
+_FAULTS = ("CannotEvaluate", "InputError")
+
+
+def __getattr__(name: str) -> Any:
+    """Public names, imported when first used: `import cachecost` alone stays light."""
+    if name not in __all__:
+        raise AttributeError(f"module 'cachecost' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module("cachecost.faults" if name in _FAULTS else "cachecost.api"), name)

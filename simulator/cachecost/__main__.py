@@ -1,0 +1,5 @@
+"""`python -m cachecost`."""
+
+from cachecost.cli import main
+
+main()

@@ -1,0 +1,140 @@
+"""What the rule data holds, row by row, for the commands `models` and `rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from cachecost.providers.rulefile import Catalogue, Model, Row, catalogue, hosts
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.switches import number_range, shown, switch_table
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model as `cachecost models` shows it, with its rules on the book's day."""
+
+    host: str
+    id: str
+    aliases: tuple[str, ...]
+    generation: str
+    released: date
+    retired: date | None
+    source: str
+    source_date: date
+    rules: ModelRules
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """One dated row as `cachecost rules` shows it. `model` is "*" where it holds for all.
+
+    `end` is the first day it no longer holds (None: until a later row of the same rule and model, if
+    there is one). `refuted_by` is the source that contradicts a published value; such a row is never used.
+    """
+
+    host: str
+    rule: str
+    meaning: str
+    unit: str
+    model: str
+    value: Any
+    start: date
+    end: date | None
+    source: str
+    source_date: date
+    refuted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value of a switch as the user writes it, what it means, and who says so."""
+
+    value: str
+    means: str
+    source: str
+    source_date: date
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRow:
+    """A switch as `cachecost rules --switches` shows it. The first reading is the default.
+
+    `number` says what numbers it takes ("a number from 0 to 1"); None: only the values of the readings.
+    """
+
+    name: str
+    about: str
+    readings: tuple[Reading, ...]
+    number: str | None = None
+
+    @property
+    def default(self) -> str:
+        return self.readings[0].value
+
+
+def model_rows(book: RuleBook, host: str | None = None) -> Iterator[ModelRow]:
+    """The models of `host` (None: of all) that were out on the book's day, newest first."""
+    for name in (host,) if host else hosts():
+        known = catalogue(name)
+        for model in known.models.values():
+            if model.released <= (book.as_of or known.data_date):
+                yield _model_row(name, model, book.rules(name, model.id))
+
+
+def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
+    """Every dated row of `host` (None: of all): those of all models, then model by model, then the refuted."""
+    for name in (host,) if host else hosts():
+        book = catalogue(name)
+        yield from (_rule_row(book, rule.name, "*", row) for rule in book.rules.values() for row in rule.rows)
+        for model in book.models.values():
+            yield from (_rule_row(book, rule, model.id, row) for rule, rows in model.rows.items() for row in rows)
+        for false in book.refuted:
+            yield from (_rule_row(book, false.rule, model, false.row, false.by.title) for model in false.models)
+
+
+def switch_rows() -> Iterator[SwitchRow]:
+    """Every switch with its readings and their sources, in the rulebook's order."""
+    sources = switch_table()["sources"]
+    for entry in switch_table()["switch"]:
+        readings = tuple(_reading(reading, sources) for reading in entry["reading"])
+        number = number_range(entry["number"]) if "number" in entry else None
+        yield SwitchRow(entry["name"], entry["about"], readings, number)
+
+
+def _reading(entry: dict[str, Any], sources: dict[str, Any]) -> Reading:
+    source = sources[entry["source"]]
+    return Reading(shown(entry["value"]), entry["means"], source["title"], source["date"])
+
+
+def _model_row(host: str, model: Model, rules: ModelRules) -> ModelRow:
+    return ModelRow(
+        host,
+        model.id,
+        model.aliases,
+        model.generation,
+        model.released,
+        model.retired,
+        model.source.title,
+        model.source.date,
+        rules,
+    )
+
+
+def _rule_row(book: Catalogue, rule: str, model: str, row: Row, refuted_by: str | None = None) -> RuleRow:
+    about = book.rules[rule]
+    return RuleRow(
+        book.host,
+        rule,
+        about.meaning,
+        about.unit,
+        model,
+        row.value,
+        row.start,
+        row.end,
+        row.source.title,
+        row.source.date,
+        refuted_by,
+    )

@@ -1,0 +1,128 @@
+"""`python -m cachecost.providers.refresh`: writes prices/genai-prices.json from the installed genai-prices.
+
+A plain replay reads that file instead of importing genai-prices, which takes 0.3 s and its memory. A
+new release of genai-prices is then a diff that somebody reads; a test says when the two differ.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from importlib.metadata import version
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from cachecost.providers.pricefile import SHIPPED_TABLE
+from cachecost.providers.rulefile import catalogue, hosts
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice, Provider
+
+PROVIDERS = {"anthropic": "anthropic"}
+"""Host -> provider of genai-prices whose models are shipped."""
+CLASSES = {
+    "input": "input_mtok",
+    "read": "cache_read_mtok",
+    "write_5m": "cache_write_mtok",
+    "write_1h": "cache_write_1h_mtok",
+    "output": "output_mtok",
+}
+
+
+def table(providers: Mapping[str, str] = PROVIDERS) -> dict[str, Any]:
+    """The shipped price table of `providers`, as the installed genai-prices says it."""
+    return {
+        "_": "Written by python -m cachecost.providers.refresh; do not edit. USD per 10**6 tokens.",
+        "genai_prices": version("genai-prices"),
+        "hosts": {host: _models(host, _provider(provider)) for host, provider in providers.items()},
+    }
+
+
+def render(shipped: Mapping[str, Any]) -> str:
+    """The bytes of the file: one dated row a line, sorted, the same every time."""
+    head = {key: value for key, value in shipped.items() if key != "hosts"}
+    lines = ["{", *(f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()), ' "hosts": {']
+    lines.append(",\n".join(_host_lines(host, models) for host, models in sorted(shipped["hosts"].items())))
+    return "\n".join([*lines, " }", "}", ""])
+
+
+def main() -> None:
+    text = render(table())
+    SHIPPED_TABLE.write_text(text, encoding="utf-8", newline="\n")
+    sys.stderr.write(f"{SHIPPED_TABLE}: {len(text)} bytes from genai-prices {version('genai-prices')}\n")
+
+
+def _host_lines(host: str, models: Mapping[str, Any]) -> str:
+    rows = (f"   {json.dumps(name)}: [\n{_row_lines(rows)}\n   ]" for name, rows in sorted(models.items()))
+    return f"  {json.dumps(host)}: {{\n" + ",\n".join(rows) + "\n  }"
+
+
+def _row_lines(rows: list[dict[str, Any]]) -> str:
+    return ",\n".join(f"    {json.dumps(row)}" for row in rows)
+
+
+def _provider(name: str) -> Provider:
+    from genai_prices.data_snapshot import get_snapshot
+
+    return next(provider for provider in get_snapshot().providers if provider.id == name)
+
+
+def _models(host: str, provider: Provider) -> dict[str, list[dict[str, Any]]]:
+    """Rows by our id where our rules know the model, by that of genai-prices elsewhere."""
+    ours = {name: provider.find_model(name) for name in (catalogue(host).models if host in hosts() else ())}
+    matched = {id(model) for model in ours.values()}
+    theirs = {model.id: model for model in provider.models if id(model) not in matched}
+    named = {**theirs, **{name: model for name, model in ours.items() if model}}
+    return {name: rows for name, model in named.items() if (rows := list(_rows(model)))}
+
+
+def _rows(model: ModelInfo) -> Iterator[dict[str, Any]]:
+    """One row a date and tier. Nothing for a model whose prices change with the hour."""
+    dated = _dated(model)
+    ends = [start for start, _ in dated[1:]]
+    for (start, prices), end in zip_longest(dated, ends):
+        for above in _tiers(prices):
+            classes = {
+                name: str(price) for name, key in CLASSES.items() if (price := _at(prices, key, above)) is not None
+            }
+            if classes:
+                yield {"from": start, "to": end, "above": above, **classes}
+
+
+def _dated(model: ModelInfo) -> list[tuple[str | None, ModelPrice]]:
+    from genai_prices.types import StartDateConstraint
+
+    if not isinstance(model.prices, list):
+        return [(None, model.prices)]
+    dated: list[tuple[str | None, ModelPrice]] = []
+    for entry in model.prices:
+        if entry.constraint is None:
+            dated.append((None, entry.prices))
+        elif isinstance(entry.constraint, StartDateConstraint):
+            dated.append((entry.constraint.start_date.isoformat(), entry.prices))
+        else:
+            return []
+    return dated
+
+
+def _tiers(prices: ModelPrice) -> list[int]:
+    from genai_prices.types import TieredPrices
+
+    tiered = [price for key in CLASSES.values() if isinstance(price := getattr(prices, key), TieredPrices)]
+    return sorted({0, *(tier.start for price in tiered for tier in price.tiers)})
+
+
+def _at(prices: ModelPrice, key: str, above: int) -> Decimal | None:
+    """The price of a class that starts at this tier; None where it does not change there."""
+    price = getattr(prices, key)
+    if price is None or isinstance(price, Decimal):
+        return price if above == 0 else None
+    if above == 0:
+        return Decimal(price.base)
+    return next((Decimal(tier.price) for tier in price.tiers if tier.start == above), None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Switches: which reading of the rulebook to take where sources are silent or differ."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cachecost.faults import Fault, InputError, nearest
+
+TABLE = Path(__file__).with_name("rules") / "switches.toml"
+TRUTHS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Readings of the rulebook where sources are silent or differ; defaults first (rulebook, Switches)."""
+
+    tool_choice_invalidation: str = "rendered_class"
+    thinking_rendered_at: str = "messages"
+    structured_output_at: str = "system"
+    lookback_runs: str = "by_date"
+    shallow_marks: str = "rewrite"
+    ttl_in_key: bool = False
+    visibility_lag_s: float = 0.0
+    visibility_lag_probability: float = 0.0
+    early_eviction_probability: float = 0.0
+    seed: int = 0
+
+
+def switches_from(given: Mapping[str, object] | Iterable[tuple[str, object]], file: str = "--rule") -> Switches:
+    """Switches of NAME -> VALUE; values may be strings ("true", "0.3"). Others stay at their default.
+
+    Raises InputError with a Fault in `file` for each unknown name or value, nearest name included.
+    """
+    switches, problems = read_switches(given)
+    if problems:
+        raise InputError([Fault(file, text) for text in problems.values()])
+    return switches
+
+
+def read_switches(given: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[Switches, dict[str, str]]:
+    """Like `switches_from`, but faults come back as texts by name, for a caller that knows their lines."""
+    known = {entry["name"]: entry for entry in switch_table()["switch"]}
+    values: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    for name, value in given.items() if isinstance(given, Mapping) else given:
+        if name not in known:
+            problems[name] = f"{name}: unknown rule{nearest(name, known)}; expected one of {', '.join(known)}"
+            continue
+        try:
+            values[name] = _value(known[name], value)
+        except ValueError as error:
+            problems[name] = f"{name}: {error}"
+    return Switches(**values), problems
+
+
+def _value(entry: dict[str, Any], value: object) -> object:
+    if "number" in entry:
+        return _number(entry["number"], value)
+    known = [reading["value"] for reading in entry["reading"]]
+    meant = TRUTHS.get(value, value) if isinstance(value, str) and isinstance(known[0], bool) else value
+    if any(meant is truth or (isinstance(meant, str) and meant == truth) for truth in known):
+        return meant
+    names = [shown(choice) for choice in known]
+    raise ValueError(f"expected one of {', '.join(names)}; got {value!r}{nearest(str(value), names)}")
+
+
+def _number(limits: dict[str, Any], value: object) -> float | int:
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError
+        number = int(value) if limits["kind"] == "int" else float(value)
+        is_cut = isinstance(value, float) and number != value
+        if not is_cut and math.isfinite(number) and limits["minimum"] <= number <= limits.get("maximum", math.inf):
+            return number
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"expected {number_range(limits)}; got {value!r}")
+
+
+def number_range(limits: dict[str, Any]) -> str:
+    """ "a number from 0 to 1", in words."""
+    kind = "a whole number" if limits["kind"] == "int" else "a number"
+    return f"{kind} from {limits['minimum']}" + (f" to {limits['maximum']}" if "maximum" in limits else "")
+
+
+def shown(value: object) -> str:
+    """A value as the user writes it: true, not True; 0, not 0.0."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@cache
+def switch_table() -> dict[str, Any]:
+    """`rules/switches.toml` as it stands."""
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))

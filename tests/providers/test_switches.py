@@ -1,0 +1,116 @@
+"""Switches from what a user writes, and the table that tells what they mean."""
+
+import dataclasses
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cachecost.faults import InputError
+from cachecost.providers.listing import switch_rows
+from cachecost.providers.rules import Switches, switches_from
+from cachecost.providers.switches import read_switches, shown
+
+GOOD = [
+    ("lookback_runs", "counted", "counted"),
+    ("ttl_in_key", "true", True),
+    ("ttl_in_key", True, True),
+    ("ttl_in_key", "false", False),
+    ("visibility_lag_s", "1.5", 1.5),
+    ("visibility_lag_s", 2, 2.0),
+    ("visibility_lag_probability", "0.3", 0.3),
+    ("visibility_lag_probability", "0", 0.0),
+    ("early_eviction_probability", 1, 1.0),
+    ("seed", "33", 33),
+    ("seed", 2**70, 2**70),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "meant"), GOOD)
+def test_a_value_as_written(name: str, value: object, meant: object) -> None:
+    found = getattr(switches_from({name: value}), name)
+    assert found == meant
+    assert type(found) is type(meant)
+
+
+NAMES = (
+    "tool_choice_invalidation, thinking_rendered_at, structured_output_at, lookback_runs, shallow_marks, ttl_in_key, "
+    "visibility_lag_s, visibility_lag_probability, early_eviction_probability, seed"
+)
+BOTH = "expected one of false, true"
+RUNS = "expected one of by_date, collapsed, counted"
+SHARE = "expected a number from 0 to 1"
+WHOLE = "expected a whole number from 0"
+BAD = [
+    ("lookback_run", "counted", f"unknown rule (did you mean 'lookback_runs'?); expected one of {NAMES}"),
+    ("lookback_runs", "count", f"{RUNS}; got 'count' (did you mean 'counted'?)"),
+    ("lookback_runs", 1, f"{RUNS}; got 1"),
+    ("ttl_in_key", "yes", f"{BOTH}; got 'yes'"),
+    ("ttl_in_key", 1, f"{BOTH}; got 1"),
+    ("shallow_marks", True, "expected one of rewrite, refresh, ignore; got True"),
+    ("visibility_lag_probability", "1.01", f"{SHARE}; got '1.01'"),
+    ("visibility_lag_probability", -0.01, f"{SHARE}; got -0.01"),
+    ("visibility_lag_probability", "nan", f"{SHARE}; got 'nan'"),
+    ("visibility_lag_probability", True, f"{SHARE}; got True"),
+    ("visibility_lag_s", "inf", "expected a number from 0; got 'inf'"),
+    ("visibility_lag_s", 10**400, f"expected a number from 0; got {10**400}"),
+    ("seed", "1.5", f"{WHOLE}; got '1.5'"),
+    ("seed", 1.5, f"{WHOLE}; got 1.5"),
+    ("seed", -1, f"{WHOLE}; got -1"),
+    ("seed", None, f"{WHOLE}; got None"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "text"), BAD)
+def test_what_is_not_a_reading(name: str, value: object, text: str) -> None:
+    assert read_switches({name: value}) == (Switches(), {name: f"{name}: {text}"})
+    with pytest.raises(InputError) as caught:
+        switches_from([(name, value)], "mine.yaml")
+    assert list(map(str, caught.value.faults)) == [f"mine.yaml {name}: {text}"]
+
+
+def test_all_faults_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        switches_from([("seed", "x"), ("ttl_in_keys", "true"), ("lookback_runs", "counted")])
+    assert [fault.file for fault in caught.value.faults] == ["--rule", "--rule"]
+
+
+def test_nothing_given_is_the_default() -> None:
+    assert switches_from({}) == Switches()
+
+
+def test_the_table_and_the_type_agree() -> None:
+    """Names, order and defaults; the first reading of each is the default."""
+    table = [(row.name, row.default) for row in switch_rows()]
+    assert table == [(field.name, shown(field.default)) for field in dataclasses.fields(Switches)]
+
+
+def test_each_reading_is_accepted_and_sourced() -> None:
+    for row in switch_rows():
+        for reading in row.readings:
+            assert shown(getattr(switches_from({row.name: reading.value}), row.name)) == reading.value
+            assert reading.means and reading.source
+
+
+RULEBOOK = {
+    "tool_choice_invalidation": ["rendered_class", "any_change", "never"],
+    "thinking_rendered_at": ["messages", "tools"],
+    "structured_output_at": ["system", "tools"],
+    "lookback_runs": ["by_date", "collapsed", "counted"],
+    "shallow_marks": ["rewrite", "refresh", "ignore"],
+    "ttl_in_key": ["false", "true"],
+}
+
+
+@pytest.mark.parametrize(("name", "values"), RULEBOOK.items())
+def test_the_closed_lists_of_the_rulebook(name: str, values: list[str]) -> None:
+    (row,) = (row for row in switch_rows() if row.name == name)
+    assert [reading.value for reading in row.readings] == values
+    assert row.number is None
+
+
+@given(st.floats(0, 1) | st.decimals(0, 1, places=3).map(float))
+def test_a_probability_survives_being_written(probability: float) -> None:
+    switches = switches_from({"early_eviction_probability": str(probability)})
+    assert Decimal(switches.early_eviction_probability) == Decimal(probability)
