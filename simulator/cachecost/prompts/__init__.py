@@ -1,0 +1,1 @@
+"""What a provider sees: requests, their blocks, and the prompt they render to."""

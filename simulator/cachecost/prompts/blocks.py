@@ -1,0 +1,210 @@
+"""Blocks, messages and the two trees that share what calls share.
+
+A `Thread` is the tree of *messages as sent*: one node a message, a child for each way a
+conversation went on. A `Prefix` is the tree of *blocks as rendered*: its nodes are what the
+cache knows, and two prompts share a node exactly when the cumulative digest of all blocks
+and salts up to it is equal (rulebook, rules 2 and 7). Both are interned, so equality is
+identity and a call costs work for what is new in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+from json import JSONEncoder
+from typing import Any
+
+DIGEST_BYTES = 16
+TOOL_RUNS = frozenset({"tool_use", "tool_result"})
+THINKING = frozenset({"thinking", "redacted_thinking"})
+COMPACT = JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+NO_COUNTS: Mapping[str, int] = {}
+
+
+class Layer(StrEnum):
+    """The three layers of a prompt, in the order the provider hashes them."""
+
+    TOOLS = "tools"
+    SYSTEM = "system"
+    MESSAGES = "messages"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """One block of a prompt, without its mark.
+
+    `digest` is the identity: role, key order and all content but `cache_control`.
+    `size` is the UTF-8 length of the compact JSON (rule 19). `content` is None where the
+    recording holds no content; then `counts` holds what was counted when it still did, by
+    tokenizer name ("cl100k", "ctok-3", "ctok-4.7", "ctok-4.8"), and `prose` says which
+    content kind the tokenizer ratio is for. `tokens` is a given count, for blocks that
+    never had content (a scenario's head, a synthetic conversation): it wins over any counter.
+    """
+
+    kind: str
+    role: str
+    digest: bytes
+    size: int
+    content: Mapping[str, Any] | None = None
+    tokens: int | None = None
+    counts: Mapping[str, int] = field(default_factory=lambda: NO_COUNTS)
+    prose: str = "text"
+    has_image: bool = False
+    has_citations: bool = False
+    is_empty_text: bool = False
+
+    @property
+    def is_thinking(self) -> bool:
+        return self.kind in THINKING
+
+
+def compact(content: Mapping[str, Any]) -> bytes:
+    """The compact JSON of rule 19: no spaces, non-ASCII kept, key order kept."""
+    return COMPACT.encode(content).encode("utf-8", "surrogatepass")
+
+
+def digest_of(role: str, kind: str, payload: bytes) -> bytes:
+    """Identity of a block: 16 bytes over role, kind and payload."""
+    return blake2b(b"\0".join((role.encode(), kind.encode(), payload)), digest_size=DIGEST_BYTES).digest()
+
+
+def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[str, Any] | None = None) -> Block:
+    """A block that has a token count and a name but (mostly) no text, e.g. of a scenario's head."""
+    digest = digest_of(role, kind, b"given:" + name.encode())
+    return Block(kind, role, digest, tokens * 4, content=content, tokens=tokens)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """One message as sent: a role and its blocks, marks left out."""
+
+    role: str
+    blocks: tuple[Block, ...]
+    digest: bytes = b""
+    is_human: bool = False
+    has_image: bool = False
+    has_citations: bool = False
+    has_thinking: bool = False
+
+    @classmethod
+    def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
+        """Build a message. A *human* message is a user message with anything besides tool results."""
+        digest = blake2b(digest_size=DIGEST_BYTES, person=b"message")
+        digest.update(role.encode())
+        for block in blocks:
+            digest.update(block.digest)
+        return cls(
+            role,
+            blocks,
+            digest.digest(),
+            is_human=role == "user" and any(block.kind != "tool_result" for block in blocks),
+            has_image=any(block.has_image for block in blocks),
+            has_citations=any(block.has_citations for block in blocks),
+            has_thinking=any(block.is_thinking for block in blocks),
+        )
+
+
+class Thread:
+    """A message and all before it, as sent. The root has no message and length 0.
+
+    `human` is the node of the last human message at or before this one (None: there is none).
+    """
+
+    __slots__ = (
+        "blocks",
+        "children",
+        "has_citations",
+        "has_image",
+        "has_thinking",
+        "human",
+        "length",
+        "message",
+        "parent",
+    )
+
+    def __init__(self, parent: Thread | None = None, message: Message | None = None) -> None:
+        self.parent = parent
+        self.message = message
+        self.children: dict[bytes, Thread] = {}
+        self.length: int = parent.length + 1 if parent else 0
+        self.blocks: int = (parent.blocks if parent else 0) + (len(message.blocks) if message else 0)
+        self.has_image: bool = bool(parent and parent.has_image) or bool(message and message.has_image)
+        self.has_citations: bool = bool(parent and parent.has_citations) or bool(message and message.has_citations)
+        self.has_thinking: bool = bool(parent and parent.has_thinking) or bool(message and message.has_thinking)
+        self.human: Thread | None = self if message and message.is_human else (parent.human if parent else None)
+
+    def then(self, message: Message) -> Thread:
+        """The thread that goes on with `message`: the same object for the same content."""
+        child = self.children.get(message.digest)
+        if child is None:
+            child = self.children[message.digest] = Thread(self, message)
+        return child
+
+    def back(self) -> Iterator[Thread]:
+        """This node and its ancestors, latest first, without the root."""
+        node: Thread | None = self
+        while node is not None and node.message is not None:
+            yield node
+            node = node.parent
+
+    def messages(self) -> list[Message]:
+        """All messages, first to last. Costs the whole length: for the wire and for tests."""
+        return [node.message for node in self.back() if node.message is not None][::-1]
+
+
+class Part:
+    """The blocks of the tools or system layer. Compared by identity: intern with `Parts`."""
+
+    __slots__ = ("blocks", "digest", "has_citations")
+
+    def __init__(self, blocks: tuple[Block, ...] = ()) -> None:
+        self.blocks = blocks
+        self.digest = b"".join(block.digest for block in blocks)
+        self.has_citations = any(block.has_citations for block in blocks)
+
+
+NOTHING = Part()
+
+
+class Prefix:
+    """A cached-prefix candidate: one rendered block and everything before it, salts included.
+
+    `tokens` are cumulative, `depth` counts blocks from 1, `position` counts lookback steps with
+    runs of tool_use and of tool_result collapsed to one (rule 9). A salt is a node without block:
+    it adds no depth and no position, and hidden prompt tokens only.
+    """
+
+    __slots__ = ("block", "children", "depth", "layer", "parent", "position", "tokens")
+
+    def __init__(self, parent: Prefix | None, layer: Layer, block: Block | None, tokens: int) -> None:
+        self.parent = parent
+        self.layer = layer
+        self.block = block
+        self.children: dict[bytes, Prefix] = {}
+        self.tokens: int = (parent.tokens if parent else 0) + tokens
+        self.depth: int = (parent.depth if parent else 0) + (block is not None)
+        self.position: int = (parent.position if parent else 0) + self._step()
+
+    def _step(self) -> int:
+        if self.block is None:
+            return 0
+        before = self.parent.block if self.parent else None
+        goes_on = before is not None and before.kind == self.block.kind and self.block.kind in TOOL_RUNS
+        return 0 if goes_on else 1
+
+    def then(self, block: Block, layer: Layer, tokens: int) -> Prefix:
+        """The prefix that goes on with `block`; `tokens` are those the block adds, frame included."""
+        child = self.children.get(block.digest)
+        if child is None:
+            child = self.children[block.digest] = Prefix(self, layer, block, tokens)
+        return child
+
+    def salted(self, salt: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
+        """The start of `layer` under `salt`, with the hidden prompt tokens that stand there."""
+        key = b"salt:" + salt
+        child = self.children.get(key)
+        if child is None:
+            child = self.children[key] = Prefix(self, layer, None, hidden_tokens)
+        return child

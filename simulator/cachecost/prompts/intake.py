@@ -1,0 +1,232 @@
+"""Request bodies as they were logged -> `Request`s that share what they repeat.
+
+Every message, tool list and system prompt is parsed once, however many bodies repeat it: the
+bytes as sent are the key. A body that goes on where an earlier one of its conversation ended is
+compared with that one, so a growing log costs a comparison of bytes and a parse for what is new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.wire import (
+    MARK,
+    PROVIDER_TOOLS,
+    NotAMessage,
+    ParsedMessage,
+    Word,
+    block_of,
+    collect_marks,
+    content_blocks,
+    parse_message,
+    ttl_of,
+)
+
+MOST_RECENT = 64
+"""Conversations whose last body is kept to compare with; the least recent goes first."""
+ABSENT = msgspec.Raw(b"null")
+Marks = tuple[tuple[int, TTL], ...]
+
+
+class RawBody(msgspec.Struct):
+    """A Messages API body whose parts are still bytes. Fields that shape no prompt are left out."""
+
+    messages: list[msgspec.Raw]
+    model: msgspec.Raw = ABSENT
+    tools: msgspec.Raw = ABSENT
+    system: msgspec.Raw = ABSENT
+    cache_control: msgspec.Raw = ABSENT
+    tool_choice: msgspec.Raw = ABSENT
+    thinking: msgspec.Raw = ABSENT
+    output_config: msgspec.Raw = ABSENT
+    output_format: msgspec.Raw = ABSENT
+    speed: msgspec.Raw = ABSENT
+    container: msgspec.Raw = ABSENT
+    inference_geo: msgspec.Raw = ABSENT
+    max_tokens: msgspec.Raw = ABSENT
+
+
+OBJECTS = ("tool_choice", "thinking", "output_config", "output_format")
+PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens")
+
+
+class _Heads(msgspec.Struct):
+    """Tools and system of a body, as parts, with the marks and faults on them."""
+
+    tools: Part
+    system: Part
+    marks: tuple[Mark, ...]
+    faults: tuple[str, ...]
+
+
+class _Trail(msgspec.Struct):
+    """The messages of a body, node by node, with the marks and faults on the way."""
+
+    raws: list[msgspec.Raw]
+    nodes: list[Thread]
+    marks: list[Mark]
+    faults: list[tuple[int, str]]
+
+    def cut(self, raws: list[msgspec.Raw]) -> _Trail:
+        """What a body with `raws` shares with this one, from the first message on, byte for byte."""
+        same = 0
+        for mine, theirs in zip(self.raws, raws, strict=False):
+            if mine != theirs:
+                break
+            same += 1
+        return _Trail(
+            raws,
+            self.nodes[:same],
+            [mark for mark in self.marks if mark.node and mark.node.length <= same],
+            [fault for fault in self.faults if fault[0] < same],
+        )
+
+
+class Intake:
+    """Turns bodies into requests; one instance for all bodies that may share content.
+
+    With `keep_content` blocks hold what was sent (needed to count tokens or to send it again).
+    """
+
+    def __init__(self, keep_content: bool = False) -> None:
+        self.keep_content = keep_content
+        self.root = Thread()
+        self._messages: dict[bytes, ParsedMessage] = {}
+        self._recent: dict[bytes, _Trail] = {}
+        self._heads: dict[tuple[bytes, bytes], _Heads] = {}
+        self._values: dict[bytes, Any] = {}
+
+    def body(self, body: Mapping[str, Any]) -> Request:
+        """The request of a body that is already parsed. Raises NotAMessage."""
+        try:
+            return self.request(msgspec.json.decode(json.dumps(body), type=RawBody))
+        except msgspec.ValidationError as error:
+            raise not_a_message(error) from None
+
+    def request(self, raw: RawBody) -> Request:
+        """The request of a raw body. Raises NotAMessage with the path of what is wrong."""
+        model = self._value(raw.model, "model")
+        if not isinstance(model, str) or not model:
+            raise NotAMessage("model", "a model id", model)
+        heads = self._head(raw)
+        trail = self._trail(raw.messages)
+        params = {name: self._parameter(getattr(raw, name), name) for name in PARAMETERS}
+        return Request(
+            model,
+            trail.nodes[-1] if trail.nodes else self.root,
+            heads.tools,
+            heads.system,
+            (*heads.marks, *trail.marks),
+            ttl_of(self._value(raw.cache_control, MARK), "body"),
+            {name: value for name, value in params.items() if value is not None},
+            next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
+        )
+
+    def _trail(self, raws: list[msgspec.Raw]) -> _Trail:
+        """The messages as nodes; what the last body of the conversation had already is not looked at again."""
+        key = bytes(raws[0]) if raws else b""
+        before = self._recent.pop(key, None)
+        trail = before.cut(raws) if before else _Trail(raws, [], [], [])
+        for number in range(len(trail.nodes), len(raws)):
+            self._add(trail, bytes(raws[number]), number)
+        self._recent[key] = trail
+        if len(self._recent) > MOST_RECENT:
+            del self._recent[next(iter(self._recent))]
+        return trail
+
+    def _add(self, trail: _Trail, data: bytes, number: int) -> None:
+        parsed = self._messages.get(data)
+        if parsed is None:
+            parsed = self._messages[data] = parse_message(load(data, f"messages.{number}"), self.keep_content, number)
+        node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
+        trail.nodes.append(node)
+        trail.marks += [Mark(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.marks]
+        trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
+
+    def _head(self, raw: RawBody) -> _Heads:
+        key = (bytes(raw.tools), bytes(raw.system))
+        heads = self._heads.get(key)
+        if heads is None:
+            heads = self._heads[key] = self._parse_head(*key)
+        return heads
+
+    def _parse_head(self, tools_json: bytes, system_json: bytes) -> _Heads:
+        tools = _objects(load(tools_json, "tools"), "tools")
+        system = content_blocks(load(system_json, "system") or [], "system")
+        ours = [tool for tool in tools if not _is_provider_tool(tool) and tool.get("defer_loading") is not True]
+        theirs = [tool for tool in tools if _is_provider_tool(tool)]
+        deferred = [tool for tool in tools if tool.get("defer_loading") is True]
+        faults = [*collect_marks(deferred, "tools")[1]]
+        tool_marks, tool_faults = collect_marks(ours, "tools")
+        head_marks, head_faults = collect_marks(theirs, "tools")
+        system_marks, system_faults = collect_marks(system, "system")
+        shift = len(theirs)
+        return _Heads(
+            Part(self._blocks("", ours)),
+            Part(self._blocks("", theirs) + self._blocks("system", system)),
+            tuple(
+                [Mark(Layer.TOOLS, index, ttl) for index, ttl in tool_marks]
+                + [Mark(Layer.SYSTEM, index, ttl) for index, ttl in head_marks]
+                + [Mark(Layer.SYSTEM, index + shift, ttl) for index, ttl in system_marks]
+            ),
+            tuple(faults + tool_faults + head_faults + system_faults),
+        )
+
+    def _blocks(self, role: str, items: list[Mapping[str, Any]]) -> tuple[Block, ...]:
+        return tuple(block_of(role, item, self.keep_content) for item in items)
+
+    def _parameter(self, raw: msgspec.Raw, name: str) -> Any:
+        value = self._value(raw, name)
+        if value is not None and name in OBJECTS and not isinstance(value, Mapping):
+            raise NotAMessage(name, "an object", value)
+        return value
+
+    def _value(self, raw: msgspec.Raw, path: str) -> Any:
+        data = bytes(raw)
+        if data not in self._values:
+            self._values[data] = load(data, path)
+        return self._values[data]
+
+
+def load(data: bytes, path: str) -> Any:
+    """Parse JSON as Python's own parser does (it keeps big integers and lone surrogates)."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise NotAMessage(path, "UTF-8 JSON", "bytes that are not") from None
+
+
+WORDS = {"array": "an array", "object": "an object", "str": "a string", "int": "a number", "float": "a number"}
+REQUIRED = {"request": "a Messages API body", "messages": "an array of messages"}
+
+
+def not_a_message(error: msgspec.ValidationError) -> NotAMessage:
+    """msgspec's complaint in our words: the path within the body, what was expected, what was found."""
+    text, _, path = str(error).replace("`", "").partition(" - at $")
+    inside = path.removeprefix(".request").lstrip(".")
+    if "missing required field" in text:
+        name = text.rpartition(" ")[2]
+        return NotAMessage(name, REQUIRED[name], Word("nothing"))
+    expected, _, got = text.removeprefix("Expected ").partition(", got ")
+    return NotAMessage(inside or "body", WORDS.get(expected, expected), Word(WORDS.get(got, got)))
+
+
+def _objects(value: Any, path: str) -> list[Mapping[str, Any]]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise NotAMessage(path, "an array of tools", value)
+    for number, item in enumerate(value):
+        if not isinstance(item, Mapping):
+            raise NotAMessage(f"{path}.{number}", "a tool object", item)
+    return value
+
+
+def _is_provider_tool(tool: Mapping[str, Any]) -> bool:
+    return str(tool.get("type") or "").startswith(PROVIDER_TOOLS)

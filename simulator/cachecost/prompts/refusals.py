@@ -1,0 +1,113 @@
+"""The closed list of what the API refuses, in its words (rule 6). Checked on the request as sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cachecost.prompts.blocks import Block, Layer, Part
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.providers.rules import ModelRules
+
+AFTER_5M = (
+    "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "
+    "Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SentMarks:
+    """All marks in prompt order with the automatic one resolved; `fault` is why that fails."""
+
+    marks: tuple[Mark, ...]
+    fault: str | None = None
+
+
+def marks_sent(request: Request) -> SentMarks:
+    """The marks that the API sees (rule 5).
+
+    The automatic mark lands on the last markable block; it is a no-op where that has its TTL.
+    """
+    if request.automatic is None:
+        return SentMarks(request.marks)
+    target = last_markable(request, request.automatic)
+    if target is None:
+        return SentMarks(request.marks)
+    there = next((mark for mark in request.marks if mark.block_key == target.block_key), None)
+    if there is None:
+        return SentMarks((*request.marks, target))
+    if there.ttl == target.ttl:
+        return SentMarks(request.marks)
+    return SentMarks(
+        request.marks,
+        f"Top-level cache_control has ttl='{request.automatic}' but the target block already has "
+        f"cache_control with ttl='{there.ttl}'",
+    )
+
+
+def last_markable(request: Request, ttl: TTL) -> Mark | None:
+    """A mark on the last block that may carry one: no thinking, no empty text."""
+    for node in request.thread.back():
+        assert node.message is not None
+        for index in range(len(node.message.blocks) - 1, -1, -1):
+            if is_markable(node.message.blocks[index]):
+                return Mark(Layer.MESSAGES, index, ttl, node)
+    return _last_in(request.system, Layer.SYSTEM, ttl) or _last_in(request.tools, Layer.TOOLS, ttl)
+
+
+def _last_in(part: Part, layer: Layer, ttl: TTL) -> Mark | None:
+    found = (index for index in range(len(part.blocks) - 1, -1, -1) if is_markable(part.blocks[index]))
+    return next((Mark(layer, index, ttl) for index in found), None)
+
+
+def is_markable(block: Block) -> bool:
+    """May this block carry a mark? Thinking and empty text may not."""
+    return not block.is_thinking and not block.is_empty_text
+
+
+def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens: int = 0) -> str | None:
+    """Why the API refuses this request; None where it answers. The first fault in the order of the list.
+
+    `prompt_tokens` is the length as rendered; 0 where it is not known yet, or never is (`--tokens bytes`).
+    """
+    if len(sent.marks) > rules.maximum_marks:
+        return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(sent.marks)}."
+    return (
+        request.fault
+        or sent.fault
+        or _ttl_order(sent.marks)
+        or _forced_choice(request, rules)
+        or _too_long(prompt_tokens, rules)
+    )
+
+
+def _ttl_order(marks: tuple[Mark, ...]) -> str | None:
+    seen_5m = False
+    for mark in marks:
+        if mark.ttl == "1h" and seen_5m:
+            return f"{wire_path(mark)}.cache_control.ttl: {AFTER_5M}"
+        seen_5m = seen_5m or mark.ttl == "5m"
+    return None
+
+
+def wire_path(mark: Mark) -> str:
+    """Where a mark stands, as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
+    if mark.node is None:
+        return f"{mark.layer}.{mark.index}"
+    return f"messages.{mark.node.length - 1}.content.{mark.index}"
+
+
+def _forced_choice(request: Request, rules: ModelRules) -> str | None:
+    choice = (request.params.get("tool_choice") or {}).get("type")
+    if choice not in ("any", "tool"):
+        return None
+    if not rules.accepts_forced_choice:
+        return f"tool_choice: type '{choice}' is not supported on {rules.model}; it answers to 'auto' and 'none' only."
+    if (request.params.get("thinking") or {}).get("type") == "enabled":
+        return "Thinking may not be enabled when tool_choice forces tool use."
+    return None
+
+
+def _too_long(tokens: int, rules: ModelRules) -> str | None:
+    if tokens <= rules.context_window:
+        return None
+    return f"prompt is too long: {tokens} tokens > {rules.context_window} maximum"

@@ -1,0 +1,251 @@
+"""A request -> the prompt the provider hashes: salts, stripped thinking, hidden tokens (rules 1-5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
+from cachecost.prompts.counting import Hidden, TokenCounter
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.providers.rules import ModelRules, Switches
+
+Salts = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPrefix:
+    """A mark as rendered: the prefix it ends, and the TTL it asks for."""
+
+    prefix: Prefix
+    ttl: TTL
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the cache sees of a call. Tokens are whole tokens of the model.
+
+    `marks` are in prompt order; `tools_tokens` and `system_tokens` are the lengths of the prompt
+    up to the end of those layers; `total_tokens` includes what comes after the last block.
+    """
+
+    end: Prefix
+    head: Prefix
+    marks: tuple[MarkedPrefix, ...]
+    tools_tokens: int
+    system_tokens: int
+    total_tokens: int
+    salts: Salts
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    tools: tuple[Prefix, ...]
+    system: tuple[Prefix, ...]
+    tools_end: Prefix
+    system_end: Prefix
+    start: Prefix
+
+
+class Renderer:
+    """Renders requests into one shared tree of prefixes, for one token counter.
+
+    Rendering costs work for the messages that are new under their head, not for the whole prompt.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.counter = counter
+        self._roots: dict[str, Prefix] = {}
+        self._heads: dict[tuple[Prefix, Part, Part, Salts, Hidden], _Head] = {}
+        self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
+        self._stripped: dict[Thread, Thread] = {}
+
+    def render(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str = "") -> Prompt:
+        """The prompt of `request` with `marks` (automatic resolved). Raises CannotCount."""
+        hidden = self.counter.hidden(request, rules)
+        salts = salts_of(request, rules)
+        head = self._head(request, salts, hidden, workspace)
+        end = self._end(head.start, request.thread, request.thread, rules, hidden)
+        return Prompt(
+            end,
+            head.start,
+            tuple(MarkedPrefix(self._marked(head, mark, request, rules, hidden), mark.ttl) for mark in marks),
+            head.tools_end.tokens,
+            head.system_end.tokens,
+            end.tokens + hidden.tail,
+            salts,
+        )
+
+    def _head(self, request: Request, salts: Salts, hidden: Hidden, workspace: str) -> _Head:
+        root = self._roots.get(workspace)
+        if root is None:
+            root = self._roots[workspace] = Prefix(None, Layer.TOOLS, None, 0)
+        key = (root, request.tools, request.system, salts, hidden)
+        head = self._heads.get(key)
+        if head is None:
+            head = self._heads[key] = self._build_head(*key)
+        return head
+
+    def _build_head(self, root: Prefix, tools: Part, system: Part, salts: Salts, hidden: Hidden) -> _Head:
+        tools_start = root.salted(salts[0].encode(), Layer.TOOLS, hidden.tools)
+        tool_nodes = self._layer(tools_start, tools, Layer.TOOLS)
+        tools_end = tool_nodes[-1] if tool_nodes else tools_start
+        system_start = tools_end.salted(salts[1].encode(), Layer.SYSTEM, hidden.system)
+        system_nodes = self._layer(system_start, system, Layer.SYSTEM)
+        system_end = system_nodes[-1] if system_nodes else system_start
+        start = system_end.salted(salts[2].encode(), Layer.MESSAGES, hidden.messages)
+        return _Head(tool_nodes, system_nodes, tools_end, system_end, start)
+
+    def _layer(self, start: Prefix, part: Part, layer: Layer) -> tuple[Prefix, ...]:
+        nodes: list[Prefix] = []
+        node = start
+        for block in part.blocks:
+            node = node.then(block, layer, self.counter.block(block))
+            nodes.append(node)
+        return tuple(nodes)
+
+    def _end(self, start: Prefix, node: Thread, last: Thread, rules: ModelRules, hidden: Hidden) -> Prefix:
+        """The prefix at the end of `node`, in a request that goes on to `last`."""
+        human = last.human
+        before = human.parent if human else None
+        if rules.keeps_thinking or before is None or not before.has_thinking:
+            return self._lift(self._known(start, None), start, node, hidden)
+        if human is None or node.length < human.length:
+            return self._lift(self._known(start, None), start, self._strip(node), hidden)
+        known = self._known(start, human)
+        known[before] = self._lift(self._known(start, None), start, self._strip(before), hidden)
+        return self._lift(known, start, node, hidden)
+
+    def _known(self, start: Prefix, human: Thread | None) -> dict[Thread, Prefix]:
+        return self._ends.setdefault((start, human), {})
+
+    def _lift(self, known: dict[Thread, Prefix], start: Prefix, node: Thread, hidden: Hidden) -> Prefix:
+        path: list[Thread] = []
+        while node not in known and node.message is not None:
+            path.append(node)
+            assert node.parent is not None
+            node = node.parent
+        prefix = known.get(node, start)
+        for step in reversed(path):
+            assert step.message is not None
+            prefix = known[step] = self._message(prefix, step.message, hidden)
+        return prefix
+
+    def _message(self, prefix: Prefix, message: Message, hidden: Hidden) -> Prefix:
+        for block in message.blocks:
+            frame = _frame(prefix, block, hidden)
+            prefix = prefix.then(block, Layer.MESSAGES, self.counter.block(block) + frame)
+        return prefix
+
+    def _strip(self, thread: Thread) -> Thread:
+        """The same messages without thinking blocks (rule 3)."""
+        path: list[Thread] = []
+        node = thread
+        while node not in self._stripped and node.message is not None:
+            path.append(node)
+            assert node.parent is not None
+            node = node.parent
+        bare = self._stripped.get(node, node)
+        for step in reversed(path):
+            assert step.message is not None
+            bare = self._stripped[step] = _then_bare(bare, step.message)
+        return bare
+
+    def _marked(self, head: _Head, mark: Mark, request: Request, rules: ModelRules, hidden: Hidden) -> Prefix:
+        if mark.layer is Layer.TOOLS:
+            return head.tools[mark.index]
+        if mark.layer is Layer.SYSTEM:
+            return head.system[mark.index]
+        if mark.node is None or mark.node.message is None:
+            raise ValueError(f"mark={mark!r}: a mark in messages needs the node of its message")
+        prefix = self._end(head.start, mark.node, request.thread, rules, hidden)
+        for _ in range(self._rendered_after(mark, request, rules)):
+            assert prefix.parent is not None
+            prefix = prefix.parent
+        return prefix
+
+    def _rendered_after(self, mark: Mark, request: Request, rules: ModelRules) -> int:
+        assert mark.node is not None and mark.node.message is not None
+        after = mark.node.message.blocks[mark.index + 1 :]
+        human = request.thread.human
+        stripped = not rules.keeps_thinking and human is not None and mark.node.length < human.length
+        return sum(not (stripped and block.is_thinking) for block in after)
+
+
+def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
+    """Hidden tokens before `block`: a turn opens, or a run of parallel results turns out to be one."""
+    last = before.block if before.layer is Layer.MESSAGES else None
+    if last is None or last.role != block.role:
+        return hidden.turn
+    if not block.kind == last.kind == "tool_result":
+        return 0
+    first = before.parent.block if before.parent else None
+    return 0 if first is not None and first.kind == "tool_result" else hidden.parallel
+
+
+def _then_bare(thread: Thread, message: Message) -> Thread:
+    if not message.has_thinking:
+        return thread.then(message)
+    blocks = tuple(block for block in message.blocks if not block.is_thinking)
+    return thread.then(Message.of(message.role, blocks)) if blocks else thread
+
+
+def salts_of(request: Request, rules: ModelRules) -> Salts:
+    """What the tools, system and messages layers depend on besides their blocks (rule 2)."""
+    params = request.params
+    switches = rules.switches
+    tools: list[Any] = [rules.model, params.get("speed") == "fast"]
+    system: list[Any] = [_has_citations(request), _skills(params), _config(request).get("task_budget")]
+    messages: list[Any] = [_choice(params, switches), request.thread.has_image]
+    where = {"tools": tools, "system": system, "messages": messages}
+    where[switches.structured_output_at].append(_format(request))
+    where[switches.thinking_rendered_at] += [_thinking(params), _effort(request, rules)]
+    return _text(tools), _text(system), _text(messages)
+
+
+def _text(salt: list[Any]) -> str:
+    return json.dumps(salt, separators=(",", ":"))
+
+
+def _config(request: Request) -> dict[str, Any]:
+    return request.params.get("output_config") or {}
+
+
+def _format(request: Request) -> Any:
+    return _config(request).get("format") or request.params.get("output_format")
+
+
+def _has_citations(request: Request) -> bool:
+    return request.thread.has_citations or request.system.has_citations
+
+
+def _skills(params: Any) -> Any:
+    container = params.get("container")
+    return container.get("skills") if isinstance(container, dict) else None
+
+
+def _thinking(params: Any) -> Any:
+    """The thinking configuration without `display`; disabled is an absence."""
+    thinking = params.get("thinking") or {}
+    if thinking.get("type") in (None, "disabled"):
+        return None
+    return sorted((key, value) for key, value in thinking.items() if key != "display")
+
+
+def _effort(request: Request, rules: ModelRules) -> str | None:
+    effort = _config(request).get("effort")
+    return None if effort == rules.default_effort else effort
+
+
+def _choice(params: Any, switches: Switches) -> Any:
+    choice = params.get("tool_choice") or {}
+    single = choice.get("disable_parallel_tool_use") is True
+    kind, name = choice.get("type") or "auto", choice.get("name")
+    readings: dict[str, Callable[[], Any]] = {
+        "rendered_class": lambda: None if kind in ("auto", "none") else [kind, name],
+        "any_change": lambda: None if kind == "auto" else [kind, name],
+        "never": lambda: None,
+    }
+    return [readings[switches.tool_choice_invalidation](), single]

@@ -1,0 +1,57 @@
+"""The one request object: the simulator renders it, live mode sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cachecost.prompts.blocks import NOTHING, Block, Layer, Part, Thread
+
+TTL = Literal["5m", "1h"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A `cache_control` on a block: the `index`-th of its part, or of the message `node` ends with."""
+
+    layer: Layer
+    index: int
+    ttl: TTL = "5m"
+    node: Thread | None = None
+
+    @property
+    def block_key(self) -> tuple[Layer, int, int]:
+        """Where the mark is, whatever its TTL: layer, message number, block number."""
+        return (self.layer, self.node.length if self.node else 0, self.index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A Messages API request, as content that is shared plus parameters that are not.
+
+    `params` holds every other body field as sent (tool_choice, thinking, output_config, speed,
+    max_tokens, …). `automatic` is the TTL of a top-level `cache_control`, if there is one. `marks`
+    are in prompt order. `fault` is what the API answers to a body that it refuses for what only the
+    wire can show (a mark on a sub-block …); the request is then never rendered.
+    """
+
+    model: str
+    thread: Thread
+    tools: Part = NOTHING
+    system: Part = NOTHING
+    marks: tuple[Mark, ...] = ()
+    automatic: TTL | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    fault: str | None = None
+
+
+def block_at(request: Request, mark: Mark) -> Block:
+    """The block that `mark` stands on."""
+    if mark.layer is Layer.TOOLS:
+        return request.tools.blocks[mark.index]
+    if mark.layer is Layer.SYSTEM:
+        return request.system.blocks[mark.index]
+    if mark.node is None or mark.node.message is None:
+        raise ValueError(f"mark={mark!r}: a mark in messages needs the node of its message")
+    return mark.node.message.blocks[mark.index]

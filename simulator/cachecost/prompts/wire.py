@@ -1,0 +1,199 @@
+"""A Messages API body, read block by block: identity, size, marks (rule 1, rule 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from cachecost.faults import nearest
+from cachecost.prompts.blocks import THINKING, Block, Message, compact, digest_of
+from cachecost.prompts.request import TTL
+
+ROLES = ("user", "assistant", "system")
+PROVIDER_TOOLS = ("web_search_", "web_fetch_")
+"""Server tools whose definition stands at the head of the system layer (rule 2)."""
+MARK = "cache_control"
+
+
+class NotAMessage(Exception):
+    """A body that is no Messages request: `path` within it, what was expected, what was found."""
+
+    def __init__(self, path: str, expected: str, got: object, hint: str = "") -> None:
+        super().__init__(f"{path}: expected {expected}; got {shown(got)}{hint}")
+        self.path = path
+
+
+class Word(str):
+    """What was found, as a word that is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: short, and never a whole prompt."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "…'"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessage:
+    """A message with what its bytes say besides content.
+
+    `marks` are (block index, TTL); `faults` what the API refuses in it, with `{n}` where the
+    number of the message belongs.
+    """
+
+    message: Message
+    marks: tuple[tuple[int, TTL], ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def ttl_of(mark: object, path: str) -> TTL | None:
+    """The TTL of a `cache_control` value; None where there is no mark. Raises NotAMessage."""
+    if mark is None:
+        return None
+    if not isinstance(mark, Mapping) or mark.get("type") != "ephemeral":
+        raise NotAMessage(f"{path}.{MARK}", '{"type": "ephemeral"}', mark)
+    ttl = mark.get("ttl") or "5m"
+    if ttl not in ("5m", "1h"):
+        raise NotAMessage(f"{path}.{MARK}.ttl", "'5m' or '1h'", ttl)
+    return cast("TTL", ttl)
+
+
+def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True) -> Block:
+    """The block of one wire object, marks left out. `content` as sent, key order kept."""
+    kind = str(content.get("type") or "tool") if role else "tool"
+    bare = _without_marks(content)
+    payload = compact(bare)
+    inner = () if kind == "text" else tuple(_sub_blocks(bare))
+    one_text = kind == "tool_result" and isinstance(bare.get("content"), str)
+    return Block(
+        kind,
+        role,
+        digest_of(role, kind, compact(_one_shape(bare)) if one_text else payload),
+        len(payload),
+        content=bare if keep_content else None,
+        has_image=kind == "image" or any(sub.get("type") == "image" for sub in inner),
+        has_citations=_cites(bare) or any(map(_cites, inner)),
+        is_empty_text=kind == "text" and not bare.get("text"),
+    )
+
+
+def text_block(role: str, text: str, keep_content: bool = True) -> Block:
+    """The block that a string content equals (rule 1)."""
+    return block_of(role, {"type": "text", "text": text}, keep_content)
+
+
+def _without_marks(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    bare = {key: value for key, value in content.items() if key != MARK} if MARK in content else content
+    inner = bare.get("content")
+    if isinstance(inner, list) and any(isinstance(sub, Mapping) and MARK in sub for sub in inner):
+        bare = {**bare, "content": [_without_marks(sub) if isinstance(sub, Mapping) else sub for sub in inner]}
+    source = bare.get("source")
+    if isinstance(source, Mapping) and isinstance(source.get("content"), list):
+        bare = {**bare, "source": _without_marks(source)}
+    return bare
+
+
+def _one_shape(bare: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**bare, "content": [{"type": "text", "text": bare["content"]}]}
+
+
+def _sub_blocks(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    source = content.get("source")
+    for inner in (content.get("content"), source.get("content") if isinstance(source, Mapping) else None):
+        if isinstance(inner, list):
+            yield from (sub for sub in inner if isinstance(sub, Mapping))
+
+
+def _cites(content: Mapping[str, Any]) -> bool:
+    citations = content.get("citations")
+    return isinstance(citations, Mapping) and citations.get("enabled") is True
+
+
+def own_mark(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | None]:
+    """(TTL, fault) of one wire object: its own mark, or one lifted from its last sub-block."""
+    ttl = ttl_of(content.get(MARK), path)
+    if content.get("type") == "text":
+        return ttl, None
+    subs = list(_sub_blocks(content))
+    lifts = content.get("type") in ("tool_result", "document")
+    for number, sub in enumerate(subs):
+        inner = ttl_of(sub.get(MARK), f"{path}.content.{number}")
+        if inner and lifts and number == len(subs) - 1:
+            ttl = ttl or inner
+        elif inner:
+            return ttl, f"{path}.content.{number}.{MARK}: Extra inputs are not permitted"
+    return ttl, None
+
+
+def mark_fault(content: Mapping[str, Any], path: str) -> str | None:
+    """Why this object cannot carry the mark it has, in the API's words; None where it can."""
+    kind = content.get("type")
+    if kind in THINKING:
+        return f"{path}.{kind}.{MARK}: Extra inputs are not permitted"
+    if kind == "text" and not content.get("text"):
+        return f"{path}.text: {MARK} cannot be set for empty text blocks"
+    if content.get("defer_loading") is True:
+        return (
+            f"Tool '{content.get('name')}' cannot have both defer_loading=true and {MARK} set. "
+            "Tools with defer_loading cannot use prompt caching."
+        )
+    return None
+
+
+def content_blocks(content: object, path: str) -> list[Mapping[str, Any]]:
+    """The wire objects of a `content`: a string is one text block. Raises NotAMessage."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        raise NotAMessage(path, "a string or an array of blocks", content)
+    for number, item in enumerate(content):
+        if not isinstance(item, Mapping):
+            raise NotAMessage(f"{path}.{number}", "a block object", item)
+        if not isinstance(item.get("type"), str):
+            raise NotAMessage(f"{path}.{number}.type", "the block's type", item.get("type"))
+    return content
+
+
+def parse_message(body: object, keep_content: bool, number: int) -> ParsedMessage:
+    """One element of `messages`. Raises NotAMessage with the path `messages.N…`."""
+    path = f"messages.{number}"
+    if not isinstance(body, Mapping):
+        raise NotAMessage(path, "a message object", body)
+    role = body.get("role")
+    if role not in ROLES:
+        raise NotAMessage(f"{path}.role", "one of assistant, system, user", role, nearest(str(role), ROLES))
+    items = content_blocks(body.get("content"), f"{path}.content")
+    blocks = tuple(block_of(role, item, keep_content) for item in items)
+    marks, faults = collect_marks(items, f"{path}.content")
+    return ParsedMessage(
+        Message.of(role, blocks),
+        marks,
+        tuple(fault.replace(path + ".", "messages.{n}.", 1) for fault in faults),
+    )
+
+
+def collect_marks(items: Sequence[Mapping[str, Any]], path: str) -> tuple[tuple[tuple[int, TTL], ...], list[str]]:
+    """The marks on wire objects as (index, TTL), and what the API would refuse about them."""
+    marks: list[tuple[int, TTL]] = []
+    faults: list[str] = []
+    for number, item in enumerate(items):
+        ttl, fault = own_mark(item, f"{path}.{number}")
+        if fault:
+            faults.append(fault)
+        if ttl:
+            marks.append((number, ttl))
+            if fault := mark_fault(item, f"{path}.{number}"):
+                faults.append(fault)
+    return tuple(marks), faults
