@@ -1,0 +1,1 @@
+"""How many tokens a block has, and how sure we are."""

@@ -1,0 +1,105 @@
+"""Fit on recorded calls, measure on held-out sources, print both, write `calibration.toml`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+from cachecost.faults import CannotEvaluate, InputError
+from cachecost.tokens.calibrate.fit import Text
+from cachecost.tokens.calibrate.measure import COUNTERS, Bench, Errors
+from cachecost.tokens.calibrate.samples import Sample, Samples
+from cachecost.tokens.calibration import DATA, Calibration
+from cachecost.tokens.ctok_ import NEEDS, has_ctok
+
+HEAD = """\
+# Written by `python -m cachecost.tokens.calibrate LOG… --write`; do not edit by hand.
+#
+# ratio: Claude tokens per cl100k token by content kind: medians over texts, Claude's counted by ctok.
+# structure: tokens of what stands around the texts: least absolute relative deviations from billed totals.
+#   tool, system, thinking    a tool definition, a system block, a thinking block
+#   tool_use, tool_result     a call and its result; bills only tell both together, so the result's is not fitted
+#   parameter, error          a parameter of a call, an is_error result
+#   parallel                  a run of two or more results of parallel calls
+#   format                    a structured output prompt, besides its schema
+#   unseen                    a byte of reasoning that only the signature holds, counted as prose
+#   A constant that fewer than 10 prompts tell is the older generation's, grown as tool definitions grow.
+# tool_prompt_head: tokens of the tool-use prompt before the tool definitions; where no bill tells, grown likewise.
+# error: of a prompt's billed length, each source judged by a fit on all the others; p95 is the band reports state.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the calibration; returns the exit code: 2 for a damaged log, 3 for what cannot be fitted."""
+    given = _parser().parse_args(arguments)
+    try:
+        report = _calibrate(given)
+    except (InputError, CannotEvaluate) as fault:
+        sys.stderr.write(f"{fault}\n")
+        return 2 if isinstance(fault, InputError) else 3
+    sys.stdout.write(report)
+    if given.write:
+        given.write.write_text(report, encoding="utf-8")
+    return 0
+
+
+def _calibrate(given: argparse.Namespace) -> str:
+    if not has_ctok():
+        raise CannotEvaluate(f"calibration needs ctok for the true counts of texts: {NEEDS}")
+    reader = Samples()
+    samples = reader.read(given.logs)
+    for reason, rows in sorted(reader.left_out.items()):
+        sys.stderr.write(f"left out, {reason}: {rows}\n")
+    bench = Bench(given.date)
+    texts = bench.texts(samples, given.text)
+    return toml(bench.fit(samples, texts), bench.held_out(samples, texts), samples, texts, given)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m cachecost.tokens.calibrate", description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path, help='JSON Lines: {"source", "request", "usage", …}')
+    parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
+    parser.add_argument(
+        "--text", nargs="*", default=[], type=Path, help="JSON (Lines) files whose texts tell content ratios"
+    )
+    parser.add_argument("--write", type=Path, help=f"where to write the result, e.g. {DATA}")
+    return parser
+
+
+def toml(
+    fitted: Mapping[str, Calibration],
+    errors: Mapping[tuple[str, str], Errors],
+    samples: Sequence[Sample],
+    texts: Sequence[Text],
+    given: argparse.Namespace,
+) -> str:
+    """The calibration file."""
+    sources = sorted({sample.source for sample in samples})
+    lines = [HEAD, "[fit]", f"date = {given.date}", f"requests = {len(samples)}"]
+    lines += [f"texts = {len(texts)}", f"text_files = {len(given.text)}"]
+    lines += ["sources = [", *(f'  "{source}",' for source in sources), "]"]
+    for generation, found in fitted.items():
+        requests = sum(sample.generation == generation for sample in samples)
+        lines += ["", f'[generations."{generation}"]', f"requests = {requests}"]
+        lines += [f"tool_prompt_head = {found.tool_prompt_head}", f"ratio = {_table(found.ratio)}"]
+        lines += [f"structure = {_table(found.structure)}"]
+        lines += [f"error.{counter} = {_error(errors[generation, counter])}" for counter in COUNTERS]
+    return "\n".join(lines) + "\n"
+
+
+def _error(error: Errors) -> str:
+    return (
+        f"{{ median = {error.median:.4f}, p95 = {error.p95:.4f}, "
+        f"requests = {len(error.values)}, sources = {len(error.sources)} }}"
+    )
+
+
+def _table(values: Mapping[str, float]) -> str:
+    return "{ " + ", ".join(f"{name} = {value}" for name, value in values.items()) + " }"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""Calibrations from samples, and their errors on sources that the fit did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from cachecost.prompts.blocks import Block, Layer
+from cachecost.prompts.request import Mark
+from cachecost.tokens.calibrate.fit import (
+    Bill,
+    Text,
+    is_filler,
+    least_absolute,
+    median,
+    percentile,
+    ratio,
+    tokens_per_byte,
+)
+from cachecost.tokens.calibrate.samples import Sample, length, length_to, parallel_runs
+from cachecost.tokens.calibrate.texts import texts_in
+from cachecost.tokens.calibration import Calibration
+from cachecost.tokens.content import facts_of, parts_of, prose_of
+from cachecost.tokens.ctok_ import VERSIONS, Ctok
+from cachecost.tokens.prose import KINDS, kind_of
+from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
+from cachecost.tokens.tiktoken_ import Cl100k
+
+GENERATIONS = tuple(VERSIONS)
+"""Oldest first: each starts from the constants of the one before it, grown as its tokens did."""
+BEFORE: Mapping[str, float] = {
+    "tool": 0,
+    "system": 0,
+    "tool_use": 30,
+    "parameter": 14,
+    "tool_result": 9,
+    "error": 7,
+    "parallel": 20,
+    "thinking": 0,
+    "format": 80,
+}
+"""Where the oldest generation's constants start: a fit of others on 3,156 requests (2026-11-21)."""
+HELD = ("tool_result",)
+"""Bills only tell a call and its result together, so one of them stays (outputs of calls tell how they divide)."""
+COUNTERS = ("tiktoken", "ctok")
+
+
+class Remembered:
+    """A tally that counts each text once."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.key = tally.key
+        self.advice = tally.advice
+        self._tally = tally
+        self._known: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        tokens = self._known.get(text)
+        if tokens is None:
+            tokens = self._known[text] = self._tally(text)
+        return tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Relative errors of a prompt's length, of one counter on one generation."""
+
+    values: tuple[float, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.values)
+
+    @property
+    def p95(self) -> float:
+        return percentile(self.values, 95)
+
+
+class Bench:
+    """Fits and measures. Keeps what was counted, so that leaving out one source after another is cheap."""
+
+    def __init__(self, day: date) -> None:
+        self.day = day
+        self.cl100k = Remembered(Cl100k())
+        self.ctok = {generation: Remembered(Ctok(generation)) for generation in GENERATIONS}
+
+    def texts(self, samples: Iterable[Sample], files: Iterable[Path]) -> list[Text]:
+        """The texts that tell ratios: every block's, and the long strings of `files`; each once."""
+        known: dict[tuple[str, str, str], Text] = {}
+        for sample in samples:
+            for block in sample.blocks:
+                self._add(known, sample.source, *_texts_of(block))
+        for file in files:
+            for text in texts_in(file):
+                self._add(known, str(file), kind_of((text,)), (text,))
+        return list(known.values())
+
+    def _add(self, known: dict[tuple[str, str, str], Text], source: str, kind: str, texts: tuple[str, ...]) -> None:
+        whole = "\n".join(texts)
+        key = (source, kind, whole[:64])
+        if not whole or key in known or is_filler(whole):
+            return
+        tokens = {generation: count_texts(tally, texts) for generation, tally in self.ctok.items()}
+        known[key] = Text(source, kind, len(whole.encode("utf-8", "replace")), count_texts(self.cl100k, texts), tokens)
+
+    def fit(self, samples: Sequence[Sample], texts: Sequence[Text]) -> dict[str, Calibration]:
+        """A calibration of each generation, its error bands still to be measured."""
+        found: dict[str, Calibration] = {}
+        for generation in GENERATIONS:
+            blank = Calibration(
+                generation,
+                {kind: ratio(texts, kind, generation) for kind in KINDS},
+                {"unseen": tokens_per_byte(texts, "text", generation)},
+                0,
+                dict.fromkeys(COUNTERS, 0.0),
+                self.day,
+            )
+            mine = [sample for sample in samples if sample.generation == generation]
+            older = list(found.values())[-1] if found else None
+            known = _grown(older, blank) if older else BEFORE
+            fitted = replace(blank, structure={**self._structure(blank, mine, known), **blank.structure})
+            found[generation] = replace(fitted, tool_prompt_head=self._head(fitted, mine, older))
+        return found
+
+    def _structure(self, blank: Calibration, samples: Sequence[Sample], known: Mapping[str, float]) -> dict[str, int]:
+        counter = self.counter("ctok", blank)
+        bills = [Bill(_features(sample), sample.total - length(sample, counter), sample.total) for sample in samples]
+        return least_absolute(bills, known, HELD)
+
+    def _head(self, fitted: Calibration, samples: Sequence[Sample], older: Calibration | None) -> int:
+        """Tokens of the tool-use prompt before the end of the system layer, where a bill tells."""
+        counter = self.counter("ctok", fitted)
+        told = [
+            billed - length_to(sample, mark, counter)
+            for sample in samples
+            if sample.request.tools.blocks and not sample.request.params.get("thinking")
+            for mark, billed in _told_before_messages(sample)
+        ]
+        if told or not older:
+            return round(median(told))
+        return round(older.tool_prompt_head * _growth(older, fitted))
+
+    def counter(self, name: str, calibration: Calibration) -> TextCounter:
+        """The counter that a calibration makes, with remembered counts."""
+        if name == "tiktoken":
+            return TextCounter(name, "", calibration, self.cl100k, calibration.ratio)
+        tally = self.ctok[calibration.generation]
+        return TextCounter(name, "", calibration, tally, dict.fromkeys(KINDS, 1.0))
+
+    def errors(self, samples: Sequence[Sample], fitted: Mapping[str, Calibration], name: str) -> dict[str, list[float]]:
+        """Relative errors of `samples` by generation."""
+        found: dict[str, list[float]] = {generation: [] for generation in GENERATIONS}
+        counters = {generation: self.counter(name, fitted[generation]) for generation in GENERATIONS}
+        for sample in samples:
+            predicted = length(sample, counters[sample.generation])
+            found[sample.generation].append(abs(predicted - sample.total) / sample.total)
+        return found
+
+    def held_out(self, samples: Sequence[Sample], texts: Sequence[Text]) -> dict[tuple[str, str], Errors]:
+        """Errors by (generation, counter): each source judged by a fit on all the others."""
+        values: dict[tuple[str, str], list[float]] = {(g, name): [] for g in GENERATIONS for name in COUNTERS}
+        for source in sorted({sample.source for sample in samples}):
+            fitted = self.fit([s for s in samples if s.source != source], [t for t in texts if t.source != source])
+            mine = [sample for sample in samples if sample.source == source]
+            for name in COUNTERS:
+                for generation, errors in self.errors(mine, fitted, name).items():
+                    values[generation, name] += errors
+        return {
+            key: Errors(tuple(found), tuple(sorted({s.source for s in samples if s.generation == key[0]})))
+            for key, found in values.items()
+        }
+
+
+def _growth(older: Calibration, newer: Calibration) -> float:
+    """How many more tokens the same markup is in the newer tokenizer."""
+    return newer.ratio["tools"] / older.ratio["tools"]
+
+
+def _grown(older: Calibration, newer: Calibration) -> dict[str, float]:
+    """The older constants, as far as the newer generation's bills do not tell better."""
+    return {name: older.structure[name] * _growth(older, newer) for name in BEFORE}
+
+
+def _texts_of(block: Block) -> tuple[str, tuple[str, ...]]:
+    parts = parts_of(block.kind, block.content or {})
+    return prose_of(block.kind, parts), tuple(text for text in parts.texts if text)
+
+
+def _features(sample: Sample) -> dict[str, int]:
+    found = {"format": int(sample.has_format), "parallel": parallel_runs(sample.blocks)}
+    for block in sample.blocks:
+        for name, number in {**facts_of(block), **parts_of(block.kind, block.content or {}).facts}.items():
+            found[name] = found.get(name, 0) + number
+    return {name: number for name, number in found.items() if number}
+
+
+def _told_before_messages(sample: Sample) -> list[tuple[Mark, int]]:
+    """(mark, billed tokens up to it) where the bill tells a prefix that ends before the messages."""
+    marks = sample.request.marks
+    last = marks[-1] if marks and sample.request.automatic is None else None
+    hours = [mark for mark in marks if mark.ttl == "1h"]
+    told: list[tuple[Mark, int]] = []
+    if last and last.layer is not Layer.MESSAGES and sample.cached:
+        told.append((last, sample.cached))
+    elif hours and hours[-1].layer is not Layer.MESSAGES and sample.read_and_1h:
+        told.append((hours[-1], sample.read_and_1h))
+    return told

@@ -1,0 +1,34 @@
+"""Counters by the names of `--tokens`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cachecost.faults import CannotEvaluate, nearest
+from cachecost.prompts.counting import TokenCounter
+from cachecost.tokens.bytecount import BytesCounter
+from cachecost.tokens.ctok_ import ctok_counter
+from cachecost.tokens.tiktoken_ import tiktoken_counter
+
+DEFAULT = "tiktoken"
+"""Where nothing is asked for and no bill can anchor the counts: it needs no network, no key and runs on
+every Python. `ctok` is nearer to the truth and slower; `bytes` is for checking by hand."""
+COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
+    "bytes": lambda generation: BytesCounter(),
+    "ctok": ctok_counter,
+    "tiktoken": tiktoken_counter,
+}
+PLANNED = ("anchored", "count_tokens")
+
+
+def make_counter(name: str, generation: str) -> TokenCounter:
+    """The counter that `--tokens NAME` means for a tokenizer generation ("claude-3", "claude-4.7", "claude-4.8").
+
+    Raises CannotEvaluate for a name that is not known or not there yet, for a generation that is not
+    calibrated, and for ctok where it is not installed.
+    """
+    if name in COUNTERS:
+        return COUNTERS[name](generation)
+    planned = name in PLANNED
+    why, near = ("is not there yet", "") if planned else ("is unknown", nearest(name, COUNTERS))
+    raise CannotEvaluate(f"--tokens {name} {why}: expected one of {', '.join(COUNTERS)}{near}")

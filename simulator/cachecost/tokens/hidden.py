@@ -1,0 +1,76 @@
+"""Where the prompt tokens stand that no block shows (rule 4).
+
+Measured on recorded calls whose last mark, or whose last 1h mark before a 5m one, ends a layer:
+
+- The tool-use prompt has two parts, as Anthropic's template says (instructions, definitions, system prompt,
+  tool configuration): `tool_prompt_head` before the definitions, the rest after the system prompt.
+- A forced choice lengthens the second part, and adds some tokens after the last block (`forced_tail`).
+- Thinking adds a prefix and a tail; the prefix stands where the switch `thinking_rendered_at` says.
+- Structured output adds a constant and the schema, indented by 2, where `structured_output_at` says.
+- Results of parallel calls come with more around them, once for all of them together (`parallel`).
+- A turn's frame opens each run of equal roles, and the answer to come: that last one is never cached.
+"""
+
+from __future__ import annotations
+
+from cachecost.prompts.counting import Hidden
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import HiddenTokens, ModelRules
+from cachecost.tokens.calibration import Calibration
+
+SINGLE = "auto+disable_parallel_tool_use"
+"""Optional key of `tool_prompt`: the prompt's length when parallel calls are switched off."""
+
+
+def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, format_tokens: int) -> Hidden:
+    """The hidden tokens of `request` by place; `format_tokens` are those of its structured output."""
+    told = rules.hidden
+    layers = {"tools": told.frame_const, "system": 0, "messages": 0}
+    head, rest, after = _tool_prompt(request, told, measured.tool_prompt_head)
+    prefix, tail = _thinking(request, told)
+    layers["tools"] += head
+    layers["messages"] += rest
+    layers[rules.switches.thinking_rendered_at] += prefix
+    layers[rules.switches.structured_output_at] += format_tokens
+    return Hidden(
+        **layers,
+        turn=told.frame_turn,
+        tail=_opening(request, told) + after + tail,
+        parallel=round(measured.structure.get("parallel", 0)),
+    )
+
+
+def _opening(request: Request, told: HiddenTokens) -> int:
+    """The frame of the answer, unless the request ends with the beginning of that answer."""
+    last = request.thread.message
+    return 0 if last and last.role == "assistant" else told.frame_turn
+
+
+def _tool_prompt(request: Request, told: HiddenTokens, head: int) -> tuple[int, int, int]:
+    """(before the definitions, at the head of the messages, after the last block)."""
+    prompts = told.tool_prompt
+    if not prompts or not _has_tools(request):
+        return 0, 0, 0
+    choice = request.params.get("tool_choice") or {}
+    forced = str(choice.get("type")) if choice.get("type") in ("any", "tool") else ""
+    auto = prompts["auto"]
+    if choice.get("disable_parallel_tool_use") is True and not forced:
+        auto = prompts.get(SINGLE, auto)
+    before = min(head, auto)
+    if forced not in prompts:
+        return before, auto - before, 0
+    # A tool's name comes on top of what `any` adds, and all of it after the last block.
+    longer = prompts.get("any", prompts[forced]) - auto - told.forced_tail.get("any", 0)
+    return before, auto - before + longer, told.forced_tail.get(forced, 0)
+
+
+def _has_tools(request: Request) -> bool:
+    """Definitions stand in the tools layer; those of web search and web fetch at the head of the system layer."""
+    return bool(request.tools.blocks) or any(block.kind == "tool" for block in request.system.blocks)
+
+
+def _thinking(request: Request, told: HiddenTokens) -> tuple[int, int]:
+    kind = (request.params.get("thinking") or {}).get("type")
+    if kind == "enabled":
+        return told.thinking_prefix, told.thinking_tail
+    return (told.adaptive_prefix, told.adaptive_tail) if kind == "adaptive" else (0, 0)

@@ -1,0 +1,32 @@
+"""What `import --content digest` keeps of a block, so that every counter counts it as it did with content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cachecost.prompts.blocks import Block
+from cachecost.tokens.content import parts_of, prose_of
+from cachecost.tokens.ctok_ import KEYS, Ctok, has_ctok
+from cachecost.tokens.textcounter import Tally, count_texts
+from cachecost.tokens.tiktoken_ import Cl100k
+
+
+def raw_counts(block: Block) -> Mapping[str, int]:
+    """Counts of the block's texts by tokenizer ("cl100k"; "ctok-3", "ctok-4.7", "ctok-4.8" where ctok is
+    installed), and the facts of its content that cost tokens ("parameter", "error", "unseen", "guessed").
+
+    A block without content keeps the counts it has; one with a given count has none.
+    """
+    return count_content(block)[0]
+
+
+def count_content(block: Block) -> tuple[Mapping[str, int], str]:
+    """(counts, content kind) of a block: what `Block.counts` and `Block.prose` are once its content is gone."""
+    if block.content is None or block.tokens is not None:
+        return block.counts, block.prose
+    parts = parts_of(block.kind, block.content)
+    tallies: list[Tally] = [Cl100k()]
+    if has_ctok():
+        tallies += map(Ctok, KEYS)
+    counts = {tally.key: count_texts(tally, parts.texts) for tally in tallies}
+    return {**counts, **parts.facts}, prose_of(block.kind, parts)

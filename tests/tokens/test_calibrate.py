@@ -1,0 +1,245 @@
+"""The calibration: its arithmetic on small tables, and the whole of it on a log whose bills we made ourselves."""
+
+import json
+import tomllib
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cachecost.faults import CannotEvaluate
+from cachecost.tokens.calibrate.__main__ import main
+from cachecost.tokens.calibrate.fit import (
+    TELLING,
+    Bill,
+    Text,
+    is_filler,
+    least_absolute,
+    median,
+    percentile,
+    ratio,
+    tokens_per_byte,
+)
+from cachecost.tokens.calibrate.samples import Samples, parallel_runs
+from cachecost.tokens.calibrate.texts import PAGE, texts_in
+from cachecost.tokens.calibration import calibration
+from cachecost.tokens.content import parts_of
+from cachecost.tokens.ctok_ import Ctok, has_ctok
+from cachecost.tokens.prose import KINDS
+from cachecost.tokens.textcounter import count_texts
+
+WITH_CTOK = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed (it wants Python >= 3.12)")
+
+
+def bills(n: int, **features: int) -> list[Bill]:
+    """`n` bills of prompts with these features, at 30 tokens a call, 14 a parameter, 5 an error."""
+    cost = {"tool_use": 30, "parameter": 14, "error": 5}
+    return [Bill(features, sum(cost[name] * count for name, count in features.items()), 500 + i) for i in range(n)]
+
+
+def test_constants_are_found() -> None:
+    told = bills(12, tool_use=1) + bills(12, tool_use=1, parameter=2) + bills(12, tool_use=2, parameter=1, error=1)
+    assert least_absolute(told, {"tool_use": 10, "parameter": 3, "error": 0}) == {
+        "tool_use": 30,
+        "parameter": 14,
+        "error": 5,
+    }
+
+
+def test_a_few_odd_bills_do_not_matter() -> None:
+    odd = [Bill({"tool_use": 1}, 4000, 4500)] * 4
+    assert least_absolute(bills(12, tool_use=1) + odd, {"tool_use": 10}) == {"tool_use": 30}
+
+
+@pytest.mark.parametrize(("samples", "expected"), [(TELLING - 1, 10), (TELLING, 30)])
+def test_a_constant_that_few_bills_tell_stays(samples: int, expected: int) -> None:
+    assert least_absolute(bills(samples, tool_use=1), {"tool_use": 10}) == {"tool_use": expected}
+
+
+def test_what_stays_is_taken_off_first() -> None:
+    told = bills(TELLING, tool_use=1, parameter=2)
+    assert least_absolute([*told, *bills(2, error=1)], {"tool_use": 9, "parameter": 8, "error": 7})["error"] == 7
+    fixed = [Bill({"tool_use": 1, "error": 1}, 35, 500)] * 5 + [Bill({"tool_use": 1}, 30, 500)] * 8
+    assert least_absolute(fixed, {"tool_use": 0, "error": 5}) == {"tool_use": 30, "error": 5}
+
+
+def test_of_two_that_only_occur_together_one_is_held() -> None:
+    told = [Bill({"tool_use": 1, "tool_result": 1}, 41, 500)] * 20
+    assert least_absolute(told, {"tool_use": 3, "tool_result": 9}, ("tool_result",)) == {
+        "tool_use": 32,
+        "tool_result": 9,
+    }
+
+
+def test_no_constant_is_negative() -> None:
+    assert least_absolute([Bill({"thinking": 1}, -9, 500)] * 20, {"thinking": 3}) == {"thinking": 0}
+    assert least_absolute([], {"thinking": 2.6}) == {"thinking": 3}
+
+
+def text(tokens: int, cl100k: int, kind: str = "text") -> Text:
+    return Text("s", kind, 4 * cl100k, cl100k, {"claude-3": tokens})
+
+
+def test_ratio_is_a_median_by_root_of_length() -> None:
+    assert ratio([text(10, 10), text(11, 10), text(30, 10)], "text", "claude-3") == 1.1
+    assert ratio([text(10, 10), text(440, 400), text(30, 10)], "text", "claude-3") == 1.1
+    assert ratio([text(10, 10), text(20, 10, "code"), text(0, 0)], "code", "claude-3") == 2.0
+    with pytest.raises(CannotEvaluate, match=r"^no text of kind 'data' to tell a ratio from: give more with --text$"):
+        ratio([text(10, 10)], "data", "claude-3")
+
+
+def test_tokens_per_byte() -> None:
+    assert tokens_per_byte([text(10, 10), text(30, 10), text(99, 10, "code")], "text", "claude-3") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "expected"),
+    [
+        ([], 95, 0),
+        ([3], 95, 3),
+        ([1, 2], 50, 1),
+        ([1, 2, 3], 50, 2),
+        (list(range(1, 21)), 95, 19),
+        (list(range(1, 22)), 95, 20),
+    ],
+)
+def test_percentile(values: list[float], percent: int, expected: float) -> None:
+    assert percentile(values, percent) == expected
+
+
+def test_median_of_unordered_values() -> None:
+    assert median([5, 1, 3]) == 3
+
+
+def test_filler_is_long_and_repeats_itself() -> None:
+    sentence = "This paragraph is padding about nothing in particular. "
+    assert is_filler(sentence * 30)
+    assert not is_filler(sentence * 5)
+    assert not is_filler("".join(f"{n * 7919 % 104729:x} is {n * 31 % 101} of {n}; " for n in range(99)))
+
+
+def test_texts_in_any_json(tmp_path: Path) -> None:
+    long, coded = "words and words " * 20, "coded words " * 30
+    whole = tmp_path / "whole.json"
+    whole.write_text(json.dumps([{"a": {"b": long, "id": "x" * 400}}, [b64encode(coded.encode()).decode(), "short"]]))
+    assert texts_in(whole) == [long, coded]
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(json.dumps({"t": long}) + "\n\n" + json.dumps({"t": "y y" * 9000}) + "\n")
+    assert texts_in(lines) == [long, ("y y" * 9000)[:PAGE]]
+
+
+def test_runs_of_results() -> None:
+    from cachecost.prompts.wire import block_of
+
+    kinds = {"u": "tool_use", "r": "tool_result", "t": "text"}
+    counted = {
+        run: parallel_runs([block_of("user", {"type": kinds[letter]}) for letter in run])
+        for run in ("", "r", "rr", "rrr", "urur", "uurrt", "uurruurrr")
+    }
+    assert counted == {"": 0, "r": 0, "rr": 1, "rrr": 1, "urur": 0, "uurrt": 1, "uurruurrr": 2}
+
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+TOOL = {"name": "read", "description": "Read a file from the working folder", "input_schema": SCHEMA}
+CODE = "fn main() { let x = foo[i] + bar(b); }"
+DATA = "2026-03-07 10:15:00 1532 200 4711"
+PROSE = "The file that you asked for is not in the folder, and it is not in this one."
+
+
+def row(source: str, body: dict[str, Any], billed: int, **more: Any) -> str:
+    usage = {"input_tokens": billed - 7, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 3}
+    return json.dumps({"source": source, "request": {"model": "claude-sonnet-4-5", **body}, "usage": usage, **more})
+
+
+def made(n: int) -> tuple[dict[str, Any], int]:
+    """A body and its bill: 496 for the tool prompt, 1 + 3 a turn, 2 a tool, 50 a call with its result."""
+    call = {"type": "tool_use", "id": "i", "name": "read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "i", "content": f"{n} {CODE}"}
+    turns = [
+        ("user", [{"type": "text", "text": f"{n} {PROSE}"}]),
+        ("assistant", [call]),
+        ("user", [result, {"type": "text", "text": f"{n} {DATA}"}]),
+    ][: 3 if n % 4 < 2 else 1]
+    contents = [content for _, blocks in turns for content in blocks]
+    parts = [parts_of("tool", TOOL), *(parts_of(str(content["type"]), content) for content in contents)]
+    words = count_texts(Ctok("claude-3"), tuple(text for part in parts for text in part.texts))
+    body = {"tools": [TOOL], "messages": [{"role": role, "content": blocks} for role, blocks in turns]}
+    return body, words + 496 + 1 + 3 * (len(turns) + 1) + 2 + 50 * (len(turns) // 2)
+
+
+@WITH_CTOK
+def test_a_calibration_finds_what_was_billed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(row("one" if n % 2 else "two", *made(n)) for n in range(48)) + "\n")
+    out = tmp_path / "found.toml"
+    assert main([str(log), "--date", "2026-11-21", "--write", str(out)]) == 0
+    found = tomllib.loads(out.read_text(encoding="utf-8"))
+    assert capsys.readouterr().out == out.read_text(encoding="utf-8")
+    assert found["fit"]["sources"] == ["one", "two"]
+    assert found["fit"]["requests"] == 48
+    structure = found["generations"]["claude-3"]["structure"]
+    assert (structure["tool"], structure["tool_use"] + structure["tool_result"]) == (2, 50)
+    errors = found["generations"]["claude-3"]["error"]
+    assert errors["ctok"] == {"median": 0.0, "p95": 0.0, "requests": 48, "sources": 2}
+    assert errors["tiktoken"]["median"] < 0.02
+    assert found["generations"]["claude-4.8"]["error"]["ctok"]["requests"] == 0
+
+
+def test_a_damaged_log_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not has_ctok():
+        assert main(["log", "--date", "2026-11-21"]) == 3
+        assert "calibration needs ctok" in capsys.readouterr().err
+        return
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"request": {}, "usage": {}}\n\n{"request": 1}\n')
+    assert main([str(log), "--date", "2026-11-21"]) == 2
+    assert capsys.readouterr().err == f'{log}:3 expected a JSON object with "request" and "usage"\n'
+
+
+HELLO = {"messages": [{"role": "user", "content": "hi"}]}
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+TAKEN_OUT = {"type": "thinking", "thinking": "", "signature": "[redacted]"}
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "reason"),
+    [
+        (HELLO, {"redacted": 3}, "text altered by the recorder"),
+        ({**HELLO, "model": "claude-2.0"}, {}, "unknown model"),
+        ({"messages": 3}, {}, "no Messages request"),
+        ({**HELLO, "container": "c"}, {}, "server side work"),
+        ({**HELLO, "tools": [{**TOOL, "defer_loading": True}]}, {}, "deferred tools"),
+        ({**HELLO, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}, {}, "no rule counts: tool"),
+        ({"messages": [{"role": "user", "content": [IMAGE]}]}, {}, "no rule counts: image"),
+        (
+            {
+                "model": "claude-opus-4-8",
+                "messages": [*HELLO["messages"], {"role": "assistant", "content": [TAKEN_OUT]}],
+            },
+            {},
+            "thinking taken out by the recorder",
+        ),
+    ],
+)
+def test_rows_that_tell_nothing_are_left_out(
+    tmp_path: Path, body: dict[str, Any], more: dict[str, Any], reason: str
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join((row("s", body, 10, **more), row("s", HELLO, 10), row("t", HELLO, 11))) + "\n")
+    reader = Samples()
+    taken = reader.read([log])
+    assert [(sample.source, sample.total, sample.cached, sample.read_and_1h) for sample in taken] == [
+        ("s", 10, 7, None)
+    ]
+    assert reader.left_out == {reason: 1, "the same prompt again": 1}
+
+
+@pytest.mark.parametrize("generation", ["claude-3", "claude-4.7", "claude-4.8"])
+def test_shipped_data_is_whole_and_sane(generation: str) -> None:
+    shipped = calibration(generation)
+    assert set(shipped.ratio) == set(KINDS)
+    assert all(1.0 < value < 1.8 for value in shipped.ratio.values())
+    assert set(shipped.band) == {"tiktoken", "ctok"}
+    assert all(value >= 0 for value in shipped.structure.values())
+    assert 150 < shipped.tool_prompt_head < 286
