@@ -1,0 +1,1 @@
+"""Who said what when, before any strategy."""

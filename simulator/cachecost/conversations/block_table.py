@@ -1,0 +1,132 @@
+"""The block table of a recording: each block is written once, where it is first used.
+
+A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` tells from
+role and content (kind, digest, size, flags) is left out unless the block says otherwise. One
+without says {"block": 7, "kind": "text", "role": "user", "digest": 32 hex digits, "size": bytes,
+"counts": {tokenizer: tokens}, "prose": content kind}, and "tokens", "image", "citations" where set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachecost.conversations.checked import Checked
+from cachecost.conversations.content_free import ContentFree
+from cachecost.prompts.blocks import DIGEST_BYTES, NO_COUNTS, Block
+from cachecost.prompts.wire import ROLES, block_of
+
+Count = Callable[[Block], tuple[Mapping[str, int], str]]
+"""Counts a block's content: (tokens by tokenizer name, content kind)."""
+DEFAULT_PROSE = "text"
+
+
+@dataclass(slots=True)
+class BlockWriter:
+    """Numbers blocks from 1. With `free` it writes no content, and counts it with `count` before it goes."""
+
+    free: ContentFree | None = None
+    count: Count | None = None
+    _numbers: dict[tuple[bytes, int], int] = field(default_factory=dict)
+
+    def add(self, blocks: Iterable[Block]) -> tuple[list[int], list[dict[str, Any]]]:
+        """The numbers of `blocks`, and the lines of those that were not written before."""
+        numbers: list[int] = []
+        lines: list[dict[str, Any]] = []
+        for block in blocks:
+            known = len(self._numbers)
+            number = self._numbers.setdefault((block.digest, block.size), known + 1)
+            numbers.append(number)
+            if number > known:
+                lines.append({"block": number, **self._fields(block)})
+        return numbers, lines
+
+    def _fields(self, block: Block) -> dict[str, Any]:
+        if self.free:
+            return _told(block, block.digest, *self._counted(block), free=self.free)
+        return _told(block, block.digest, block.counts, block.prose, free=None)
+
+    def _counted(self, block: Block) -> tuple[Mapping[str, int], str]:
+        if block.content is None or block.tokens is not None or self.count is None:
+            return block.counts, block.prose
+        return self.count(block)
+
+
+def _told(
+    block: Block, digest: bytes, counts: Mapping[str, int], prose: str, free: ContentFree | None
+) -> dict[str, Any]:
+    content = None if free else block.content
+    base = None if content is None else block_of(block.role, content)
+    fields: dict[str, Any] = {
+        "kind": block.kind if base is None or base.kind != block.kind else None,
+        "role": block.role,
+        "digest": (free.digest(digest) if free else digest).hex() if base is None or base.digest != digest else None,
+        "size": block.size if base is None or base.size != block.size else None,
+        "tokens": block.tokens,
+        "counts": dict(sorted(counts.items())) or None,
+        "prose": prose if prose != DEFAULT_PROSE else None,
+        "image": block.has_image if block.has_image != (base is not None and base.has_image) else None,
+        "citations": block.has_citations if block.has_citations != (base is not None and base.has_citations) else None,
+        "content": content,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+class BlockReader:
+    """The blocks read so far, by number."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Block] = {}
+
+    def add(self, line: Checked) -> None:
+        """Take a block line. What is wrong with it becomes faults of its file."""
+        number = line.whole("block", required=True)
+        if number in self.blocks:
+            line.fault("block", f"{number} is defined before")
+        self.blocks[number or 0] = _block(line)
+        line.done()
+
+    def get(self, line: Checked, name: str, required: bool = True) -> tuple[Block, ...]:
+        """The blocks that field `name` of `line` numbers; one that no line read so far defines is a fault."""
+        numbers = line.wholes(name, required)
+        for number in numbers:
+            if number not in self.blocks:
+                line.fault(name, f"no line{' before this one' if required else ''} defines block {number}")
+        return tuple(self.blocks[number] for number in numbers if number in self.blocks)
+
+
+def _block(line: Checked) -> Block:
+    role = line.one_of("role", (*ROLES, ""))
+    content = line.mapping("content", required=False) if line.has("content") else None
+    base = block_of(role, content) if content is not None else None
+    return Block(
+        line.text("kind", base.kind if base else None),
+        role,
+        _digest(line, base),
+        line.whole("size", base.size if base else None, required=base is None) or 0,
+        base.content if base else None,
+        line.whole("tokens"),
+        _counts(line),
+        line.text("prose", DEFAULT_PROSE),
+        line.flag("image", bool(base and base.has_image)),
+        line.flag("citations", bool(base and base.has_citations)),
+    )
+
+
+def _digest(line: Checked, base: Block | None) -> bytes:
+    if base and not line.has("digest"):
+        return base.digest
+    text = line.get("digest", f"{2 * DIGEST_BYTES} hex digits", _is_digest, "00" * DIGEST_BYTES)
+    return bytes.fromhex(text)
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")
+
+
+def _counts(line: Checked) -> Mapping[str, int]:
+    if not line.has("counts"):
+        return NO_COUNTS
+    counts = Checked(line.mapping("counts"), line.faults, line.file, line.line, f"{line.place}counts.")
+    return {name: counts.whole(name) or 0 for name in counts.data}

@@ -1,0 +1,168 @@
+"""JSON input that somebody else wrote: asked field by field, every fault kept, none thrown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from cachecost.conversations.times import seconds
+from cachecost.faults import Fault, InputError, nearest
+from cachecost.prompts.wire import shown
+
+Warn = Callable[[str], None]
+
+
+def quiet(_: str) -> None:
+    """The reader's notes to nobody."""
+
+
+class Checked:
+    """One JSON object. What is missing or wrong becomes a fault and a harmless value.
+
+    `place` stands before a field's name in a fault ("events[17]."), `line` is None where the
+    file is one JSON value. Ask for everything, then `done()`.
+    """
+
+    __slots__ = ("asked", "data", "faults", "file", "line", "place")
+
+    def __init__(
+        self, data: Mapping[str, Any], faults: list[Fault], file: str, line: int | None = None, place: str = ""
+    ) -> None:
+        self.data = data
+        self.faults = faults
+        self.file = file
+        self.line = line
+        self.place = place
+        self.asked: set[str] = set()
+
+    def fault(self, name: str, message: str) -> None:
+        """Add a fault at field `name`."""
+        self.faults.append(Fault(self.file, f"{self.place}{name}: {message}", self.line))
+
+    def has(self, name: str) -> bool:
+        self.asked.add(name)
+        return self.data.get(name) is not None
+
+    def get(self, name: str, expected: str, good: Callable[[Any], bool], harmless: Any, required: bool = True) -> Any:
+        """The value of `name` if `good`; else a fault that says what was `expected`. null is absence."""
+        self.asked.add(name)
+        value = self.data.get(name)
+        if value is None and not required:
+            return harmless
+        if value is not None and good(value):
+            return value
+        self.fault(name, f"expected {expected}; got {'nothing' if value is None else shown(value)}")
+        return harmless
+
+    def text(self, name: str, default: str | None = None) -> str:
+        return str(self.get(name, "a text", _is_text, default or "", default is None))
+
+    def whole(self, name: str, default: int | None = None, required: bool = False) -> int | None:
+        value: int | None = self.get(name, "a whole number from 0", _is_whole, default, required)
+        return value
+
+    def number(self, name: str) -> float | None:
+        value = self.get(name, "a number from 0", _is_number, None, required=False)
+        return None if value is None else float(value)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self.get(name, "true or false", lambda value: isinstance(value, bool), default, required=False))
+
+    def mapping(self, name: str, required: bool = True) -> dict[str, Any]:
+        value: dict[str, Any] = self.get(name, "an object", lambda value: isinstance(value, dict), {}, required)
+        return value
+
+    def wholes(self, name: str, required: bool = True) -> list[int]:
+        value: list[int] = self.get(name, "an array of whole numbers", _are_wholes, [], required)
+        return value
+
+    def time(self, name: str) -> float:
+        """Seconds since the epoch."""
+        value = self.get(name, "an ISO 8601 time", _is_time, None)
+        return 0.0 if value is None else seconds(value)
+
+    def one_of(self, name: str, known: Iterable[str]) -> str:
+        """One of the `known` words; the first of them after a fault."""
+        self.asked.add(name)
+        words = list(known)
+        value = self.data.get(name)
+        if isinstance(value, str) and value in words:
+            return value
+        near = nearest(value, words) if isinstance(value, str) else ""
+        got = "nothing" if value is None else shown(value)
+        self.fault(name, f"expected one of {', '.join(words)}; got {got}{near}")
+        return words[0]
+
+    def done(self) -> None:
+        """Whatever was not asked for is an unknown key."""
+        for name in self.data:
+            if name not in self.asked:
+                self.fault(name, f"unknown key{nearest(name, sorted(self.asked))}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and value >= 0
+
+
+def _are_wholes(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_whole, value))
+
+
+def _is_time(value: object) -> bool:
+    try:
+        seconds(value)  # type: ignore[arg-type]
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
+    """The objects of a JSON Lines file, one by one. A damaged line is a fault.
+
+    A last line without newline that does not parse is a recording still being written: left
+    out, and said to `warn`. Raises InputError if the file cannot be opened.
+    """
+    with opened(path) as stream:
+        for number, raw in enumerate(stream, 1):
+            if not raw.strip():
+                continue
+            value = parsed(raw)
+            if isinstance(value, ValueError) and not raw.endswith(b"\n"):
+                warn(f"{path}:{number} the last line is cut off (still being written?): left out")
+            elif isinstance(value, ValueError):
+                faults.append(Fault(str(path), f"damaged JSON: {value}", number))
+            elif not isinstance(value, dict):
+                faults.append(Fault(str(path), f"expected an object; got {shown(value)}", number))
+            else:
+                yield Checked(value, faults, str(path), number)
+
+
+def parsed(raw: bytes) -> Any:
+    """The JSON value of UTF-8 bytes, or the ValueError that says why it is none."""
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return ValueError(f"not UTF-8 at byte {error.start + 1}")
+    except json.JSONDecodeError as error:
+        return ValueError(f"{error.msg.removesuffix(' at')} at character {error.pos + 1}")
+    except RecursionError:
+        return ValueError("nested too deeply")
+
+
+def opened(path: Path) -> Any:
+    """`path`, open for reading bytes. Raises InputError if it cannot be."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error

@@ -1,0 +1,77 @@
+"""Taking the words out: keyed digests for whatever a person or a model wrote.
+
+The key comes from the source itself and is stored nowhere. So the same source always gives the
+same digests, and who has two recordings but not their sources cannot tell that both hold a text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from typing import Any
+
+from cachecost.conversations.checked import opened
+from cachecost.conversations.model import Inquiry
+from cachecost.prompts.blocks import DIGEST_BYTES, compact
+
+ANSWER_TYPES = frozenset({"boolean", "select", "text", "number", "string"})
+# Parameter names and values of the Messages API; any other word may be somebody's own.
+# fmt: off
+KNOWN_KEYS = frozenset({
+    "tool_choice", "type", "name", "disable_parallel_tool_use", "thinking", "budget_tokens", "display",
+    "output_config", "effort", "format", "schema", "task_budget", "total", "remaining", "output_format", "speed",
+    "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
+    "stream", "service_tier", "context_management", "edits", "betas",
+})
+KNOWN_WORDS = frozenset({
+    "auto", "any", "tool", "none", "enabled", "disabled", "adaptive", "summarized", "omitted", "low", "medium",
+    "high", "xhigh", "max", "json_schema", "tokens", "fast", "standard", "priority", "standard_only", "global",
+    "us", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",
+    "extended-cache-ttl-2025-04-11", "interleaved-thinking-2025-05-14", "structured-outputs-2025-11-13",
+})
+# fmt: on
+
+
+def key_of(path: Path) -> bytes:
+    """The key for a source's digests: a digest of all its bytes. Raises InputError if it cannot be read."""
+    with opened(path) as stream:
+        return file_digest(stream, lambda: blake2b(digest_size=32, person=b"recording key")).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class ContentFree:
+    """Replaces words by digests under `key` (1 to 64 bytes). Equal stays equal, nothing else stays."""
+
+    key: bytes
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.key) <= 64:
+            raise ValueError(f"key of {len(self.key)} bytes: expected 1 to 64, e.g. key_of(source)")
+
+    def digest(self, digest: bytes) -> bytes:
+        """A block's identity, under the key."""
+        return blake2b(digest, key=self.key, digest_size=DIGEST_BYTES, person=b"block").digest()
+
+    def word(self, text: str) -> str:
+        """Stands for `text`: "~" and 16 hex digits. Empty stays empty."""
+        data = text.encode("utf-8", "surrogatepass")
+        return "~" + blake2b(data, key=self.key, digest_size=8, person=b"word").hexdigest() if text else ""
+
+    def answer_type(self, inquiry: Inquiry) -> str:
+        return inquiry.answer_type if inquiry.answer_type in ANSWER_TYPES else self.word(inquiry.answer_type)
+
+    def params(self, value: Any) -> Any:
+        """Request parameters: the API's own words and numbers stay, all else becomes digests."""
+        if isinstance(value, dict):
+            return dict(self._pair(key, inner) for key, inner in value.items())
+        if isinstance(value, list):
+            return [self.params(inner) for inner in value]
+        if isinstance(value, str) and value not in KNOWN_WORDS:
+            return self.word(value)
+        return value
+
+    def _pair(self, key: str, value: Any) -> tuple[str, Any]:
+        if key in KNOWN_KEYS:
+            return key, self.params(value)
+        return self.word(key), self.word(compact({"": value}).decode("utf-8", "surrogatepass"))

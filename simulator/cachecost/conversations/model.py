@@ -1,0 +1,84 @@
+"""A conversation as it happened, before any strategy decided what to send and mark.
+
+Times are seconds since the epoch (UTC). Blocks carry their role, so an event is a message to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachecost.prompts.blocks import NOTHING, Block, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Human:
+    """A person's message."""
+
+    at: float
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The assistant's answer to everything before it: one call of the main thread.
+
+    `at` is when the call started, `first_token_s` how long its first token took (None: unknown),
+    `output_tokens` what was billed (None: unknown, then the blocks are counted).
+    """
+
+    at: float
+    blocks: tuple[Block, ...]
+    first_token_s: float | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What the tools of the last reply returned; may hold text beside the tool results."""
+
+    at: float
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A tool asks the assistant something while it runs: a side question between reply and results.
+
+    `tool_use` is the id of the asking call, `batch` numbers inquiries that were asked at once:
+    equal numbers could have been asked in parallel. `question` and `answer` are text blocks.
+    """
+
+    at: float
+    question: Block
+    answer: Block
+    answer_type: str = "boolean"
+    tool_use: str = ""
+    batch: int = 0
+
+
+Event = Human | Reply | Results | Inquiry
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Events in time order, and the head (tools and system) if the recording knows it."""
+
+    name: str
+    events: tuple[Event, ...]
+    model: str | None = None
+    tools: Part = NOTHING
+    system: Part = NOTHING
+    source: str = ""
+    licence: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Request parameters of the main thread (thinking, output_config …), as far as known."""
+
+    @property
+    def replies(self) -> list[Reply]:
+        return [event for event in self.events if isinstance(event, Reply)]
+
+    @property
+    def inquiries(self) -> list[Inquiry]:
+        return [event for event in self.events if isinstance(event, Inquiry)]

@@ -1,0 +1,1 @@
+"""Foreign formats in, conversations or requests out; one file a format."""

@@ -1,0 +1,208 @@
+"""Request logs: JSON Lines of `{"timestamp", "request", "usage"?, …}` (contract, Request log)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cachecost.faults import Fault, InputError
+from cachecost.prompts.intake import ABSENT, Intake, RawBody, load, not_a_message
+from cachecost.prompts.request import Request
+from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.usage import Usage
+
+SECONDS_BETWEEN_UNTIMED = 2.0
+MOST_FAULTS = 20
+CHUNK = 1 << 20
+"""Lines of a log are long; read in larger pieces than Python would."""
+
+
+class RawRow(msgspec.Struct):
+    """A line of the log whose values are still bytes."""
+
+    request: RawBody
+    timestamp: msgspec.Raw = ABSENT
+    usage: msgspec.Raw = ABSENT
+    response: msgspec.Raw = ABSENT
+    first_token_s: msgspec.Raw = ABSENT
+    host: msgspec.Raw = ABSENT
+    workspace: msgspec.Raw = ABSENT
+    status: msgspec.Raw = ABSENT
+    service: msgspec.Raw = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """One line. `start` is seconds since the epoch, `timestamp` what the log says (None: nothing).
+
+    `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine).
+    """
+
+    line: int
+    start: float
+    timestamp: str | None
+    request: Request
+    billed: Usage | None = None
+    first_token_s: float = 0.0
+    host: str | None = None
+    workspace: str = ""
+    status: int | None = None
+    is_batch: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return self.status is not None and self.status >= 400
+
+
+class RequestLog:
+    """A log, read line by line. After the last call, faults raise InputError all at once.
+
+    `unfinished` is the number of a last line that was still being written; it is left out.
+    """
+
+    def __init__(self, path: Path, intake: Intake) -> None:
+        self.path = path
+        self.intake = intake
+        self.unfinished: int | None = None
+        self._faults: list[Fault] = []
+        self._decoder = msgspec.json.Decoder(RawRow)
+        self._last_start: float | None = None
+
+    def calls(self) -> Iterator[LoggedCall]:
+        """Calls in input order, until the first fault; then the rest is only checked.
+
+        Raises InputError (an empty file, damaged lines, bodies that are no Messages request) and OSError.
+        """
+        number = 0
+        with self.path.open("rb", buffering=CHUNK) as file:
+            for number, line in enumerate(file, 1):
+                call = self._read(number, line) if line.strip() else None
+                if call is not None and not self._faults:
+                    yield call
+                if len(self._faults) >= MOST_FAULTS:
+                    break
+        if not number:
+            self._faults.append(
+                Fault(str(self.path), "expected a request log, one JSON object a line; got an empty file")
+            )
+        if self._faults:
+            raise InputError(self._faults)
+
+    def _read(self, number: int, line: bytes) -> LoggedCall | None:
+        try:
+            return self._call(number, self._decode(line))
+        except NotAMessage as fault:
+            self._fault(number, str(fault))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if line.endswith(b"\n"):
+                self._fault(number, f"expected one JSON object; got a damaged line ({_reason(line.strip())})")
+            else:
+                self.unfinished = number
+        return None
+
+    def _decode(self, line: bytes) -> RawRow:
+        if not line.isascii():
+            line.decode()
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError as error:
+            raise not_a_message(error) from None
+
+    def _call(self, number: int, raw: RawRow) -> LoggedCall:
+        timestamp = _field(raw.timestamp, "timestamp", str)
+        status = _field(raw.status, "status", int)
+        return LoggedCall(
+            number,
+            self._start(timestamp),
+            timestamp,
+            self.intake.request(raw.request),
+            _billed(raw),
+            float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
+            _field(raw.host, "host", str),
+            _field(raw.workspace, "workspace", str) or "",
+            status,
+            _field(raw.service, "service", str) == "batch",
+        )
+
+    def _start(self, timestamp: str | None) -> float:
+        """Rule 11: a call without a time starts 2 s after the one before it."""
+        if timestamp is not None:
+            self._last_start = seconds(timestamp)
+        else:
+            self._last_start = 0.0 if self._last_start is None else self._last_start + SECONDS_BETWEEN_UNTIMED
+        return self._last_start
+
+    def _fault(self, number: int, message: str) -> None:
+        self._faults.append(Fault(str(self.path), message, number))
+
+
+def seconds(timestamp: str) -> float:
+    """ISO 8601 -> seconds since the epoch; a time without a zone is UTC. Raises NotAMessage."""
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError:
+        raise NotAMessage("timestamp", "an ISO 8601 time", timestamp) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _field(raw: msgspec.Raw, name: str, kind: Any) -> Any:
+    data = bytes(raw)
+    if data == b"null":
+        return None
+    value = load(data, name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        words = {str: "a string", int: "a whole number"}.get(kind, "a number")
+        raise NotAMessage(name, words, value)
+    return value
+
+
+def _billed(raw: RawRow) -> Usage | None:
+    if bytes(raw.usage) != b"null":
+        return usage_of(load(bytes(raw.usage), "usage"), "usage")
+    if bytes(raw.response) == b"null":
+        return None
+    response = load(bytes(raw.response), "response")
+    inner = response.get("usage") if isinstance(response, dict) else None
+    return usage_of(inner, "response.usage") if inner is not None else None
+
+
+def usage_of(value: Any, path: str) -> Usage:
+    """A wire `usage` object. Without the 5m/1h split, all creation is 5m. Raises NotAMessage."""
+    if not isinstance(value, dict):
+        raise NotAMessage(path, "a usage object", value)
+    split = value.get("cache_creation") or {}
+    written = _tokens(value, "cache_creation_input_tokens", path)
+    hour = _tokens(split, "ephemeral_1h_input_tokens", f"{path}.cache_creation")
+    five = _tokens(split, "ephemeral_5m_input_tokens", f"{path}.cache_creation") if split else written - hour
+    return Usage(
+        _tokens(value, "input_tokens", path),
+        _tokens(value, "cache_read_input_tokens", path),
+        five,
+        hour,
+        _tokens(value, "output_tokens", path),
+    )
+
+
+def _tokens(value: Any, name: str, path: str) -> int:
+    found = value.get(name) if isinstance(value, dict) else value
+    if found is None:
+        return 0
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise NotAMessage(f"{path}.{name}", "a whole number of tokens", found)
+    return found
+
+
+def _reason(line: bytes) -> str:
+    try:
+        line.decode()
+        msgspec.json.decode(line)
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 at byte {error.start + 1}"
+    except msgspec.DecodeError as error:
+        return "cut off" if "truncated" in str(error) else str(error).removeprefix("JSON is malformed: ")
+    return "no object"

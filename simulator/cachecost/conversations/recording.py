@@ -1,0 +1,241 @@
+"""Our recording of a conversation: JSON Lines, with content or content-free.
+
+Line 1 is the header: {"format": 1, "kind": "conversation", "content": "keep"|"digest", "name", "model",
+"source", "licence", "params", "tools": [block numbers], "system": [block numbers]}. Then blocks
+(see block_table.py), each before the first event that uses it, and events in time order:
+
+    {"event": "human"|"results", "at": ISO 8601, "blocks": […]}
+    {"event": "reply", "at": …, "blocks": […], "first_token_s": seconds?, "output_tokens": n?}
+    {"event": "inquiry", "at": …, "blocks": [question, answer], "answer_type", "tool_use", "batch"}
+
+Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source and
+licence are written as given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from cachecost.conversations.block_table import BlockReader, BlockWriter, Count
+from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
+from cachecost.conversations.content_free import ContentFree
+from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.times import iso
+from cachecost.faults import Fault, InputError
+from cachecost.prompts.blocks import NOTHING, Block, Part
+from cachecost.prompts.wire import shown
+
+FORMAT = 1
+Content = Literal["keep", "digest"]
+CONTENTS = ("keep", "digest")
+KINDS = ("conversation",)
+EVENTS: dict[type, str] = {Human: "human", Reply: "reply", Results: "results", Inquiry: "inquiry"}
+
+
+# ---------------------------------------------------------------------------------------- writing
+
+
+def write(
+    conversation: Conversation,
+    target: str | Path | BinaryIO,
+    content: Content = "keep",
+    key: bytes | None = None,
+    count: Count | None = None,
+) -> None:
+    """Write a recording to a path (whole or not at all) or to an open binary stream.
+
+    "digest" needs a `key` (see content_free.key_of) and writes no word of the conversation; `count`
+    then counts each block while its content is still there. Raises InputError if it cannot be written.
+    """
+    free = ContentFree(key or b"") if content == "digest" else None
+    lines = (encoded(line) for line in records(conversation, BlockWriter(free, count)))
+    if isinstance(target, (str, Path)):
+        with replacing(Path(target)) as stream:
+            stream.writelines(lines)
+    else:
+        target.writelines(lines)
+
+
+def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str, Any]]:
+    """The lines of a recording as objects, in order."""
+    tools, tool_lines = table.add(conversation.tools.blocks)
+    system, system_lines = table.add(conversation.system.blocks)
+    yield _header(conversation, table.free, tools, system)
+    yield from tool_lines + system_lines
+    for event in conversation.events:
+        numbers, lines = table.add(_blocks(event))
+        yield from lines
+        yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **_details(event, table.free)}
+
+
+def _header(
+    conversation: Conversation, free: ContentFree | None, tools: list[int], system: list[int]
+) -> dict[str, Any]:
+    params = dict(conversation.params)
+    return {
+        "format": FORMAT,
+        "kind": "conversation",
+        "content": "digest" if free else "keep",
+        "name": conversation.name,
+        "model": conversation.model,
+        "source": conversation.source,
+        "licence": conversation.licence,
+        "params": free.params(params) if free else params,
+        "tools": tools,
+        "system": system,
+    }
+
+
+def _blocks(event: Event) -> tuple[Block, ...]:
+    return (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
+
+
+def _details(event: Event, free: ContentFree | None) -> dict[str, Any]:
+    if isinstance(event, Reply):
+        told = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
+        return {name: value for name, value in told.items() if value is not None}
+    if isinstance(event, Inquiry):
+        return {
+            "answer_type": free.answer_type(event) if free else event.answer_type,
+            "tool_use": free.word(event.tool_use) if free else event.tool_use,
+            "batch": event.batch,
+        }
+    return {}
+
+
+def encoded(record: dict[str, Any]) -> bytes:
+    """One line of JSON. Non-ASCII stays as it is, unless it is half a surrogate pair."""
+    try:
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A stream that becomes `path` when all is written, and nothing before. Raises InputError."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as stream:
+            yield stream
+        part.replace(path)
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
+    finally:
+        with suppress(OSError):  # where the folder itself is out of reach, that fault is on its way
+            part.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------------------------------- reading
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like a recording of ours; None if they do not."""
+    first = parsed(head.split(b"\n", 1)[0])
+    if isinstance(first, dict) and "format" in first and "kind" in first:
+        return "its first line says format and kind"
+    return None
+
+
+def read(path: str | Path, warn: Warn = quiet) -> Conversation:
+    """The conversation of a recording. Raises InputError with every fault found, each with its line.
+
+    A last line that was cut off is left out and said to `warn`.
+    """
+    faults: list[Fault] = []
+    reading = _Reading(faults)
+    for line in json_lines(Path(path), faults, warn):
+        if not reading.take(line):
+            break
+    whole = reading.conversation()
+    if whole is None and not faults:
+        faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
+    if whole is None or faults:
+        raise InputError(faults)
+    return whole
+
+
+class _Reading:
+    """A recording while it is read, line by line."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = faults
+        self.header: Checked | None = None
+        self.table = BlockReader()
+        self.events: list[Event] = []
+
+    def take(self, line: Checked) -> bool:
+        """Read a line; False if nothing after it can be understood."""
+        if self.header is None:
+            return self._head(line)
+        if "block" in line.data:
+            self.table.add(line)
+        elif "event" in line.data:
+            self._event(line)
+        else:
+            line.fault("line", "expected a block or an event")
+        return True
+
+    def _head(self, line: Checked) -> bool:
+        number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
+        if number is None:
+            return False
+        if number != FORMAT or isinstance(number, bool):
+            line.fault("format", f"expected {FORMAT}; got {shown(number)}, which this version cannot read")
+            return False
+        self.header = line if line.one_of("kind", KINDS) == line.data.get("kind") else None
+        return self.header is not None
+
+    def _event(self, line: Checked) -> None:
+        event = READERS[line.one_of("event", READERS)](line, line.time("at"), self.table.get(line, "blocks"))
+        line.done()
+        if event is not None:
+            self.events.append(event)
+
+    def conversation(self) -> Conversation | None:
+        """The whole; None if no header was understood. The header's own faults are found here."""
+        head = self.header
+        if head is None:
+            return None
+        head.one_of("content", CONTENTS)
+        whole = Conversation(
+            head.text("name"),
+            tuple(self.events),
+            head.text("model", "") or None,
+            self._part(head, "tools"),
+            self._part(head, "system"),
+            head.text("source", ""),
+            head.text("licence", ""),
+            head.mapping("params", required=False),
+        )
+        head.done()
+        return whole
+
+    def _part(self, head: Checked, name: str) -> Part:
+        blocks = self.table.get(head, name, required=False)
+        return Part(blocks) if blocks else NOTHING
+
+
+def _reply(line: Checked, at: float, blocks: tuple[Block, ...]) -> Reply:
+    return Reply(at, blocks, line.number("first_token_s"), line.whole("output_tokens"))
+
+
+def _inquiry(line: Checked, at: float, blocks: tuple[Block, ...]) -> Inquiry | None:
+    answer_type = line.text("answer_type", "boolean")
+    tool_use = line.text("tool_use", "")
+    batch = line.whole("batch", 0) or 0
+    if len(line.data.get("blocks") or ()) != 2:
+        line.fault("blocks", "expected two blocks, question and answer")
+    return Inquiry(at, *blocks, answer_type, tool_use, batch) if len(blocks) == 2 else None
+
+
+READERS: dict[str, Callable[[Checked, float, tuple[Block, ...]], Event | None]] = {
+    "human": lambda line, at, blocks: Human(at, blocks),
+    "reply": _reply,
+    "results": lambda line, at, blocks: Results(at, blocks),
+    "inquiry": _inquiry,
+}

@@ -1,0 +1,20 @@
+"""Seconds since the epoch inside, ISO 8601 outside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def seconds(text: str) -> float:
+    """Seconds since the epoch of an ISO 8601 time; one without a zone is UTC (rule 11). Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def iso(at: float) -> str:
+    """`at` in UTC with microseconds and Z: one spelling for one moment. Raises ValueError beyond year 9999."""
+    try:
+        moment = datetime.fromtimestamp(at, UTC)
+    except OverflowError as error:
+        raise ValueError(f"at={at!r}: no such time") from error
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -1,0 +1,97 @@
+"""Words that may stay are the API's own; all else becomes digests that only say equal or not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS, ContentFree, key_of
+from cachecost.conversations.model import Inquiry
+from cachecost.faults import InputError
+from cachecost.prompts.wire import text_block
+
+FREE = ContentFree(b"k")
+
+
+@pytest.mark.parametrize("key", [b"", b"x" * 65])
+def test_keys_have_1_to_64_bytes(key: bytes) -> None:
+    with pytest.raises(ValueError, match=f"key of {len(key)} bytes: expected 1 to 64"):
+        ContentFree(key)
+
+
+def test_the_key_of_a_source_is_of_all_its_bytes(tmp_path: Any) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 1_000_000)
+    key = key_of(path)
+    assert len(key) == 32
+    assert key == key_of(path)
+    path.write_bytes(b"x" * 999_999 + b"y")
+    assert key != key_of(path)
+    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
+        key_of(tmp_path / "b")
+
+
+def test_words_are_told_apart_and_empty_stays_empty() -> None:
+    assert FREE.word("a") == FREE.word("a") != FREE.word("b")
+    assert len(FREE.word("a" * 1000)) == 17
+    assert FREE.word("") == ""
+    assert ContentFree(b"other").word("a") != FREE.word("a")
+
+
+@pytest.mark.parametrize(("kind", "stays"), [("boolean", True), ("select", True), ("delete /home/me?", False)])
+def test_answer_types_stay_if_they_are_jps(kind: str, stays: bool) -> None:
+    block = text_block("user", "x")
+    assert (FREE.answer_type(Inquiry(0.0, block, block, kind)) == kind) is stays
+
+
+def test_parameters_keep_what_the_simulator_needs() -> None:
+    params = {
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "output_config": {"effort": "high"},
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": False},
+        "speed": "fast",
+        "betas": ["context-1m-2025-08-07"],
+        "max_tokens": 4096,
+        "temperature": 0.5,
+    }
+    assert FREE.params(params) == params
+
+
+names = st.text(st.characters(codec="ascii", categories=["Lu"]), min_size=4, max_size=6)
+keys = names | st.sampled_from(sorted(KNOWN_KEYS))
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | names,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(values)
+def test_no_other_word_survives_and_no_number_under_an_unknown_key(value: Any) -> None:
+    told = FREE.params(value)
+    assert json.dumps(told) == json.dumps(FREE.params(value))
+
+    def check(item: Any) -> None:
+        if isinstance(item, dict):
+            for key, inner in item.items():
+                assert key in KNOWN_KEYS or (key.startswith("~") and isinstance(inner, str))
+                check(inner)
+        elif isinstance(item, list):
+            for inner in item:
+                check(inner)
+        elif isinstance(item, str):
+            assert item in KNOWN_WORDS or item.startswith("~")
+
+    check(told)
+
+
+@settings(max_examples=80, deadline=None)
+@given(values, values)
+def test_equal_parameters_stay_equal_and_others_stay_different(one: Any, two: Any) -> None:
+    same = json.dumps(one) == json.dumps(two)
+    assert (json.dumps(FREE.params(one)) == json.dumps(FREE.params(two))) is same
