@@ -1,0 +1,274 @@
+"""YAML text -> plain values, each with the place it was written at, so that a fault can point there.
+
+YAML 1.2 as a person means it: `no` is a word, `21_000` a whole number, a date stays text, a number
+keeps its digits. What YAML allows and nobody means (a key given twice, a tag, an alias within itself)
+is a fault, and all of them are collected.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cachecost.faults import Fault, InputError
+
+Way = tuple[str | int, ...]
+"""From the top to a value: keys and list indices."""
+
+TAG = "tag:yaml.org,2002:"
+MOST_VALUES = 100_000
+"""Aliases can make a small file denote a huge one; no scenario is near this."""
+
+
+class Number(float):
+    """A number that keeps the digits it was written with: `Decimal(str(number))` is exact."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value was written: a file (or a `--set`), with line and column from 1."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A value and the place of everything in it: of a mapping's entry the key's, of a list's item its own.
+
+    `faults` are what the text itself got wrong though it could be read.
+    """
+
+    value: Any
+    places: Mapping[Way, Place]
+    faults: list[Fault] = field(default_factory=list)
+
+    def place(self, way: Way) -> Place:
+        """The place of `way`, or of the nearest thing around it."""
+        while way and way not in self.places:
+            way = way[:-1]
+        return self.places[way]
+
+    def fault(self, way: Way, message: str) -> Fault:
+        """`message` about the value at `way`, in the user's own names."""
+        place = self.place(way)
+        said = f"{spell(way)}: {message}" if way else message
+        return Fault(place.file, said, place.line, place.column)
+
+    def at(self, way: Way) -> Placed:
+        """The part at `way`, as a value of its own. Raises KeyError if there is nothing."""
+        inner = {other[len(way) :]: place for other, place in self.places.items() if other[: len(way)] == way}
+        return Placed(value_at(self.value, way), {(): self.place(way), **inner})
+
+    def put(self, way: Way, part: Placed) -> Placed:
+        """A copy with `part` at `way`, which `way_of` found."""
+        places = {other: place for other, place in self.places.items() if other[: len(way)] != way}
+        places |= {way + inner: place for inner, place in part.places.items()}
+        return replace(self, value=_put(self.value, way, part.value), places=places)
+
+    def way_of(self, dotted: str) -> Way:
+        """`strategies.1.ttl` as a way to a value that is there or could be put there.
+
+        Raises LookupError saying why nothing can stand there.
+        """
+        value: Any = self.value
+        way: Way = ()
+        for word in dotted.split("."):
+            way = (*way, _step(value, word, way))
+            value = value[int(word)] if isinstance(value, list) else (value or {}).get(word)
+        return way
+
+    def without(self, *keys: str) -> Placed:
+        """A copy of a mapping that lacks these keys."""
+        return replace(self, value={key: value for key, value in self.value.items() if key not in keys})
+
+
+def spell(way: Way) -> str:
+    """`('strategies', 1, 'marks')` as people write it: `strategies[1].marks`."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in way)
+    return text.removeprefix(".")
+
+
+def value_at(value: Any, way: Way) -> Any:
+    """What stands at `way`. Raises KeyError or IndexError if there is nothing."""
+    for step in way:
+        if not isinstance(value, dict if isinstance(step, str) else list):
+            raise KeyError(step)
+        found: Any = value
+        value = found[step]
+    return value
+
+
+def _step(value: Any, word: str, way: Way) -> str | int:
+    """`word` as a key or an index of `value`, which stands at `way`. Raises LookupError."""
+    if not word:
+        raise LookupError("expected words between dots")
+    if isinstance(value, list):
+        if not word.isdecimal() or int(word) >= len(value):
+            raise LookupError(f"{spell(way)}: expected the number of an item, 0 to {len(value) - 1}; got {word!r}")
+        return int(word)
+    if value is not None and not isinstance(value, dict):
+        raise LookupError(f"{spell(way)}: is the single value {value!r}; nothing in it is named {word!r}")
+    return word
+
+
+def _put(value: Any, way: Way, part: Any) -> Any:
+    """A copy of `value` with `part` at `way`; mappings are made where there are none."""
+    if not way:
+        return part
+    step, rest = way[0], way[1:]
+    if isinstance(step, int):
+        return [*value[:step], _put(value[step], rest, part), *value[step + 1 :]]
+    return {**(value or {}), step: _put((value or {}).get(step), rest, part)}
+
+
+def read(path: str | Path) -> Placed:
+    """The YAML file at `path`. Raises InputError: unreadable, not UTF-8, not YAML, empty."""
+    file = str(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError([Fault(file, f"cannot be read: {error.strerror or error}")]) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        start = error.object[: error.start]
+        line, column = start.count(b"\n") + 1, error.start - (start.rfind(b"\n") + 1) + 1
+        message = f"expected UTF-8; got the byte 0x{error.object[error.start]:02x}"
+        raise InputError([Fault(file, message, line, column)]) from None
+    return parse(text, file)
+
+
+def parse(text: str, file: str) -> Placed:
+    """The one document in `text`. Raises InputError where it is not YAML or empty."""
+    builder = _Builder(file)
+    try:
+        node = _compose(text, file)
+        if node is None:
+            raise InputError([Fault(file, "expected a mapping; got an empty file", 1, 1)])
+        return Placed(builder.build(node, ()), builder.places, builder.faults)
+    except RecursionError:
+        raise InputError([Fault(file, "not valid YAML: nested too deeply", 1, 1)]) from None
+
+
+def _compose(text: str, file: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        told = " ".join(str(error.problem or error.context).split())
+        raise InputError([_at_mark(file, mark, f"not valid YAML: {told}")]) from None
+    except YAMLError as error:
+        raise InputError([_unprintable(text, file, error)]) from None
+
+
+def _at_mark(file: str, mark: Any, message: str) -> Fault:
+    return Fault(file, message, mark.line + 1, mark.column + 1) if mark else Fault(file, message)
+
+
+def _unprintable(text: str, file: str, error: Any) -> Fault:
+    """A character that YAML forbids; ruamel tells its offset only."""
+    before = text[: getattr(error, "position", 0)]
+    character = getattr(error, "character", "")
+    told = chr(character) if isinstance(character, int) else character
+    message = f"not valid YAML: the character {told!r} is not allowed"
+    return Fault(file, message, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+class _Builder:
+    """Turns nodes into values; holds the places and faults met on the way."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.places: dict[Way, Place] = {}
+        self.faults: list[Fault] = []
+        self._open: set[int] = set()
+
+    def build(self, node: Any, way: Way) -> Any:
+        self.places.setdefault(way, self._place(node))
+        if len(self.places) > MOST_VALUES:
+            raise InputError([self._fault(node, way, f"expected at most {MOST_VALUES:,} values")])
+        if id(node) in self._open:
+            return self._reject(node, way, "an alias within what it stands for")
+        self._open.add(id(node))
+        value = self._of(node, way)
+        self._open.discard(id(node))
+        return value
+
+    def _of(self, node: Any, way: Way) -> Any:
+        name = str(node.tag).removeprefix(TAG)
+        if name in SCALARS and isinstance(node.value, str):
+            return scalar(node.value, name)
+        if name == "seq":
+            return [self.build(item, (*way, number)) for number, item in enumerate(node.value)]
+        if name == "map":
+            return self._mapping(node, way)
+        return self._reject(node, way, f"expected a plain value; got the tag {node.tag}")
+
+    def _mapping(self, node: Any, way: Way) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        for key, item in node.value:
+            if not isinstance(key.value, str):
+                self._reject(key, way, "a key that is no single word")
+            elif key.value in value:
+                first = self.places[(*way, key.value)].line
+                self.faults.append(self._fault(key, (*way, key.value), f"given twice; first in line {first}"))
+            else:
+                self.places[(*way, key.value)] = self._place(key)
+                value[key.value] = self.build(item, (*way, key.value))
+        return value
+
+    def _place(self, node: Any) -> Place:
+        return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def _fault(self, node: Any, way: Way, message: str) -> Fault:
+        place = self._place(node)
+        return Fault(self.file, f"{spell(way)}: {message}" if way else message, place.line, place.column)
+
+    def _reject(self, node: Any, way: Way, message: str) -> None:
+        self.faults.append(self._fault(node, way, message))
+
+
+SCALARS = ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+"""The tags that YAML gives to words without one; the last three are words to us."""
+PLAIN = {"true": True, "false": False}
+PREFIXED = re.compile(r"[-+]?0[box]")
+
+
+def scalar(text: str, tag: str) -> Any:
+    """The value of a scalar that YAML resolved to `tag`; what is no finite number stays text."""
+    if tag == "null":
+        return None
+    if tag == "bool":
+        return PLAIN.get(text.lower(), text)
+    digits = text.replace("_", "")
+    try:
+        if tag == "int":
+            return int(digits, 0 if PREFIXED.match(digits) else 10)
+        return Number(digits) if tag == "float" else text
+    except ValueError:
+        return text

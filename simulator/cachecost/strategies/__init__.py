@@ -1,0 +1,1 @@
+"""A conversation in, timed requests out."""

@@ -1,0 +1,163 @@
+"""An agent as data, and its walk over a conversation: one pass, work for what is new in each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.faults import CannotEvaluate
+from cachecost.prompts.blocks import Block, Message, Thread
+from cachecost.prompts.request import Request
+from cachecost.providers.switches import shown
+from cachecost.strategies.inquiry import Asking, ModelFacts, Questions, window_of
+from cachecost.strategies.marks import Placement, Trail, View
+from cachecost.strategies.plan import PlannedCall
+from cachecost.strategies.window import Window
+
+Facts = Callable[[str], ModelFacts]
+"""What is known of a model, by its id. Raises CannotEvaluate for an unknown one."""
+NO_VALUES: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """How an agent sends a conversation: a Strategy.
+
+    `model` wins over the conversation's. `params` go over the conversation's parameters; None takes one
+    away. `rules` are readings of the rulebook under which its claim is told. Without `asking` nobody
+    answers the questions of a conversation. `what` is a line for lists.
+    """
+
+    name: str
+    what: str = ""
+    source: str = ""
+    date: str = ""
+    placement: Placement = Placement()
+    asking: Asking | None = None
+    model: str | None = None
+    params: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES)
+    rules: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES)
+    facts: Facts | None = None
+
+    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+        """The calls in the order they start. Raises CannotEvaluate if no model is known."""
+        yield from _Walk(self, conversation).calls()
+
+    def bare_request(self, conversation: Conversation) -> Request:
+        """What all main calls have in common: everything but messages and marks."""
+        model = self.model or conversation.model
+        if model is None:
+            raise CannotEvaluate(f"strategy '{self.name}': no model is given and {conversation.name} names none")
+        merged = {**conversation.params, **self.params}
+        params = {key: value for key, value in merged.items() if value is not None}
+        tools = self.asking.main_tools(conversation.tools) if self.asking else conversation.tools
+        return Request(model, Thread(), tools, conversation.system, params=params)
+
+    def window(self) -> int | None:
+        """Tokens that a question's thread is cut to; None where it is not cut."""
+        try:
+            return window_of(self.asking, self.facts) if self.asking else None
+        except CannotEvaluate:
+            return None
+
+    def notes(self, conversation: Conversation) -> list[str]:
+        """What this agent cannot do with this conversation, in sentences."""
+        told = [f"Read with {name}={shown(value)}." for name, value in sorted(self.rules.items())]
+        if conversation.inquiries:
+            told += _notes_on_questions(self, conversation)
+        return told
+
+
+def _notes_on_questions(agent: Agent, conversation: Conversation) -> Iterator[str]:
+    asked, asking = len(conversation.inquiries), agent.asking
+    if asking is None:
+        yield f"The {asked} questions are not asked: this strategy has no way to. Its cost lacks them."
+        return
+    main = agent.bare_request(conversation)
+    if asking.drops_thinking(main.params):
+        yield (
+            "A forced tool choice cannot go with manual thinking: questions leave thinking out, "
+            "so two parameters of the messages layer change at once."
+        )
+    model = asking.model or main.model
+    if asking.choice == "forced" and not _accepts_forced_choice(agent, model):
+        yield f"{model} refuses a forced tool choice: all {asked} questions fail."
+    yield from _notes_on_window(agent, conversation)
+
+
+def _accepts_forced_choice(agent: Agent, model: str) -> bool:
+    try:
+        return agent.facts is None or agent.facts(model).accepts_forced_choice
+    except CannotEvaluate:
+        return True
+
+
+def _notes_on_window(agent: Agent, conversation: Conversation) -> Iterator[str]:
+    asking, window = agent.asking, agent.window()
+    if asking is None or asking.model is None or not asking.truncate:
+        return
+    if window is None:
+        yield f"The window of {asking.model} is not known: questions are sent whole."
+        return
+    size = sum(block.size for event in conversation.events for block in _blocks(event))
+    if size > Window(window, (conversation.tools, conversation.system)).budget:
+        yield f"Questions lose their oldest messages where they would not fit {asking.model} ({window:,} tokens)."
+
+
+def _blocks(event: Event) -> tuple[Block, ...]:
+    return () if isinstance(event, Inquiry) else event.blocks
+
+
+class _Walk:
+    """One pass over a conversation: the thread as it grows, and who must wait for whom."""
+
+    def __init__(self, agent: Agent, conversation: Conversation) -> None:
+        self._events = conversation.events
+        self._placement = agent.placement
+        self._main = agent.bare_request(conversation)
+        self._thread = self._main.thread
+        self._trail = Trail()
+        self._turn = 0
+        self._ready = float("-inf")
+        self._questions: Questions | None = None
+        if agent.asking:
+            self._questions = Questions(
+                agent.asking, self._main, conversation.tools, agent.placement, self._trail, agent.window()
+            )
+
+    def calls(self) -> Iterator[PlannedCall]:
+        asked: list[Inquiry] = []
+        for event in self._events:
+            if isinstance(event, Inquiry):
+                asked.append(event)
+                continue
+            yield from self._ask(asked)
+            asked = []
+            yield from self._step(event)
+        yield from self._ask(asked)
+
+    def _step(self, event: Event) -> Iterator[PlannedCall]:
+        if isinstance(event, Reply):
+            yield self._call(event)
+            self._grow("assistant", event.blocks)
+        elif isinstance(event, Human | Results):
+            self._turn += isinstance(event, Human)
+            self._grow("user", event.blocks)
+
+    def _call(self, reply: Reply) -> PlannedCall:
+        main = self._main
+        marks, automatic = self._placement.place(View(self._thread, main.tools, main.system, self._trail))
+        request = replace(main, thread=self._thread, marks=marks, automatic=automatic)
+        self._ready = start = max(reply.at, self._ready)
+        return PlannedCall(start, request, reply.blocks, reply.output_tokens, reply.first_token_s, turn=self._turn)
+
+    def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
+        if asked and self._questions is not None:
+            calls, self._ready = self._questions.ask(self._thread, self._turn, asked, self._ready)
+            yield from calls
+
+    def _grow(self, role: str, blocks: tuple[Block, ...]) -> None:
+        if blocks:
+            self._thread = self._thread.then(Message.of(role, blocks))

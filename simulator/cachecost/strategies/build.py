@@ -1,0 +1,26 @@
+"""From what a scenario or a caller names to a strategy that can plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cachecost.strategies.agent import Agent, Facts
+from cachecost.strategies.plan import Strategy
+from cachecost.strategies.registry import find
+
+if TYPE_CHECKING:
+    from cachecost.strategies.spec import StrategySpec
+
+
+def build(spec: StrategySpec | str, *, model: str | None = None, facts: Facts | None = None) -> Strategy:
+    """The strategy that a name or a scenario's entry describes, ready to plan.
+
+    `model` is used where the entry names none (it wins over the recording's); `facts` tells of a model, by its
+    id, what window it has and whether it accepts a forced tool choice. Raises UnknownStrategy, and
+    ValueError for options that do not go together.
+    """
+    found = find(spec) if isinstance(spec, str) else spec.resolved()
+    if isinstance(found, Agent):
+        found = replace(found, model=found.model or model, facts=found.facts or facts)
+    return found

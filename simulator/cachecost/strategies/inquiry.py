@@ -1,0 +1,316 @@
+"""Questions that a tool asks the assistant while it runs, and the ways to ask them.
+
+A question is a side call: the main thread as it stands (it ends with the tool's call), then a user message
+with a result for each open call ("paused") and the question. The main thread never sees it; all it pays is
+the answer tool, where that is always present. What the recording lacks is assumed, the same in every arm:
+
+- A question starts when it was asked; in the order "parallel" those of a batch start with its first.
+  Nothing tells how long an answer took, so a call that waits for another (a retry, the next question,
+  the next main call) starts `STEP_S` after it where its own recorded time is not later still.
+- The answer is the recorded one, without the JSON of a tool call or a schema around it. A wrong answer
+  is as long as the right one, and is followed by a sentence that says what is expected.
+- Answers fail at `retry_rate` by error diffusion over all attempts: a rate of 0.05 fails the 10th, the
+  30th, the 50th …; after two retries the last answer stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, Protocol
+
+from cachecost.conversations.model import Inquiry
+from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
+from cachecost.prompts.request import Request
+from cachecost.prompts.wire import block_of, text_block
+from cachecost.strategies.marks import Automatic, Hint, LastMessage, Placement, Primitive, Trail, View
+from cachecost.strategies.plan import PlannedCall
+from cachecost.strategies.window import Window
+
+ANSWER_TOOL = "answer_inquiry"
+STEP_S = 2.0
+"""Seconds between a call without a recorded time and the one it waits for (rulebook, rule 11)."""
+MAX_RETRIES = 2
+
+Marks = Literal["same", "none", "hint"] | tuple[Primitive, ...]
+
+
+class ModelFacts(Protocol):
+    """What an arm must know of a model. `providers.rules.ModelRules` is one."""
+
+    @property
+    def context_window(self) -> int: ...
+    @property
+    def accepts_forced_choice(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How questions are asked. None means: what fits `through` and `model`.
+
+    `through` says how the answer comes back, `tools` which tools the side call sends, `schema` whether
+    two questions of one answer type share their schema. `tool_choice` is "forced" for a tool and the
+    main thread's otherwise. `marks` are those of the side call: the main thread's, none, the main thread's
+    with a hint on the message before the question instead of a moving mark, or a list of primitives.
+    With `model` another model answers; it gets `system_tokens` of its own system prompt if given, the
+    conversation is cut to its window (`window_tokens`, else what the rules say) unless `truncate` is
+    false, and thinking, effort and speed of the main thread stay out. `thinking` "off" leaves it out
+    anyway. `tool_tokens` is the size of the answer tool; not `always_present`, only questions carry it.
+    """
+
+    through: Literal["structured_output", "answer_tool", "tool_per_question"] = "answer_tool"
+    tools: Literal["same", "none"] = "same"
+    tool_choice: Literal["forced", "auto", "none"] | None = None
+    schema: Literal["per_type", "unique"] | None = None
+    model: str | None = None
+    system_tokens: int | None = None
+    marks: Marks = "same"
+    order: Literal["sequential", "parallel"] = "sequential"
+    retry_rate: float = 0.0
+    tool_tokens: int = 75
+    always_present: bool = True
+    thinking: Literal["same", "off"] | None = None
+    truncate: bool = True
+    window_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.through == "structured_output" and self.tool_choice == "forced":
+            raise ValueError("tool_choice=forced: structured_output has no tool to force")
+        if self.through != "structured_output" and self.tool_choice == "none":
+            raise ValueError(f"tool_choice=none: {self.through} could not be answered")
+        if not 0 <= self.retry_rate <= 1:
+            raise ValueError(f"retry_rate={self.retry_rate}: expected 0 to 1")
+
+    @property
+    def has_tool(self) -> bool:
+        return self.through != "structured_output"
+
+    @property
+    def choice(self) -> str | None:
+        return self.tool_choice or ("forced" if self.has_tool else None)
+
+    @property
+    def is_unique(self) -> bool:
+        return (self.schema or ("unique" if self.through == "tool_per_question" else "per_type")) == "unique"
+
+    def main_tools(self, tools: Part) -> Part:
+        """The tools of the main thread: with the answer tool at their end where it is always present."""
+        if not self.has_tool or not self.always_present:
+            return tools
+        return Part((*tools.blocks, self.answer_tool("any", {"type": "string"})))
+
+    def answer_tool(self, schema_name: str, answer: Mapping[str, Any]) -> Block:
+        definition = {
+            "name": ANSWER_TOOL,
+            "description": "Answers the open question of a paused tool.",
+            "strict": True,
+            "input_schema": _object({"inquiry_id": {"type": "string"}, "answer": answer}),
+        }
+        return given_block("tool", "", f"{ANSWER_TOOL} {schema_name}", self.tool_tokens, definition)
+
+    def placement(self, main: Placement) -> Placement:
+        """The marks of the side call."""
+        if self.marks == "same":
+            return main
+        if self.marks == "none":
+            return Placement()
+        if self.marks == "hint":
+            kept = tuple(each for each in main.primitives if not isinstance(each, Automatic | LastMessage))
+            return replace(main, primitives=(*kept, Hint()))
+        return replace(main, primitives=self.marks)
+
+    def drops_thinking(self, params: Mapping[str, Any]) -> bool:
+        """A forced choice cannot go with manual thinking: then the side call must do without."""
+        return self.choice == "forced" and _type_of(params.get("thinking")) == "enabled"
+
+    def side_params(self, main: Mapping[str, Any]) -> dict[str, Any]:
+        """The main thread's parameters as the side call sends them; choice and format come on top."""
+        params = dict(main)
+        if self.thinking == "off":
+            params["thinking"] = {"type": "disabled"}
+        elif (self.model and self.thinking is None) or self.drops_thinking(main):
+            params.pop("thinking", None)
+        if self.model is not None:
+            params.pop("speed", None)
+            params["output_config"] = {k: v for k, v in _config(main).items() if k != "effort"}
+        return {key: value for key, value in params.items() if value != {}}
+
+
+class Questions:
+    """The questions of one plan: their options, the parts they share, and what was asked so far."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        main: Request,
+        bare_tools: Part,
+        placement: Placement,
+        trail: Trail,
+        window_tokens: int | None,
+    ) -> None:
+        self._asking = asking
+        self._model = asking.model or main.model
+        self._bare = NOTHING if asking.tools == "none" else bare_tools
+        self._main_tools = main.tools
+        self._system = main.system if asking.system_tokens is None else _own_system(asking.system_tokens)
+        self._placement = asking.placement(placement)
+        self._params = asking.side_params(main.params)
+        self._trail = trail
+        self._fails = _Diffusion(asking.retry_rate)
+        self._tool_parts: dict[str, Part] = {}
+        self._window = Window(window_tokens, (self._tools("any", {}), self._system)) if window_tokens else None
+        self._asked = 0
+
+    def ask(self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float) -> tuple[list[PlannedCall], float]:
+        """The calls that questions asked between two main calls need, and when the next call can start.
+
+        Calls are in the order they start, none before `ready`; times are seconds since the epoch.
+        """
+        calls: list[PlannedCall] = []
+        for together in self._rounds(asked):
+            start = max(min(inquiry.at for inquiry in together), ready)
+            new = [call for inquiry in together for call in self._attempts(inquiry, thread, start, turn)]
+            ready = max(call.start for call in new) + STEP_S
+            calls += new
+        return sorted(calls, key=lambda call: call.start), ready
+
+    def _rounds(self, asked: Sequence[Inquiry]) -> list[list[Inquiry]]:
+        """What starts together: each batch if parallel, else each question alone."""
+        if self._asking.order == "sequential":
+            return [[inquiry] for inquiry in asked]
+        batches: dict[int, list[Inquiry]] = {}
+        for inquiry in asked:
+            batches.setdefault(inquiry.batch, []).append(inquiry)
+        return list(batches.values())
+
+    def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[PlannedCall]:
+        self._asked += 1
+        number = self._asked
+        schema = f"question {number}" if self._asking.is_unique else inquiry.answer_type
+        side = self._side(thread, inquiry, number)
+        for attempt in range(1 + MAX_RETRIES):
+            if attempt:
+                side = side.then(Message.of("assistant", (inquiry.answer,)))
+                side = side.then(Message.of("user", (_complaint(inquiry.answer_type),)))
+            purpose = "retry" if attempt else "inquiry"
+            request = self._request(side, schema, inquiry.answer_type)
+            at = start + attempt * STEP_S
+            yield PlannedCall(at, request, (inquiry.answer,), purpose=purpose, turn=turn, inquiry=number)
+            if not self._fails():
+                return
+
+    def _side(self, thread: Thread, inquiry: Inquiry, number: int) -> Thread:
+        kept = self._window.fit(thread) if self._window else thread
+        results = () if kept.message is None else _open_results(kept.message, inquiry, number)
+        return kept.then(Message.of("user", (*results, inquiry.question)))
+
+    def _request(self, thread: Thread, schema: str, answer_type: str) -> Request:
+        answer = _answer_schema(answer_type, schema)
+        tools = self._tools(schema, answer)
+        marks, automatic = self._placement.place(View(thread, tools, self._system, self._trail))
+        params = self._with_answer(tools, answer)
+        return Request(self._model, thread, tools, self._system, marks, automatic, params)
+
+    def _tools(self, schema: str, answer: Mapping[str, Any]) -> Part:
+        asking = self._asking
+        if not asking.has_tool:
+            return self._bare
+        if asking.through == "answer_tool" and asking.tools == "same" and asking.always_present:
+            return self._main_tools
+        name = "any" if asking.through == "answer_tool" else schema
+        part = self._tool_parts.get(name)
+        if part is None:
+            shape = {"type": "string"} if name == "any" else answer
+            part = self._tool_parts[name] = Part((*self._bare.blocks, asking.answer_tool(name, shape)))
+        return part
+
+    def _with_answer(self, tools: Part, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        params = dict(self._params)
+        if not self._asking.has_tool:
+            shape = {"type": "json_schema", "schema": _object({"answer": answer})}
+            params["output_config"] = {**_config(params), "format": shape}
+        if not tools.blocks:
+            params.pop("tool_choice", None)
+        elif self._asking.choice is not None:
+            params["tool_choice"] = _choice(self._asking.choice, params.get("tool_choice"))
+        return params
+
+
+class _Diffusion:
+    """Says "this one fails" at a rate, evenly and always alike."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = Fraction(str(rate))
+        self._debt = Fraction(1, 2)
+
+    def __call__(self) -> bool:
+        self._debt += self._rate
+        if self._debt < 1:
+            return False
+        self._debt -= 1
+        return True
+
+
+def _choice(choice: str, main: object) -> dict[str, Any]:
+    """`tool_choice` as the Messages API spells it; whether tools may run in parallel stays as it is."""
+    spelled = {"type": "tool", "name": ANSWER_TOOL} if choice == "forced" else {"type": choice}
+    kept = main.get("disable_parallel_tool_use") if isinstance(main, Mapping) else None
+    return spelled if kept is None or choice == "none" else {**spelled, "disable_parallel_tool_use": kept}
+
+
+def _config(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    return params.get("output_config") or {}
+
+
+def _type_of(value: object) -> object:
+    return value.get("type") if isinstance(value, Mapping) else None
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _answer_schema(answer_type: str, schema: str) -> dict[str, Any]:
+    """The JSON Schema of an answer; one that is unique says which question it is for."""
+    kind = {"type": "boolean" if answer_type == "boolean" else "string"}
+    return kind if schema == answer_type else {**kind, "description": f"The answer to {schema}."}
+
+
+def _own_system(tokens: int) -> Part:
+    return Part((given_block("text", "system", "inquiry system prompt", tokens),))
+
+
+def _open_results(last: Message, inquiry: Inquiry, number: int) -> tuple[Block, ...]:
+    """A result for every call of the last message: the API wants them all, the asking one's says paused."""
+    open_calls = [_id_of(block, index) for index, block in enumerate(last.blocks) if block.kind == "tool_use"]
+    asking = inquiry.tool_use or (open_calls[-1] if open_calls else f"call_{number}")
+    others = [call for call in open_calls if call != asking]
+    waiting = others if asking in open_calls else others[:-1]
+    results = [(call, "Not finished yet.") for call in waiting]
+    return tuple(_result(call, text) for call, text in [*results, (asking, f"Paused by question {number}.")])
+
+
+def _id_of(block: Block, index: int) -> str:
+    return str((block.content or {}).get("id") or f"call_{index}")
+
+
+def _result(call: str, text: str) -> Block:
+    return block_of("user", {"type": "tool_result", "tool_use_id": call, "content": text})
+
+
+def _complaint(answer_type: str) -> Block:
+    wanted = "exactly true or false" if answer_type == "boolean" else "in the form the question asks for"
+    return text_block("user", f"That answer is not valid. Answer {wanted}.")
+
+
+def window_of(asking: Asking, facts: Callable[[str], ModelFacts] | None) -> int | None:
+    """The window to cut to, in tokens; None where nothing is cut or no window is known."""
+    if asking.model is None or not asking.truncate:
+        return None
+    return asking.window_tokens or (facts(asking.model).context_window if facts else None)

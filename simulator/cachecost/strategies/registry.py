@@ -1,0 +1,80 @@
+"""Strategies by name: the built-in ones, then those of other packages.
+
+A package adds strategies by entry points of the group `cachecost.strategies`. An entry point's name is
+the strategy's, its object a Strategy or something that makes one when called. They are loaded when a
+name is not built in, and for listings; a built-in name cannot be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from cachecost.faults import nearest
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.plan import Strategy
+from cachecost.strategies.presets import PRESETS
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "cachecost.strategies"
+Found = Agent | Strategy
+
+
+class Listed(NamedTuple):
+    """A row of `cachecost strategies`."""
+
+    name: str
+    what: str
+    source: str
+    date: str
+
+
+class UnknownStrategy(ValueError):
+    """No strategy has this name; the text lists those that there are and the nearest one."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        told = (f"'{each}'" if "," in each else each for each in known)
+        super().__init__(f"expected one of {', '.join(told)}; got '{name}'{nearest(name, known)}")
+
+
+def names() -> list[str]:
+    """The built-in names, sorted; loads nothing."""
+    return sorted(PRESETS)
+
+
+def find(name: str) -> Found:
+    """The strategy of that name. Raises UnknownStrategy."""
+    if name in PRESETS:
+        return PRESETS[name]
+    others = _entry_points()
+    if name in others:
+        return _loaded(others[name])
+    raise UnknownStrategy(name, sorted({*PRESETS, *others}))
+
+
+def listing() -> list[Listed]:
+    """All strategies for `cachecost strategies`, by name; those of other packages are loaded for it."""
+    others = {name: _loaded(point) for name, point in _entry_points().items() if name not in PRESETS}
+    found: dict[str, Found] = {**PRESETS, **others}
+    return [_listed(name, strategy) for name, strategy in sorted(found.items())]
+
+
+def _listed(name: str, strategy: Found) -> Listed:
+    return Listed(name, getattr(strategy, "what", ""), strategy.source, strategy.date)
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.value)}
+
+
+def _loaded(point: EntryPoint) -> Found:
+    loaded = point.load()
+    strategy = loaded() if isinstance(loaded, type) or not hasattr(loaded, "plan") else loaded
+    missing = [part for part in ("name", "source", "date", "plan", "notes") if not hasattr(strategy, part)]
+    if missing:
+        raise ValueError(f"entry point {point.name} = {point.value}: no Strategy, it lacks {', '.join(missing)}")
+    return cast("Strategy", strategy)

@@ -1,0 +1,250 @@
+"""A strategy as a scenario writes it: a preset's name, or a mapping that starts from one or from nothing.
+
+Options left out keep the preset's values. The models carry their help to the JSON Schema for editors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
+from functools import cache
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+
+from cachecost.inputs.schema_faults import one_of, shown
+from cachecost.providers.switches import read_switches
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.marks import PRIMITIVES, SHORTHANDS, Placement, Primitive
+from cachecost.strategies.plan import Strategy
+from cachecost.strategies.presets import PRESETS
+from cachecost.strategies.registry import find
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+MARK_NAMES = sorted({*PRIMITIVES, *SHORTHANDS})
+CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+@cache
+def _options(name: str) -> type[BaseModel]:
+    """The options of a primitive, as a model."""
+    primitive = type(SHORTHANDS[name]) if name in SHORTHANDS else PRIMITIVES[name]
+    hints = get_type_hints(primitive)
+    shown_options = [option for option in fields(primitive) if option.name == "ttl" or name in PRIMITIVES]
+    told: dict[str, Any] = {
+        option.name: (hints[option.name], ... if option.default is MISSING else option.default)
+        for option in shown_options
+    }
+    return create_model(name, __config__=CONFIG, __doc__=cleandoc(primitive.__doc__ or ""), **told)
+
+
+@cache
+def _with_options(name: str) -> type[BaseModel]:
+    entry: dict[str, Any] = {name: (_options(name) | None, None)}
+    return create_model(name, __config__=CONFIG, **entry)
+
+
+def _mark(value: Any) -> Primitive:
+    """`last_tool` or `last_n: {role: human, n: 2}` as a primitive."""
+    if isinstance(value, Primitive):
+        return value
+    entry = {value: None} if isinstance(value, str) else value
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        raise ValueError(f"expected the name of a mark, or one name with its options; got {shown(value)}")
+    name = next(iter(entry))
+    if name not in MARK_NAMES:
+        raise ValueError(one_of(MARK_NAMES, name))
+    options = getattr(_with_options(name).model_validate(dict(entry)), name)
+    given = options.model_dump(exclude_unset=True) if options else {}
+    try:
+        return replace(SHORTHANDS[name], **given) if name in SHORTHANDS else PRIMITIVES[name](**given)
+    except ValueError as error:
+        raise ValueError(f"{name}.{error}") from None
+
+
+def _marks(value: Any) -> Any:
+    """A preset's name stands for its marks."""
+    if not isinstance(value, str):
+        return value
+    found = find(value)
+    if not isinstance(found, Agent):
+        raise ValueError(f"'{value}' is another package's strategy: its marks cannot be taken")
+    return list(found.placement.primitives)
+
+
+def _mark_schema() -> dict[str, Any]:
+    options = {name: _options(name).model_json_schema() for name in MARK_NAMES}
+    entry = {"type": "object", "properties": options, "additionalProperties": False}
+    return {"anyOf": [{"enum": MARK_NAMES}, {**entry, "minProperties": 1, "maxProperties": 1}]}
+
+
+Mark = Annotated[Primitive, PlainValidator(_mark), WithJsonSchema(_mark_schema())]
+Marks = Annotated[
+    list[Mark],
+    BeforeValidator(_marks),
+    WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": _mark_schema()}]}),
+]
+Tokens = Annotated[int, Field(ge=1)]
+
+
+class InquirySpec(BaseModel):
+    """How a tool's questions are put to the assistant. Options left out keep the preset's values."""
+
+    model_config = CONFIG
+
+    through: Literal["structured_output", "answer_tool", "tool_per_question"] = "answer_tool"
+    """How the answer comes back: output_config.format, a tool that is always there, or one made for the question."""
+    tools: Literal["same", "none"] = "same"
+    """The tools of a question's call: those of the main thread, or none (but an answer tool)."""
+    tool_choice: Literal["forced", "auto", "none"] | None = None
+    """Left out: forced where there is an answer tool, else that of the main thread."""
+    answer_schema: Literal["per_type", "unique"] | None = Field(default=None, alias="schema")
+    """Whether questions with the same type of answer share a schema. Left out: unique for a tool per question."""
+    model: Annotated[str, Field(min_length=1)] | None = None
+    """Another model that answers. It gets no thinking, effort or speed of the main thread, and a cache of its own."""
+    system_tokens: Tokens | None = None
+    """Size of a system prompt of its own; left out, the main thread's is sent."""
+    marks: Literal["same", "none", "hint"] | list[Mark] = "same"
+    """The main thread's marks, none, its marks with one before the question instead of at the end, or a list."""
+    order: Literal["sequential", "parallel"] = "sequential"
+    """Whether questions that were asked at once start together (then they cannot read each other's entries)."""
+    retry_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of answers that are not valid and asked again, at most twice a question."""
+    tool_tokens: Tokens = 75
+    """Size of the answer tool's definition."""
+    always_present: bool = True
+    """Whether the main thread carries the answer tool, too."""
+    thinking: Literal["same", "off"] | None = None
+    """Left out: as the main thread, but off for another model and where a forced choice forbids it."""
+    truncate: bool = True
+    """Whether another model's thread is cut to its window as jp does, oldest messages first."""
+    window_tokens: Tokens | None = None
+    """The window to cut to; left out, what the rules say of the model."""
+
+    def over(self, asking: Asking | None) -> Asking:
+        """`asking` with what is given here. Raises ValueError for options that do not go together."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        if "answer_schema" in given:
+            given["schema"] = given.pop("answer_schema")
+        if isinstance(given.get("marks"), list):
+            given["marks"] = tuple(given["marks"])
+        return replace(asking or Asking(), **given)
+
+
+def _preset_name(value: Any) -> Any:
+    if isinstance(value, str):
+        find(value)
+    return value
+
+
+def _rules(value: Any) -> Any:
+    problems = read_switches(value)[1] if isinstance(value, dict) else {}
+    if problems:
+        raise ValueError("; ".join(problems.values()))
+    return value
+
+
+class StrategySpec(BaseModel):
+    """A way to send the conversation: a preset by name, or a mapping."""
+
+    model_config = CONFIG
+
+    name: Annotated[str, Field(min_length=1)]
+    """What tables call it. Left out, the preset's name."""
+    preset: Annotated[str, BeforeValidator(_preset_name)] | None = None
+    """The strategy to start from (`cachecost strategies` lists them)."""
+    marks: Marks | None = None
+    """Where cache_control goes, in order of priority; or the name of a preset whose marks to take."""
+    ttl: Literal["5m", "1h"] | None = None
+    """TTL of the marks that name none."""
+    slots: Annotated[int, Field(ge=0)] | None = None
+    """Marks a request may have, the automatic one included. The API refuses more than 4."""
+    trim: Literal["priority", "oldest_message"] | None = None
+    """Which marks go when slots run out: the last in order, or the oldest in messages first."""
+    inquiry: InquirySpec | None = None
+    """How a tool's questions are asked. Without it (and without a preset that asks) they are left out."""
+    model: Annotated[str, Field(min_length=1)] | None = None
+    """The model of the main thread, instead of the scenario's."""
+    thinking: Literal["off"] | dict[str, Any] | None = None
+    """Thinking of the main thread, instead of the recording's: off, or as the Messages API spells it."""
+    params: dict[str, Any] = {}
+    """Parameters of the main thread over the recording's, as the Messages API spells them; null takes one away."""
+    rules: Annotated[dict[str, str | bool | int | float], BeforeValidator(_rules)] = {}
+    """Switches of the rulebook for this strategy alone."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            find(value)
+            return {"name": value, "preset": value}
+        if isinstance(value, dict) and "name" not in value and isinstance(value.get("preset"), str):
+            return {"name": value["preset"], **value}
+        return value
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> StrategySpec:
+        self.resolved()
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        mapping = handler.resolve_ref_schema(handler(core))
+        name = {"anyOf": [{"enum": sorted(PRESETS)}, {"type": "string"}], "description": "A preset by its name."}
+        return {"anyOf": [name, {key: value for key, value in mapping.items() if key != "required"}]}
+
+    def resolved(self) -> Agent | Strategy:
+        """The preset with what is given here, under this name. Raises ValueError where that makes no sense."""
+        base = find(self.preset) if self.preset else Agent(name=self.name)
+        return self._over(base) if isinstance(base, Agent) else self._of_others(base)
+
+    def _of_others(self, base: Strategy) -> Strategy:
+        given = sorted(self.model_fields_set - {"name", "preset"})
+        if given or self.name != base.name:
+            raise ValueError(f"'{base.name}' is another package's strategy: it takes no options and no other name")
+        return base
+
+    def _over(self, base: Agent) -> Agent:
+        placement = self._placement(base.placement)
+        asking = self.inquiry.over(base.asking) if self.inquiry else base.asking
+        sides = [asking.placement(placement)] if asking else []
+        for fault in filter(None, (each.ttl_fault() for each in [placement, *sides])):
+            raise ValueError(fault)
+        return replace(
+            base,
+            name=self.name,
+            placement=placement,
+            asking=asking,
+            model=self.model or base.model,
+            params={**base.params, **self._thinking(), **self.params},
+            rules={**base.rules, **self.rules},
+        )
+
+    def _placement(self, base: Placement) -> Placement:
+        given: dict[str, Any] = {
+            "primitives": None if self.marks is None else tuple(self.marks),
+            "ttl": self.ttl,
+            "slots": self.slots,
+            "trim": self.trim,
+        }
+        return replace(base, **{name: value for name, value in given.items() if value is not None})
+
+    def _thinking(self) -> dict[str, Any]:
+        if self.thinking is None:
+            return {}
+        return {"thinking": {"type": "disabled"} if self.thinking == "off" else self.thinking}

@@ -1,0 +1,232 @@
+"""What holds for every registered strategy, on conversations of every shape. A new one gets it for nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_talks import SIX_CALLS, asked, conversation, fingerprint, question, result, said, thought, used, user
+
+from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.faults import CannotEvaluate
+from cachecost.prompts.blocks import Thread
+from cachecost.prompts.refusals import is_markable
+from cachecost.prompts.request import block_at
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.build import build
+from cachecost.strategies.marks import MAXIMUM_MARKS, ORDER, Placement, Primitive, Spot, View
+from cachecost.strategies.plan import PlannedCall, Strategy
+from cachecost.strategies.registry import names
+
+every_strategy = pytest.mark.parametrize("name", names())
+
+
+def made(name: str) -> Strategy:
+    return build(name)
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> Conversation:
+    """Turns of calls with tools, thinking, empty text, mixed messages, pauses and questions."""
+    events: list[Event] = []
+    now = 0.0
+    for turn in range(draw(st.integers(0, 3))):
+        events.append(Human(now, (user(f"turn {turn}"),)))
+        for loop in range(draw(st.integers(1, 3))):
+            calls = [f"{turn}/{loop}/{n}" for n in range(draw(st.integers(0, 3)))]
+            thinking = (thought(f"{turn}/{loop}"),) if draw(st.booleans()) else ()
+            text = (said(draw(st.sampled_from(["", "well"]))),) if draw(st.booleans()) else ()
+            events.append(Reply(now, (*thinking, *text, *map(used, calls)), draw(st.sampled_from([None, 0.5]))))
+            asks = range(draw(st.integers(0, 2))) if calls else ()
+            events += [question(n, now + n, n % 2, calls[0], draw(st.sampled_from(["boolean", "text"]))) for n in asks]
+            now += draw(st.sampled_from([0.0, 2.0, 400.0]))
+            besides = (user("by the way"),) if draw(st.booleans()) else ()
+            if calls or besides:
+                events.append(Results(now, (*map(result, calls), *besides)))
+    return conversation(*events)
+
+
+def legal(call: PlannedCall) -> bool:
+    """Marks within the limit, in prompt order, none twice, all on markable blocks of this very request."""
+    request = call.request
+    places = [(ORDER[mark.layer], mark.node.length if mark.node else 0, mark.index) for mark in request.marks]
+    nodes = {*request.thread.back(), None}
+    return (
+        len(request.marks) + (request.automatic is not None) <= MAXIMUM_MARKS
+        and places == sorted(set(places))
+        and all(mark.node in nodes and is_markable(block_at(request, mark)) for mark in request.marks)
+    )
+
+
+@every_strategy
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(talk=talks())
+def test_marks_are_legal_and_starts_in_order(name: str, talk: Conversation) -> None:
+    calls = list(made(name).plan(talk))
+    starts = [call.start for call in calls]
+    assert starts == sorted(starts)
+    assert all(map(legal, calls))
+
+
+@every_strategy
+@given(talk=talks())
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+def test_the_main_calls_send_what_was_said(name: str, talk: Conversation) -> None:
+    """One main call a reply; before each stand exactly the blocks of all events before it, as the same objects."""
+    said_so_far: list[object] = []
+    main = iter([call for call in made(name).plan(talk) if call.purpose == "main"])
+    for event in talk.events:
+        if isinstance(event, Inquiry):
+            continue
+        if isinstance(event, Reply):
+            call = next(main)
+            assert [id(block) for message in call.request.thread.messages() for block in message.blocks] == said_so_far
+            assert (call.output, call.output_tokens) == (event.blocks, event.output_tokens)
+            assert call.start >= event.at and call.first_token_s == event.first_token_s
+        said_so_far += [id(block) for block in event.blocks]
+    assert next(main, None) is None
+
+
+@every_strategy
+def test_two_plans_are_the_same(name: str) -> None:
+    talk = asked(question(1, 50, 1), question(2, 50, 1), question(3, 60, 2), params={"thinking": {"type": "adaptive"}})
+    once, again = ([fingerprint(call) for call in made(name).plan(talk)] for _ in range(2))
+    assert once == again
+    assert made(name).notes(talk) == made(name).notes(talk)
+
+
+@every_strategy
+def test_parts_are_made_once(name: str) -> None:
+    """Rendering is shared by identity: the main thread has one tools part and one system part."""
+    calls = [call for call in made(name).plan(conversation(*SIX_CALLS)) if call.purpose == "main"]
+    assert len({(id(call.request.tools), id(call.request.system)) for call in calls}) == 1
+
+
+@every_strategy
+def test_it_says_who_does_it_so_and_when(name: str) -> None:
+    strategy = made(name)
+    assert strategy.name == name
+    assert strategy.source
+    assert len(strategy.date) == 10 and strategy.date[:3] == "202"
+
+
+@every_strategy
+def test_questions_are_asked_once_each_or_the_notes_say_why_not(name: str) -> None:
+    talk = asked(*(question(n, 50 + n) for n in range(5)))
+    numbers = [call.inquiry for call in made(name).plan(talk) if call.purpose == "inquiry"]
+    assert numbers == [1, 2, 3, 4, 5] or (numbers == [] and "not asked" in " ".join(made(name).notes(talk)))
+
+
+def long_talk(turns: int) -> Conversation:
+    """Turns of three calls: two parallel tools, a question, a mixed message."""
+    events: list[Event] = []
+    for turn in range(turns):
+        at = 10.0 * turn
+        one, two = f"{turn}a", f"{turn}b"
+        events += [
+            Human(at, (user(f"turn {turn}"),)),
+            Reply(at + 1, (thought(str(turn)), used(one), used(two))),
+            question(turn, at + 2, turn, one),
+            Results(at + 3, (result(one), result(two))),
+            Reply(at + 4, (used(f"{turn}c"),)),
+            Results(at + 5, (result(f"{turn}c"), user("mind the tests"))),
+            Reply(at + 6, (said(f"done {turn}"),)),
+        ]
+    return conversation(*events)
+
+
+def lines_run(strategy: Agent | Strategy, talk: Conversation) -> int:
+    """Work as Python lines run, which no machine's speed changes."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        for _ in strategy.plan(talk):
+            pass
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@every_strategy
+def test_planning_costs_work_for_what_is_new(name: str) -> None:
+    """Twice the turns, twice the lines run. A strategy that walked back to the start would need four times as many."""
+    lines_run(made(name), long_talk(2))
+    single, double = (lines_run(made(name), long_talk(turns)) for turns in (30, 60))
+    assert 1.9 < double / single < 2.15
+
+
+class Forgetful(Primitive):
+    """Lists the whole thread for each call."""
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        assert [message for message in view.thread.messages() if message.role]
+        return iter(())
+
+
+def test_the_measure_of_work_sees_a_strategy_that_lists_the_thread() -> None:
+    bad = Agent(name="bad", placement=Placement((Forgetful(),)))
+    single, double = (lines_run(bad, long_talk(turns)) for turns in (30, 60))
+    assert double / single > 3
+
+
+@every_strategy
+def test_threads_are_shared_not_copied(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message of the main thread is one node, a question one, a retry two."""
+    nodes = 0
+    original = Thread.__init__
+
+    def counted(self: Thread, *arguments: Any) -> None:
+        nonlocal nodes
+        nodes += 1
+        original(self, *arguments)
+
+    talk = long_talk(30)
+    monkeypatch.setattr(Thread, "__init__", counted)
+    calls = list(made(name).plan(talk))
+    messages = sum(not isinstance(event, Inquiry) for event in talk.events)
+    questions = sum(call.purpose == "inquiry" for call in calls)
+    retries = sum(call.purpose == "retry" for call in calls)
+    roots = 1
+    assert nodes == roots + messages + questions + 2 * retries
+
+
+def test_a_model_must_be_known_from_somewhere() -> None:
+    nameless = replace(asked(), model=None)
+    with pytest.raises(CannotEvaluate, match="strategy 'base': no model is given and small names none"):
+        list(build("base").plan(nameless))
+    assert {call.request.model for call in build("base", model="m").plan(nameless)} == {"m"}
+    assert {call.request.model for call in build("base", model="m").plan(asked())} == {"m"}
+    assert {call.request.model for call in Agent(name="x", model="own").plan(asked())} == {"own"}
+
+
+def test_parameters_go_over_the_recorded_ones_and_none_takes_one_away() -> None:
+    agent = Agent(name="x", params={"thinking": None, "max_tokens": 5})
+    talk = asked(params={"thinking": {"type": "adaptive"}, "speed": "fast"})
+    assert {repr(call.request.params) for call in agent.plan(talk)} == {"{'speed': 'fast', 'max_tokens': 5}"}
+
+
+def test_a_reply_without_blocks_is_a_call_but_no_message() -> None:
+    talk = conversation(Human(0, (user("a"),)), Reply(1, ()), Human(2, (user("b"),)), Reply(3, (said("c"),)))
+    calls = list(build("automatic").plan(talk))
+    assert [call.request.thread.length for call in calls] == [1, 2]
+    assert [call.turn for call in calls] == [1, 2]
+
+
+def test_recorded_starts_are_kept_even_if_two_are_the_same() -> None:
+    talk = conversation(
+        Human(0, (user("a"),)), Reply(1, (said("b"),)), Results(1, (user("c"),)), Reply(1, (said("d"),))
+    )
+    assert [call.start for call in build("automatic").plan(talk)] == [1, 1]
