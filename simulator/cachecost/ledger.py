@@ -1,0 +1,213 @@
+"""The ledger: what each call used, cost and why. Views read these types and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import Usage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ZERO = Decimal(0)
+TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Dollars of a call, by token class. Exact: nothing is rounded before printing."""
+
+    read: Decimal = ZERO
+    write_5m: Decimal = ZERO
+    write_1h: Decimal = ZERO
+    input: Decimal = ZERO
+    output: Decimal = ZERO
+
+    @property
+    def total(self) -> Decimal:
+        return self.read + self.write_5m + self.write_1h + self.input + self.output
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.read + other.read,
+            self.write_5m + other.write_5m,
+            self.write_1h + other.write_1h,
+            self.input + other.input,
+            self.output + other.output,
+        )
+
+    def by_class(self) -> dict[str, Decimal]:
+        return {name: getattr(self, name) for name in TOKEN_CLASSES}
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTokens:
+    """Input tokens of one layer in one call, by what became of them."""
+
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    input: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One call of a replay. `error` is why it has no usage (then usage and cost are zero, cause is None).
+
+    `error_type` is "invalid_request_error" where the API refuses the call, "not_evaluated" where a
+    model, rule or price is not known.
+
+    `start` is seconds since the epoch; `purpose` is "main", "inquiry", "retry" …;
+    `inquiry` numbers the question the call serves (from 1), `turn` the human turn (from 1).
+    """
+
+    call: int
+    start: float
+    timestamp: str | None
+    strategy: str
+    model: str
+    usage: Usage
+    cost: Cost
+    cause: str | None
+    by_layer: dict[Layer, LayerTokens]
+    cost_by_layer: dict[Layer, Decimal]
+    purpose: str = "main"
+    turn: int = 0
+    inquiry: int | None = None
+    error: str | None = None
+    output_is_recorded: bool = True
+    error_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All calls of one strategy, in order, and what must be known to judge them.
+
+    `notes` are sentences for people: what the arm could not do, what was assumed.
+    `band` is the relative error of the token counts behind it.
+    """
+
+    strategy: str
+    rows: list[CallRow]
+    notes: list[str] = field(default_factory=list)
+    token_source: str = ""
+    band: float = 0.0
+
+    @property
+    def errors(self) -> int:
+        return sum(row.error is not None for row in self.rows)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((row.usage for row in self.rows), Usage())
+
+    @property
+    def cost(self) -> Cost:
+        return sum((row.cost for row in self.rows), Cost())
+
+    def cost_of(self, rows: Iterable[CallRow]) -> Decimal:
+        return sum((row.cost.total for row in rows), ZERO)
+
+    @property
+    def cost_by_layer(self) -> dict[Layer, Decimal]:
+        return {layer: sum((row.cost_by_layer.get(layer, ZERO) for row in self.rows), ZERO) for layer in Layer}
+
+    @property
+    def inquiries(self) -> list[CallRow]:
+        """The rows that serve a question, retries included."""
+        return [row for row in self.rows if row.inquiry is not None]
+
+    def per_inquiry(self) -> Decimal | None:
+        """Dollars of one question, all its calls together; None where nothing was asked."""
+        asked = {row.inquiry for row in self.inquiries}
+        return self.cost_of(self.inquiries) / len(asked) if asked else None
+
+    def frame(self) -> pd.DataFrame:
+        """One row a call: tokens as int, dollars as Decimal, start in seconds since the epoch."""
+        import pandas as pd
+
+        return pd.DataFrame([_flat(row) for row in self.rows])
+
+
+def _flat(row: CallRow) -> dict[str, Any]:
+    usage = row.usage
+    return {
+        "strategy": row.strategy,
+        "call": row.call,
+        "timestamp": row.timestamp,
+        "model": row.model,
+        "purpose": row.purpose,
+        "turn": row.turn,
+        "inquiry": row.inquiry,
+        "read": usage.read,
+        "write_5m": usage.write_5m,
+        "write_1h": usage.write_1h,
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        **{f"{name}_usd": dollars for name, dollars in row.cost.by_class().items()},
+        "cost_usd": row.cost.total,
+        "cause": row.cause,
+        "error": row.error,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The strategies of a scenario under one model, day and reading of the rules.
+
+    `variant` names it ("" is the scenario as written); `first` is the strategy all others are
+    compared with. Ledgers stand in the scenario's order.
+    """
+
+    variant: str
+    host: str
+    model: str
+    as_of: date
+    rules: dict[str, str]
+    """Switches that are not at their default, by name."""
+    ledgers: list[Ledger]
+    first: str
+
+    @property
+    def best(self) -> Ledger:
+        """The cheapest strategy that had no refused call; among equals the earlier one."""
+        complete = [ledger for ledger in self.ledgers if not ledger.errors] or self.ledgers
+        return min(complete, key=lambda ledger: ledger.cost.total)
+
+    @property
+    def base(self) -> Ledger:
+        return next(ledger for ledger in self.ledgers if ledger.strategy == self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A figure somebody published, beside what it is exactly (dollars)."""
+
+    source: str
+    says: str
+    exact: Decimal
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What `cachecost run` found: everything a report says. The first comparison is the scenario as written."""
+
+    scenario: str
+    question: str
+    about: str
+    verdict: str
+    comparisons: list[Comparison]
+    assumptions: list[str]
+    claims: list[Claim] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions that fix the figures: cachecost, rules data, prices data, tiktoken …"""
+
+    @property
+    def main(self) -> Comparison:
+        return self.comparisons[0]

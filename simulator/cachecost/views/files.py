@@ -1,0 +1,14 @@
+"""The names of a report's files."""
+
+from __future__ import annotations
+
+REPORT = "report.md"
+DOLLARS = "dollars.svg"
+CUMULATIVE = "cumulative.svg"
+QUESTION = "question.svg"
+README_PICTURE = "chart.png"
+CALLS = "calls.csv"
+RESULT = "result.json"
+
+OURS = (REPORT, DOLLARS, CUMULATIVE, QUESTION, README_PICTURE, CALLS, RESULT)
+"""The files a run may write; anything else in its folder (a baseline …) is left alone."""

@@ -1,0 +1,38 @@
+"""The row of `replay --json`, alone in a module that imports nothing heavy: it is made for every call of a long log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cachecost.ledger import CallRow
+from cachecost.views.numbers import exact
+
+FORMAT = 1
+REFUSAL = "invalid_request_error"
+
+
+def replay_row_json(row: CallRow) -> dict[str, Any]:
+    """One call as the contract spells it; `cost_usd` is a decimal string of all digits, never with an exponent.
+
+    A call with an error has `error` in the place of `usage`. Beside the contract's fields
+    stand `output_is_recorded`, `purpose`, `turn` and `inquiry`.
+    """
+    outcome: dict[str, Any] = (
+        {"usage": row.usage.wire()}
+        if row.error is None
+        else {"error": {"type": row.error_type or REFUSAL, "message": row.error}}
+    )
+    return {
+        "format": FORMAT,
+        "call": row.call,
+        "timestamp": row.timestamp,
+        "model": row.model,
+        "strategy": row.strategy,
+        **outcome,
+        "cost_usd": exact(row.cost.total),
+        "cause": row.cause,
+        "output_is_recorded": row.output_is_recorded,
+        "purpose": row.purpose,
+        "turn": row.turn,
+        "inquiry": row.inquiry,
+    }

@@ -1,0 +1,19 @@
+"""A table of words for the terminal: columns as wide as they need, the last one wrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print to stdout; colour only where the terminal wants it (rich respects NO_COLOR and pipes)."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=False)
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

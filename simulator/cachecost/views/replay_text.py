@@ -1,0 +1,69 @@
+"""What `cachecost replay` prints for people: the sums of each strategy, and what the calls cost by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import IO
+
+from rich.console import Console
+from rich.table import Table
+
+from cachecost.ledger import ZERO, CallRow, Ledger
+from cachecost.views.numbers import counted, dollars, percent, tokens
+
+
+def print_ledgers(title: str, ledgers: Sequence[Ledger], stream: IO[str]) -> None:
+    """A line of sums a ledger, then a line a cause; rich respects NO_COLOR, pipes and the width."""
+    console = Console(file=stream, highlight=False)
+    console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False)
+    console.print(_sums(ledgers))
+    for ledger in ledgers:
+        console.print(_causes(ledger))
+        for reason, count in _errors(ledger.rows).items():
+            console.print(f"  {counted(count, 'call')} without usage: {reason}", markup=False)
+
+
+def _sums(ledgers: Sequence[Ledger]) -> Table:
+    table = _table("strategy", "calls", "read", "write 5m", "write 1h", "uncached", "output", "cost")
+    for ledger in ledgers:
+        usage = ledger.usage
+        amounts = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
+        table.add_row(ledger.strategy, f"{len(ledger.rows):,}", *map(tokens, amounts), dollars(ledger.cost.total))
+    return table
+
+
+def _causes(ledger: Ledger) -> Table:
+    table = _table("cause", "calls", "read", "written", "cost", "share")
+    total = ledger.cost.total
+    for cause, rows in _by_cause(ledger.rows).items():
+        cost = sum((row.cost.total for row in rows), ZERO)
+        read, written = sum(row.usage.read for row in rows), sum(row.usage.write for row in rows)
+        share = percent(cost / total if total else Decimal(0))
+        table.add_row(cause, f"{len(rows):,}", tokens(read), tokens(written), dollars(cost), share)
+    return table
+
+
+def _by_cause(rows: Sequence[CallRow]) -> dict[str, list[CallRow]]:
+    """The rows that have a cause, the dearest cause first."""
+    groups: dict[str, list[CallRow]] = {}
+    for row in rows:
+        if row.cause is not None:
+            groups.setdefault(row.cause, []).append(row)
+    return dict(sorted(groups.items(), key=lambda item: (-sum(row.cost.total for row in item[1]), item[0])))
+
+
+def _errors(rows: Sequence[CallRow]) -> dict[str, int]:
+    reasons: dict[str, int] = {}
+    for row in rows:
+        if row.error is not None:
+            reasons[row.error] = reasons.get(row.error, 0) + 1
+    return reasons
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=True, header_style="bold")
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table

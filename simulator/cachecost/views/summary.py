@@ -1,0 +1,165 @@
+"""What every table says of a strategy, added up once: text, pictures and JSON are renderings of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby
+
+from cachecost.ledger import ZERO, Comparison, Cost, Ledger
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import Usage
+from cachecost.views.numbers import change
+
+REFUSED_BY_API = "invalid_request_error"
+CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
+CLASS_FIELDS = {name: {"input": "input_tokens", "output": "output_tokens"}.get(name, name) for name in CLASS_NAMES}
+"""Token class to the field of Usage that counts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Calls that have no usage, for one reason: the provider's words, or what is not known."""
+
+    reason: str
+    kind: str
+    calls: int
+
+    @property
+    def word(self) -> str:
+        return "refused" if self.kind == REFUSED_BY_API else "not evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One strategy of a comparison.
+
+    `total` (USD) is None if every call was refused; `vs_first` is a ratio (−0.32), None for the
+    first itself and where a refused call makes it not comparable; `question` is the dollars of one
+    question, None if none was asked or one was refused.
+    """
+
+    name: str
+    calls: int
+    usage: Usage
+    cost: Cost
+    by_layer: dict[Layer, Decimal]
+    total: Decimal | None
+    vs_first: Decimal | None
+    questions: int
+    question_calls: int
+    question_usage: Usage
+    question_cost: Cost
+    question: Decimal | None
+    refusals: tuple[Refusal, ...]
+    """In the order they came."""
+    notes: tuple[str, ...]
+    token_source: str
+    band: float
+    uncertain: Decimal
+    """The dollars that rest on counted tokens: all but recorded output."""
+
+    @property
+    def refused(self) -> int:
+        return sum(refusal.calls for refusal in self.refusals)
+
+    @property
+    def error(self) -> Decimal:
+        """± USD on `total` from the token counts."""
+        return self.uncertain * Decimal(str(self.band))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A comparison as its lines, in the scenario's order."""
+
+    comparison: Comparison
+    lines: tuple[Line, ...]
+    first: Line | None
+    best: Line | None
+    """The cheapest line without a refused call; None if there is none."""
+
+    @property
+    def has_questions(self) -> bool:
+        return any(line.questions for line in self.lines)
+
+    @property
+    def classes(self) -> list[str]:
+        """Token classes that occur anywhere; write_1h is left out where nobody writes for an hour."""
+        return [name for name in CLASS_NAMES if name != "write_1h" or any(line.usage.write_1h for line in self.lines)]
+
+    def order(self) -> list[str]:
+        """Names of complete strategies, the cheapest first; equals in the scenario's order."""
+        return [line.name for line in sorted(complete(self.lines), key=lambda line: line.cost.total)]
+
+    def line(self, name: str) -> Line | None:
+        return next((line for line in self.lines if line.name == name), None)
+
+
+def summarise(comparison: Comparison) -> Summary:
+    """Add up a comparison; every row is looked at a fixed number of times."""
+    base = next((ledger for ledger in comparison.ledgers if ledger.strategy == comparison.first), None)
+    reference = base.cost.total if base and not base.errors else None
+    lines = tuple(_line(ledger, None if ledger is base else reference) for ledger in comparison.ledgers)
+    first = next((line for line in lines if line.name == comparison.first), None)
+    best = min(complete(lines), key=lambda line: line.cost.total, default=None)
+    return Summary(comparison, lines, first, best)
+
+
+def complete(lines: Sequence[Line]) -> list[Line]:
+    """The lines without a refused call: those that can be compared."""
+    return [line for line in lines if not line.refused]
+
+
+def same_order(one: Summary, other: Summary) -> bool:
+    """Whether no two strategies that both could run change places; costing the same is no change."""
+    there = {line.name: line.cost.total for line in complete(other.lines)}
+    ranked = sorted((line.cost.total, there[line.name]) for line in complete(one.lines) if line.name in there)
+    dearest_below = None
+    for _, level in groupby(ranked, key=lambda pair: pair[0]):
+        costs = [cost for _, cost in level]
+        if dearest_below is not None and min(costs) < dearest_below:
+            return False
+        dearest_below = max(costs) if dearest_below is None else max(dearest_below, *costs)
+    return True
+
+
+def shared_notes(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
+    """Each note once, with the strategies that have it, in order of appearance."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        for note in dict.fromkeys(line.notes):
+            found.setdefault(note, []).append(line.name)
+    return list(found.items())
+
+
+def _line(ledger: Ledger, reference: Decimal | None) -> Line:
+    cost, asked = ledger.cost, ledger.inquiries
+    refusals = _refusals(ledger)
+    all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
+    return Line(
+        name=ledger.strategy,
+        calls=len(ledger.rows),
+        usage=ledger.usage,
+        cost=cost,
+        by_layer=ledger.cost_by_layer,
+        total=None if all_refused else cost.total,
+        vs_first=None if refusals else change(cost.total, reference),
+        questions=len({row.inquiry for row in asked}),
+        question_calls=len(asked),
+        question_usage=sum((row.usage for row in asked), Usage()),
+        question_cost=sum((row.cost for row in asked), Cost()),
+        question=None if any(row.error is not None for row in asked) else ledger.per_inquiry(),
+        refusals=refusals,
+        notes=tuple(ledger.notes),
+        token_source=ledger.token_source,
+        band=ledger.band,
+        uncertain=cost.total - sum((row.cost.output for row in ledger.rows if row.output_is_recorded), ZERO),
+    )
+
+
+def _refusals(ledger: Ledger) -> tuple[Refusal, ...]:
+    counts = Counter((row.error, row.error_type or REFUSED_BY_API) for row in ledger.rows if row.error is not None)
+    return tuple(Refusal(reason, kind, calls) for (reason, kind), calls in counts.items())

@@ -1,0 +1,112 @@
+"""What `cachecost run` prints: the answer, the comparison, how sure it is, where to look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import IO, Literal, cast
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cachecost.ledger import RunResult
+from cachecost.views.bars import legend
+from cachecost.views.columns import INDENT, REFUSED
+from cachecost.views.numbers import counted
+from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
+from cachecost.views.summary import CLASS_NAMES, Summary, shared_notes, summarise
+from cachecost.views.text_tables import strategy_table, variant_table
+
+Colours = Literal["standard", "256", "truecolor", "windows"]
+PIPE_WIDTH = 120
+WIDEST_PROSE = 120
+SIGNS_AS_ASCII = {"–": "-", "−": "-", "±": "+-", "→": "->", "·": "|", "…": "~", "✗": "x", "×": "x"}
+BARS_AS_ASCII = {**dict.fromkeys("▏▎▍", ""), **dict.fromkeys("▌▋▊▉█", "#")}
+AS_ASCII = str.maketrans({**SIGNS_AS_ASCII, **BARS_AS_ASCII, "“": '"', "”": '"', "‘": "'", "’": "'"})
+
+
+def print_run(result: RunResult, stream: IO[str], report: Path | None = None) -> None:
+    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
+    probe = Console(file=stream)
+    width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
+    colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(run_text(result, width=width, colours=colours, encoding=encoding, report=report))
+
+
+def run_text(
+    result: RunResult,
+    *,
+    width: int = PIPE_WIDTH,
+    colours: Colours | None = None,
+    encoding: str = "utf-8",
+    report: Path | None = None,
+) -> str:
+    """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
+    page = StringIO()
+    console = Console(file=page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
+    for part in _parts(result, [summarise(comparison) for comparison in result.comparisons], width, bool(colours)):
+        console.print(part, highlight=False, markup=False, emoji=False)
+    if report is not None:
+        console.print(Text(f"  report   {report}"), soft_wrap=True)
+    return _encodable("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()), encoding)
+
+
+def _parts(result: RunResult, summaries: Sequence[Summary], width: int, coloured: bool) -> list[RenderableType]:
+    prose = min(width, WIDEST_PROSE)
+    header = Text.assemble((result.scenario, "bold"), "   ", result.about)
+    parts: list[RenderableType] = [_indented(header, prose, 0), Text()]
+    if result.verdict:
+        parts += [_indented(Text(result.verdict, "bold"), prose, 0), Text()]
+    parts += [*_strategies(summaries[0], width, coloured), Text()]
+    if len(summaries) > 1:
+        parts += [variant_table(summaries, width), Text()]
+    return [*parts, _facts(summaries[0], prose)]
+
+
+def _strategies(summary: Summary, width: int, coloured: bool) -> list[RenderableType]:
+    if not summary.lines:
+        return [Text("  no strategy to compare")]
+    parts: list[RenderableType] = [strategy_table(summary, width)]
+    if coloured:
+        parts.append(_indented(legend(summary.classes, CLASS_NAMES), width))
+    refusals = [Text(f"{REFUSED} {sentence}", "red") for sentence in refusal_sentences(summary)]
+    return [*parts, *(_indented(text, min(width, WIDEST_PROSE)) for text in refusals)]
+
+
+def _facts(summary: Summary, width: int) -> RenderableType:
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    grid.add_column(no_wrap=True, min_width=len("tokens"))
+    grid.add_column()
+    for label, sentence in _labelled(summary):
+        grid.add_row(Text(label), Text(sentence))
+    return _indented(grid, width)
+
+
+def _labelled(summary: Summary) -> list[tuple[str, str]]:
+    facts = [("tokens" if not number else "", text) for number, text in enumerate(token_sentences(summary))]
+    facts.append(("rules", rules_sentence(summary.comparison)))
+    notes = shared_notes(summary.lines)
+    if notes:
+        facts.append(("notes", f"{counted(len(notes), 'note')} on what strategies assume or cannot do, in the report"))
+    return facts
+
+
+def _indented(text: RenderableType, width: int, indent: int = INDENT) -> Padding:
+    """`text` from column `indent` on, wrapped between words before cell `width`."""
+    holder = Table.grid()
+    holder.add_column(width=width - indent)
+    holder.add_row(text)
+    return Padding(holder, (0, 0, 0, indent))
+
+
+def _encodable(text: str, encoding: str) -> str:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(AS_ASCII).encode(encoding, "replace").decode(encoding)
+    return text
