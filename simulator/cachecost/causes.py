@@ -1,0 +1,150 @@
+"""Why a call read and wrote what it did: one cause of the contract's closed list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cachecost.cache import Outcome, PrefixCache
+from cachecost.prompts.blocks import Prefix, Thread
+from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+
+Cause = Literal[
+    "hit",
+    "new_content",
+    "cold_start",
+    "content_changed",
+    "tools_changed",
+    "system_changed",
+    "tool_choice_changed",
+    "thinking_changed",
+    "effort_changed",
+    "output_format_changed",
+    "images_changed",
+    "speed_changed",
+    "model_changed",
+    "thinking_stripped",
+    "ttl_expired",
+    "lookback_exceeded",
+    "below_minimum",
+    "no_mark",
+    "mark_misplaced",
+    "written_never_read",
+    "concurrent_write",
+    "compaction",
+    "fork",
+    "unknown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A call as later calls look back on it."""
+
+    request: Request
+    prompt: Prompt
+    rules: ModelRules
+    deepest: MarkedPrefix | None
+
+
+class CauseFinder:
+    """Compares each call with the last one that its conversation grew out of, before it is written."""
+
+    def __init__(self, cache: PrefixCache) -> None:
+        self._cache = cache
+        self._at_thread: dict[tuple[str, Thread], Seen] = {}
+
+    def before(self, request: Request, prompt: Prompt, rules: ModelRules, start: float, workspace: str) -> Lost | None:
+        """What an earlier call of the same conversation left for this one, and how that stands now."""
+        seen = self._relative(request.thread, workspace)
+        if seen is None or seen.deepest is None:
+            return Lost(seen, None, "absent") if seen else None
+        reaches = _ancestor(prompt.end, seen.deepest.prefix.depth) is seen.deepest.prefix
+        state = self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.rules, start) if reaches else "changed"
+        return Lost(seen, seen.deepest.prefix, state)
+
+    def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, workspace: str) -> None:
+        """Keep this call for those that come after it."""
+        deepest = outcome.marks[-1] if outcome.marks else None
+        self._at_thread[workspace, request.thread] = Seen(request, prompt, rules, deepest)
+
+    def _relative(self, thread: Thread, workspace: str) -> Seen | None:
+        for node in thread.back():
+            seen = self._at_thread.get((workspace, node))
+            if seen is not None:
+                return seen
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The deepest entry of the relative `seen`, and its state: absent, live, expired, unreadable or changed."""
+
+    seen: Seen
+    entry: Prefix | None
+    state: str
+
+
+def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | None, rules: ModelRules) -> Cause:
+    """The one cause of how this call's prompt divided."""
+    if not outcome.marks:
+        return "below_minimum" if prompt.marks else "no_mark"
+    read = outcome.hit.depth if outcome.hit else 0
+    if read >= outcome.marks[-1].prefix.depth:
+        return "hit"
+    if lost is None:
+        return "hit" if outcome.hit else "cold_start"
+    if lost.entry is None or (lost.state != "changed" and read >= lost.entry.depth):
+        return "hit" if outcome.hit else "new_content"
+    states: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write"}
+    if lost.state in states:
+        return states[lost.state]
+    if lost.state == "live":
+        reachable = outcome.marks[-1].prefix.depth >= lost.entry.depth
+        return "lookback_exceeded" if reachable else "mark_misplaced"
+    return _what_changed(request, prompt, lost.seen, rules)
+
+
+def _what_changed(request: Request, prompt: Prompt, seen: Seen, rules: ModelRules) -> Cause:
+    """The first difference in prompt order: model, speed, tools, system's salt and text, messages' salt."""
+    before, params = seen.request, request.params
+    differs: list[tuple[bool, Cause]] = [
+        (rules.model != seen.rules.model, "model_changed"),
+        (params.get("speed") != before.params.get("speed"), "speed_changed"),
+        (request.tools.digest != before.tools.digest, "tools_changed"),
+        (_format(request) != _format(before), "output_format_changed"),
+        (request.system.digest != before.system.digest, "system_changed"),
+        (prompt.salts[1] != seen.prompt.salts[1], "system_changed"),
+        (_choice(request) != _choice(before) and prompt.salts[2] != seen.prompt.salts[2], "tool_choice_changed"),
+        (_thinking(request) != _thinking(before), "thinking_changed"),
+        (_effort(request) != _effort(before), "effort_changed"),
+        (request.thread.has_image != before.thread.has_image, "images_changed"),
+        (not rules.keeps_thinking and before.thread.has_thinking, "thinking_stripped"),
+    ]
+    return next((cause for differed, cause in differs if differed), "content_changed")
+
+
+def _format(request: Request) -> object:
+    return (request.params.get("output_config") or {}).get("format") or request.params.get("output_format")
+
+
+def _effort(request: Request) -> object:
+    return (request.params.get("output_config") or {}).get("effort")
+
+
+def _choice(request: Request) -> object:
+    return request.params.get("tool_choice")
+
+
+def _thinking(request: Request) -> object:
+    return request.params.get("thinking")
+
+
+def _ancestor(node: Prefix, depth: int) -> Prefix:
+    """The prefix of `node` that is `depth` blocks long. Costs the blocks in between."""
+    while node.depth > depth or (node.block is None and node.parent is not None):
+        assert node.parent is not None
+        node = node.parent
+    return node

@@ -1,0 +1,1 @@
+"""One file a command: options in, a result to stdout, an exit code back."""

@@ -1,0 +1,63 @@
+"""`cachecost import`: any known format to our recordings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import click
+
+INVALID = 2
+
+
+@click.command("import")
+@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A .jsonl file, or a folder.")
+@click.option(
+    "--content",
+    type=click.Choice(("keep", "digest")),
+    default="keep",
+    show_default=True,
+    help="digest: no word of the conversation, only digests, sizes, token counts and times.",
+)
+@click.option("--format", "format_", default="auto", show_default=True, help="What the files are.")
+@click.option("--source", help="Where the recording comes from, for its header.")
+@click.option("--licence", help="Its licence, for its header.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def import_(
+    logs: tuple[Path, ...],
+    out: Path,
+    content: str,
+    format_: str,
+    source: str | None,
+    licence: str | None,
+    as_json: bool,
+) -> int:
+    """Read LOGS and write a recording of each; a file that cannot be read is refused with its faults."""
+    from cachecost.conversations.importing import import_files
+    from cachecost.tokens.raw import count_content
+
+    report = import_files(
+        logs,
+        out,
+        cast("Literal['keep', 'digest']", content),
+        count=count_content,
+        format_=format_,
+        source=source,
+        licence=licence,
+        warn=lambda words: click.echo(words, err=True),
+    )
+    for fault in report.refused:
+        click.echo(str(fault), err=True)
+    if as_json:
+        click.echo(json.dumps({**report.json(), "billed_cost_usd": "0"}, indent=2))
+    else:
+        _tell(report)
+    return INVALID if report.refused else 0
+
+
+def _tell(report: Any) -> None:
+    for one in report.imported:
+        click.echo(f"{one.recording}  {one.calls} calls, {one.inquiries} inquiries  ({one.format}: {one.reason})")
+    click.echo(f"{len(report.imported)} of {report.files} files imported, {report.calls} calls")

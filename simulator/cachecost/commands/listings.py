@@ -1,0 +1,133 @@
+"""`cachecost strategies`, `models`, `rules`: what it knows, each with its source and date."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from cachecost.commands.options import ground, ground_options
+from cachecost.providers.listing import ModelRow, SwitchRow, model_rows, rule_rows, switch_rows
+from cachecost.views.plain_table import print_table
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+
+
+@click.command()
+@as_json_option
+def strategies(as_json: bool) -> None:
+    """The strategies by name: what they do, who does it so, and when that was read."""
+    from cachecost.strategies.registry import listing
+
+    rows = listing()
+    if as_json:
+        return _print_json("strategies", [row._asdict() for row in rows])
+    return print_table("", ("strategy", "what it does", "source", "as of"), [tuple(row) for row in rows])
+
+
+@click.command()
+@as_json_option
+@ground_options
+def models(as_json: bool, rule: tuple[str, ...], prices: Path | None, as_of: date | None, host: str) -> None:
+    """The models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
+    base = ground(rule, prices, as_of, host)
+    rows = list(model_rows(base.rules, host))
+    priced = [(row, base.prices.prices(host, row.id, row.rules.day, 0)) for row in rows]
+    if as_json:
+        return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
+    return print_table(
+        "",
+        (
+            "model",
+            "from",
+            "to",
+            "minimum",
+            "window",
+            "thinking",
+            "tokenizer",
+            "input",
+            "5m write",
+            "1h write",
+            "read",
+            "out",
+        ),
+        [(*_model_cells(row), *_price_cells(price)) for row, price in priced],
+    )
+
+
+def _model_cells(row: ModelRow) -> tuple[str, ...]:
+    rules = row.rules
+    retired = str(row.retired or "")
+    kept = "kept" if rules.keeps_thinking else "last turn"
+    return (
+        row.id,
+        str(row.released),
+        retired,
+        f"{rules.minimum_tokens:,}",
+        f"{rules.context_window:,}",
+        kept,
+        row.generation,
+    )
+
+
+def _price_cells(price: Any) -> tuple[str, ...]:
+    amounts = (price.input, price.write_5m, price.write_1h, price.read, price.output)
+    return tuple(f"{amount.normalize():f}" for amount in amounts)
+
+
+@click.command()
+@click.option("--switches", is_flag=True, help="The switches with every reading and who says so.")
+@as_json_option
+@ground_options
+def rules(
+    switches: bool, as_json: bool, rule: tuple[str, ...], prices: Path | None, as_of: date | None, host: str
+) -> None:
+    """Every rule by host and model: value, the days it held, and its source."""
+    ground(rule, prices, as_of, host)
+    if switches:
+        return _print_switches(list(switch_rows()), as_json)
+    rows = list(rule_rows(host))
+    if as_json:
+        return _print_json("rules", rows)
+    return print_table(
+        "",
+        ("rule", "model", "value", "from", "to", "source"),
+        [
+            (
+                row.rule,
+                row.model,
+                str(row.value),
+                str(row.start),
+                str(row.end or ""),
+                f"{row.source} ({row.source_date})",
+            )
+            for row in rows
+        ],
+    )
+
+
+def _print_switches(rows: list[SwitchRow], as_json: bool) -> None:
+    if as_json:
+        return _print_json("switches", rows)
+    lines = [
+        (row.name if not number else "", reading.value, reading.means, f"{reading.source} ({reading.source_date})")
+        for row in rows
+        for number, reading in enumerate(row.readings)
+    ]
+    return print_table(
+        "The first reading of each switch is the default.", ("switch", "value", "means", "source"), lines
+    )
+
+
+def _print_json(name: str, rows: Iterable[Any]) -> None:
+    document = {"format": 1, name: [_plain(row) for row in rows]}
+    click.echo(msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode())
+
+
+def _plain(row: Any) -> Any:
+    return dataclasses.asdict(row) if dataclasses.is_dataclass(row) and not isinstance(row, type) else row

@@ -1,0 +1,50 @@
+"""`cachecost run`: every strategy of a scenario, compared, with a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from cachecost.commands.progress import progress_bar
+
+REPORTS = Path("reports")
+
+
+@click.command()
+@click.argument("scenario", required=False, type=click.Path(path_type=Path))
+@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Put a value over the file's; repeatable.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the report.  [default: reports/NAME]")
+@click.option("--no-report", is_flag=True, help="Write no files.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--explain-defaults", is_flag=True, help="Print every key of a scenario with its default, and stop.")
+def run(
+    scenario: Path | None,
+    sets: tuple[str, ...],
+    out: Path | None,
+    no_report: bool,
+    as_json: bool,
+    explain_defaults: bool,
+) -> None:
+    """Simulate every strategy of SCENARIO.yaml, print the comparison, write the report."""
+    from cachecost import run as running
+    from cachecost.scenario import explain_defaults as defaults
+    from cachecost.scenario import load
+    from cachecost.views.report import write_report
+    from cachecost.views.tables import run_json
+    from cachecost.views.terminal import print_run
+
+    if explain_defaults:
+        return click.echo(defaults(), nl=False)
+    if scenario is None:
+        raise click.UsageError("expected SCENARIO.yaml")
+    loaded = load(scenario, sets)
+    with progress_bar(loaded.name) as progress:
+        result = running.run(loaded, scenario.parent, progress)
+    report = None if no_report else write_report(result, out or REPORTS / loaded.name)
+    if as_json:
+        sys.stdout.write(run_json(result))
+    else:
+        print_run(result, sys.stdout, report)
+    return None

@@ -1,0 +1,233 @@
+"""Requests in time order -> a ledger: rules, cache, prices and causes, one call after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from cachecost.cache import Outcome, PrefixCache
+from cachecost.causes import CauseFinder, cause_of
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.faults import CannotEvaluate
+from cachecost.ledger import ZERO, CallRow, Cost, LayerTokens
+from cachecost.prompts.blocks import Block, Layer
+from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.refusals import marks_sent, refusal
+from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.request import Request
+from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.usage import Usage
+from cachecost.strategies.plan import PlannedCall
+
+AS_RECORDED = "as recorded"
+REFUSED = "invalid_request_error"
+NOT_EVALUATED = "not_evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request and everything about it that is not in the body.
+
+    `start` and `first_token_s` are seconds; `day` picks rules and prices (None: that of the shipped
+    data, or `as_of`); output is `output_tokens` where known, else the sum over `output`.
+    """
+
+    request: Request
+    start: float
+    day: date | None = None
+    timestamp: str | None = None
+    host: str | None = None
+    workspace: str = ""
+    first_token_s: float = 0.0
+    output: tuple[Block, ...] = ()
+    output_tokens: int | None = None
+    is_batch: bool = False
+    failed: bool = False
+    purpose: str = "main"
+    turn: int = 0
+    inquiry: int | None = None
+
+
+def logged(call: LoggedCall) -> Call:
+    """A recorded call, to be predicted."""
+    return Call(
+        call.request,
+        call.start,
+        day_of(call.start) if call.timestamp is not None else None,
+        call.timestamp,
+        call.host,
+        call.workspace,
+        call.first_token_s,
+        output_tokens=call.billed.output_tokens if call.billed else None,
+        is_batch=call.is_batch,
+        failed=call.failed,
+    )
+
+
+def planned(call: PlannedCall) -> Call:
+    """A call that a strategy would make."""
+    return Call(
+        call.request,
+        call.start,
+        day_of(call.start),
+        datetime.fromtimestamp(call.start, UTC).isoformat(timespec="milliseconds"),
+        first_token_s=call.first_token_s or 0.0,
+        output=call.output,
+        output_tokens=call.output_tokens,
+        purpose=call.purpose,
+        turn=call.turn,
+        inquiry=call.inquiry,
+    )
+
+
+def day_of(start: float) -> date:
+    return datetime.fromtimestamp(start, UTC).date()
+
+
+class Simulation:
+    """One strategy's calls against one cache. Rows come out in the order calls go in.
+
+    `counter_for` makes the token counter of a tokenizer generation; `host` is that of calls that
+    name none. The tree of prefixes is shared by all calls of a generation.
+    """
+
+    def __init__(
+        self,
+        rules: RuleBook,
+        prices: PriceBook,
+        counter_for: Callable[[str], TokenCounter],
+        host: str = "anthropic",
+        strategy: str = AS_RECORDED,
+    ) -> None:
+        self._rules = rules
+        self._prices = prices
+        self._counter_for = counter_for
+        self._host = host
+        self._strategy = strategy
+        self._cache = PrefixCache()
+        self._causes = CauseFinder(self._cache)
+        self._renderers: dict[str, Renderer] = {}
+        self._number = 0
+
+    def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
+        """The ledger row of each call."""
+        for call in calls:
+            yield self.row(call)
+
+    def row(self, call: Call) -> CallRow:
+        """Simulate one call. What cannot be evaluated or is refused is a row with its error."""
+        self._number += 1
+        try:
+            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            return self._evaluate(call, rules)
+        except CannotEvaluate as error:
+            return self._without_usage(call, None, str(error), NOT_EVALUATED)
+
+    def _evaluate(self, call: Call, rules: ModelRules) -> CallRow:
+        if call.failed:
+            return self._without_usage(call, "unknown", None, None)
+        sent = marks_sent(call.request)
+        if early := refusal(call.request, sent, rules):
+            return self._without_usage(call, None, early, REFUSED)
+        renderer = self._renderer(rules.generation)
+        prompt = renderer.render(call.request, sent.marks, rules, call.workspace)
+        length = 0 if renderer.counter.name == "bytes" else prompt.total_tokens
+        if late := refusal(call.request, sent, rules, length):
+            return self._without_usage(call, None, late, REFUSED)
+        prices = self._price(call, rules, prompt.total_tokens)
+        lost = self._causes.before(call.request, prompt, rules, call.start, call.workspace)
+        outcome = self._cache.call(prompt, rules, call.start, call.first_token_s)
+        self._causes.remember(call.request, prompt, rules, outcome, call.workspace)
+        cause = cause_of(call.request, prompt, outcome, lost, rules)
+        return self._with_usage(call, prompt, outcome, prices, cause, renderer.counter)
+
+    def _renderer(self, generation: str) -> Renderer:
+        renderer = self._renderers.get(generation)
+        if renderer is None:
+            renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
+        return renderer
+
+    def _price(self, call: Call, rules: ModelRules, tokens: int) -> Prices:
+        params = call.request.params
+        return self._prices.prices(
+            rules.host,
+            rules.model,
+            call.day,
+            tokens,
+            batch=call.is_batch,
+            fast=params.get("speed") == "fast",
+            us=params.get("inference_geo") == "us",
+        )
+
+    def _with_usage(
+        self, call: Call, prompt: Prompt, outcome: Outcome, prices: Prices, cause: str, counter: TokenCounter
+    ) -> CallRow:
+        output = call.output_tokens
+        counted = output if output is not None else sum(counter.block(block) for block in call.output)
+        usage = Usage(outcome.uncached, outcome.read, outcome.write_5m, outcome.write_1h, counted)
+        by_layer = _by_layer(prompt, outcome)
+        return CallRow(
+            self._number,
+            call.start,
+            call.timestamp,
+            self._strategy,
+            call.request.model,
+            usage,
+            Cost(**prices.cost(usage)),
+            cause,
+            by_layer,
+            {layer: _dollars(tokens, prices) for layer, tokens in by_layer.items()},
+            call.purpose,
+            call.turn,
+            call.inquiry,
+            output_is_recorded=output is not None,
+        )
+
+    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> CallRow:
+        return CallRow(
+            self._number,
+            call.start,
+            call.timestamp,
+            self._strategy,
+            call.request.model,
+            Usage(),
+            Cost(),
+            cause,
+            {},
+            {},
+            call.purpose,
+            call.turn,
+            call.inquiry,
+            error,
+            error_type=kind,
+        )
+
+
+def _by_layer(prompt: Prompt, outcome: Outcome) -> dict[Layer, LayerTokens]:
+    """How each layer's tokens divide: the spans of rule 15 cut at the ends of the layers."""
+    a = outcome.read
+    b = a + outcome.write_1h
+    c = b + outcome.write_5m
+    ends = (prompt.tools_tokens, prompt.system_tokens, prompt.total_tokens)
+    starts = (0, *ends[:2])
+    return {
+        layer: LayerTokens(
+            _overlap(start, end, 0, a),
+            _overlap(start, end, b, c),
+            _overlap(start, end, a, b),
+            _overlap(start, end, c, prompt.total_tokens),
+        )
+        for layer, start, end in zip(Layer, starts, ends, strict=True)
+    }
+
+
+def _overlap(start: int, end: int, low: int, high: int) -> int:
+    return max(0, min(end, high) - max(start, low))
+
+
+def _dollars(tokens: LayerTokens, prices: Prices) -> Decimal:
+    usage = Usage(tokens.input, tokens.read, tokens.write_5m, tokens.write_1h)
+    return sum(prices.cost(usage).values(), ZERO)

@@ -1,0 +1,113 @@
+"""A scenario -> what each of its strategies costs, under each of its readings."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+
+from cachecost import __version__
+from cachecost.conversations.model import Conversation
+from cachecost.ledger import Claim, Comparison, RunResult
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import data_date
+from cachecost.replay import day_of
+from cachecost.scenario import Scenario, conversation_of
+from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
+from cachecost.terms import Progress, Terms, quiet
+from cachecost.verdict import verdict_of
+
+DEFAULT_TOKENS = "tiktoken"
+
+
+def run(scenario: Scenario, folder: Path, progress: Progress = quiet) -> RunResult:
+    """Simulate every strategy under every reading. Paths in the scenario start at `folder`.
+
+    Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
+    """
+    readings = [_Reading(name, reading, folder) for name, reading in scenario.readings]
+    comparisons = [reading.comparison(progress) for reading in readings]
+    main = readings[0]
+    return RunResult(
+        scenario.name,
+        scenario.question,
+        main.about(),
+        verdict_of(comparisons),
+        comparisons,
+        main.assumptions(),
+        [main.claim(claim) for claim in scenario.claims],
+        main.versions(),
+    )
+
+
+class _Reading:
+    """A scenario under one day, model and reading of the rules."""
+
+    def __init__(self, variant: str, scenario: Scenario, folder: Path) -> None:
+        self.variant = variant
+        self.scenario = scenario
+        self.conversation = conversation_of(scenario, folder)
+        day: date = scenario.as_of or data_date(scenario.host)
+        prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
+        tokens = scenario.tokens or DEFAULT_TOKENS
+        self.terms = Terms(scenario.model, day, prices, scenario.host, tokens, scenario.rules)
+
+    def comparison(self, progress: Progress) -> Comparison:
+        scenario = self.scenario
+        return Comparison(
+            self.variant,
+            scenario.host,
+            scenario.model,
+            self.terms.day,
+            {name: str(value) for name, value in scenario.rules.items()},
+            [self.terms.ledger(spec, self.conversation, progress) for spec in scenario.strategies],
+            scenario.first,
+        )
+
+    def claim(self, told: ClaimSpec) -> Claim:
+        """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
+        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, told.tokens)
+        per_token = sum((sign * getattr(prices, name) for sign, name in told.terms), Decimal(0))
+        times = f" × {told.times}" if told.times > 1 else ""
+        how = f"{told.tokens:,} tokens × ${per_token.normalize():f} per million ({told.price}){times}"
+        return Claim(told.source, told.says, per_token * told.tokens * told.times / 10**6, how)
+
+    def about(self) -> str:
+        """One line: what was replayed, how long it is, on which model, at whose prices."""
+        talk = self.conversation
+        questions = [f"{len(talk.inquiries)} questions"] if talk.inquiries else []
+        calls = f"{len(talk.replies)} calls of the main thread"
+        prices = f"prices and rules of {self.terms.day}"
+        return " · ".join([self._what(talk), calls, *questions, self.scenario.model, prices])
+
+    def _what(self, talk: Conversation) -> str:
+        if self.scenario.conversation.synthetic:
+            return "a synthetic conversation"
+        days = sorted({day_of(event.at) for event in talk.events})
+        return "a recorded conversation of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
+
+    def assumptions(self) -> list[str]:
+        """What the figures rest on besides rules and prices."""
+        head = self.scenario.conversation.head
+        told = [
+            f"The recording has no {layer}; {_tokens(given):,} tokens stand in for it."
+            for layer, given in (("tools", head.tools), ("system prompt", head.system))
+            if given is not None and not self.scenario.conversation.synthetic
+        ]
+        if any(reply.output_tokens is None for reply in self.conversation.replies):
+            told.append("Output is counted from the replies, not taken from a bill.")
+        return [*told, "No entry is evicted before its time, so hits are an upper bound."]
+
+    def versions(self) -> dict[str, str]:
+        return {
+            "cachecost": __version__,
+            "rules": str(data_date(self.scenario.host)),
+            "prices": self.terms.prices.versions,
+            "tiktoken": version("tiktoken"),
+        }
+
+
+def _tokens(given: ToolsHead | SystemHead) -> int:
+    blocks = given.blocks if isinstance(given, SystemHead) else None
+    return sum(blocks) if blocks else given.tokens or 0

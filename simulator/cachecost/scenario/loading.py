@@ -1,0 +1,292 @@
+"""Scenario files: read whole, every fault at once, each at its line; and the conversation they ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from cachecost.conversations import synthetic as making
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.model import Conversation, Event, Human
+from cachecost.conversations.recording import read as read_recording
+from cachecost.faults import Fault, InputError
+from cachecost.inputs import yaml_text
+from cachecost.inputs.schema_faults import faults_of, one_of, shown
+from cachecost.inputs.yaml_text import Place, Placed, Way
+from cachecost.prompts.blocks import NOTHING, Part, given_block
+from cachecost.providers.switches import read_switches
+from cachecost.scenario.models import Head, Scenario, Synthetic
+from cachecost.scenario.text import schema
+from cachecost.views.numbers import counted
+
+ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget")
+"""What a variant does not inherit."""
+ALTERNATIVES = (("recording", "synthetic"), ("tokens", "blocks"))
+"""Keys of which a variant's replaces the scenario's other one."""
+
+
+# ---------------------------------------------------------------------------------------- reading
+
+
+def load(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
+    """The scenario at `path`, with each of `sets` ("a.b=V", V in YAML, a list's item by its number) put over it.
+
+    Paths in it start at its folder. Raises InputError with every fault: of the text, of each key and
+    value, of the variants and sweeps too, in the order of the file, those of `sets` last.
+    """
+    placed = yaml_text.read(path)
+    faults = list(placed.faults)
+    if not isinstance(placed.value, dict):
+        raise InputError([*faults, placed.fault((), f"expected a mapping; got {shown(placed.value)}")])
+    for text in sets:
+        placed = _with_set(placed, text, faults)
+    return _scenario(placed, Path(path).parent, faults)
+
+
+def from_mapping(value: Mapping[str, Any], folder: Path, file: str = "scenario") -> Scenario:
+    """A scenario from plain values, as `load` makes it from a file. Raises InputError."""
+    return _scenario(Placed(dict(value), {(): Place(file)}), folder, [])
+
+
+def _with_set(placed: Placed, text: str, faults: list[Fault]) -> Placed:
+    """`placed` under one `--set`; what is wrong with that is added to `faults`."""
+    place = Place(f"--set {text}:")
+    dotted, equals, value = text.partition("=")
+    try:
+        if not equals:
+            raise LookupError("expected a.b=VALUE")
+        part = yaml_text.parse(value, place.file) if value.strip() else Placed(None, {(): place})
+        faults += [Fault(place.file, fault.message) for fault in part.faults]
+        return _put(placed, dotted, replace(part, places=dict.fromkeys(part.places, place)))
+    except LookupError as error:
+        faults.append(Fault(place.file, str(error.args[0])))
+    except InputError as error:
+        faults += [Fault(place.file, fault.message) for fault in error.faults]
+    return placed
+
+
+def _put(placed: Placed, dotted: str, part: Placed) -> Placed:
+    """`part` at a dotted path; a strategy that is a bare preset opens to take options. Raises LookupError."""
+    way = placed.way_of(".".join(dotted.split(".")[:2]))
+    preset = _get(placed, way)
+    if way[0] == "strategies" and isinstance(preset, str) and dotted.count(".") > 1:
+        placed = placed.put(way, Placed({"preset": preset}, {(): placed.place(way)}))
+    return placed.put(placed.way_of(dotted), part)
+
+
+def _scenario(placed: Placed, folder: Path, faults: list[Fault]) -> Scenario:
+    scenario, own = _checked(placed, folder)
+    readings = list(_readings(placed, folder, own))
+    found = own + [fault for _, _, new in readings for fault in new] + _sweep_faults(placed, folder, own)
+    misread = {_where(fault) for fault in placed.faults}
+    faults += [fault for fault in found if _where(fault) not in misread]
+    if faults or scenario is None:
+        raise InputError(sorted(dict.fromkeys(faults), key=_order))
+    scenario._readings = tuple((name, variant) for name, variant, _ in readings if variant is not None)
+    return scenario
+
+
+def _order(fault: Fault) -> tuple[bool, int, int]:
+    return (fault.line is None, fault.line or 0, fault.column or 0)
+
+
+def _where(fault: Fault) -> Place:
+    return Place(fault.file, fault.line, fault.column)
+
+
+def _checked(placed: Placed, folder: Path) -> tuple[Scenario | None, list[Fault]]:
+    """The scenario, None where there are faults, and the faults."""
+    faults = list(_across(placed, folder))
+    try:
+        scenario = Scenario.model_validate(placed.value)
+    except ValidationError as error:
+        return None, faults_of(error, placed, schema()) + faults
+    scenario._placed = placed
+    return scenario, faults
+
+
+# ---------------------------------------------------------------------- what no single key can tell
+
+
+def _across(placed: Placed, folder: Path) -> Iterator[Fault]:
+    """Faults between keys, and between the file and the disk. Values may be of any type here."""
+    names = _names(placed, "strategies")
+    yield from _twice(placed, names)
+    yield from _twice(placed, _names(placed, "variants"))
+    yield from _strangers(placed, sorted(set(names.values())))
+    for way in (("conversation", "recording"), ("prices",)):
+        path = _get(placed, way)
+        if isinstance(path, str) and not _is_file(folder / path):
+            yield placed.fault(way, f"expected a file; got {shown(path)}, and there is no {folder / path}")
+    rules = _get(placed, ("rules",))
+    if isinstance(rules, dict):
+        for name, problem in read_switches(rules)[1].items():
+            yield placed.fault(("rules", name), problem.removeprefix(f"{name}: "))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or holds a null
+        return False
+
+
+def _get(placed: Placed, way: Way) -> Any:
+    try:
+        return yaml_text.value_at(placed.value, way)
+    except LookupError:
+        return None
+
+
+def _names(placed: Placed, key: str) -> dict[Way, str]:
+    """Where each item of the list at `key` has its name."""
+    items = _get(placed, (key,))
+    names: dict[Way, str] = {}
+    for number, item in enumerate(items if isinstance(items, list) else ()):
+        own = "name" if isinstance(item, dict) and "name" in item else "preset"
+        way: Way = (key, number, own) if isinstance(item, dict) else (key, number)
+        if isinstance(name := _get(placed, way), str):
+            names[way] = name
+    return names
+
+
+def _twice(placed: Placed, names: Mapping[Way, str]) -> Iterator[Fault]:
+    first: dict[str, Way] = {}
+    for way, name in names.items():
+        if first.setdefault(name, way) != way:
+            earlier = yaml_text.spell(first[name][:2])
+            yield placed.fault(way, f"expected a name of its own; got {shown(name)}, as {earlier}")
+
+
+def _strangers(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
+    """Where a strategy is named that there is not."""
+    budget = _get(placed, ("budget",))
+    budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
+    for way in [("compare_to",), *((*way, "strategy") for way in budgets)]:
+        name = _get(placed, way)
+        if isinstance(name, str) and strategies and name not in strategies:
+            yield placed.fault(way, one_of(strategies, name))
+
+
+# ------------------------------------------------------------------------------ variants and sweeps
+
+
+def _readings(placed: Placed, folder: Path, known: list[Fault]) -> Iterator[tuple[str, Scenario | None, list[Fault]]]:
+    """Each variant's name, scenario and those faults that the scenario itself does not have."""
+    variants = _get(placed, ("variants",))
+    base = placed.without(*ONLY_ABOUT_THE_WHOLE)
+    told = {_where(fault) for fault in known}
+    for number, variant in enumerate(variants if isinstance(variants, list) else ()):
+        if isinstance(variant, dict):
+            changes = placed.at(("variants", number)).without("name")
+            scenario, faults = _checked(_merged(base, changes), folder)
+            new = [
+                fault for fault in faults if fault not in known and (fault.line is None or _where(fault) not in told)
+            ]
+            lead = f"variants[{number}]."
+            yield str(variant.get("name")), scenario, [replace(fault, message=lead + fault.message) for fault in new]
+
+
+def _merged(base: Placed, changes: Placed, way: Way = ()) -> Placed:
+    """`changes` over `base`: mappings key by key, everything else as a whole."""
+    for key, value in _get(changes, way).items():
+        inner = (*way, key)
+        others = {name for group in ALTERNATIVES if key in group for name in group} - {key}
+        base = base.put(way, base.at(way).without(*others)) if way and others & set(_get(base, way)) else base
+        both = isinstance(value, dict) and isinstance(_get(base, inner), dict)
+        base = _merged(base, changes, inner) if both else base.put(inner, changes.at(inner))
+    return base
+
+
+def _sweep_faults(placed: Placed, folder: Path, known: list[Fault]) -> list[Fault]:
+    """Faults that each swept value makes by itself; those of paths that lead nowhere."""
+    sweep = _get(placed, ("sweep",))
+    base = placed.without("sweep")
+    faults: list[Fault] = []
+    for dotted, values in sweep.items() if isinstance(sweep, dict) else ():
+        for number in range(len(values)) if isinstance(values, list) else ():
+            here: Way = ("sweep", dotted, number)
+            try:
+                found = _checked(_put(base, dotted, placed.at(here)), folder)[1]
+                faults += [placed.fault(here, fault.message) for fault in found if fault not in known]
+            except LookupError as error:
+                faults.append(placed.fault(here[:2], str(error.args[0])))
+                break
+    return faults
+
+
+# ------------------------------------------------------------------------------- the conversation
+
+
+def head_parts(head: Head) -> tuple[Part, Part]:
+    """The tools and the system prompt of `head`, without text; their tokens sum exactly to what it says."""
+    sizes = _shares(head.tools.tokens, head.tools.count) if head.tools else []
+    system = head.system.blocks or [head.system.tokens or 0] if head.system else []
+    return _part("tool", "", "tool", sizes), _part("text", "system", "system", system)
+
+
+def _shares(tokens: int, parts: int) -> list[int]:
+    """`tokens` in `parts`, as equal as whole numbers can be."""
+    each, rest = divmod(tokens, parts)
+    return [each + (number < rest) for number in range(parts)]
+
+
+def _part(kind: str, role: str, name: str, sizes: Sequence[int]) -> Part:
+    blocks = [given_block(kind, role, f"{name} {number}:{size}", size) for number, size in zip(count(1), sizes)]
+    return Part(tuple(blocks)) if blocks else NOTHING
+
+
+def conversation_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Conversation:
+    """The scenario's conversation, with its head and parameters; paths start at `base_dir`.
+
+    `warn` is told of a recording that is still being written. Raises InputError: a recording that
+    cannot be read, or that has itself what the head would add.
+    """
+    source = scenario.conversation
+    if source.recording is not None:
+        conversation = read_recording(base_dir / source.recording, warn)
+    else:
+        conversation = making.synthetic(_synthetic_spec(scenario, source.synthetic or Synthetic()))
+    tools, system = head_parts(source.head)
+    return replace(
+        conversation,
+        events=_turns(conversation.events, source.turns),
+        tools=_either(scenario, "tools", conversation.tools, tools),
+        system=_either(scenario, "system", conversation.system, system),
+        params={**conversation.params, **source.params.model_dump(exclude_none=True)},
+    )
+
+
+def _either(scenario: Scenario, layer: str, recorded: Part, given: Part) -> Part:
+    """The part that is there. Two would mean that the head, or a sweep over it, is silently without effect."""
+    if recorded.blocks and given.blocks:
+        message = f"expected nothing, as the recording has its own; got {counted(len(given.blocks), 'block')}"
+        raise InputError([scenario.fault(("conversation", "head", layer), message)])
+    return given if given.blocks else recorded
+
+
+def _turns(events: Sequence[Event], turns: int | None) -> tuple[Event, ...]:
+    """The events of the first human turns; all of them without a number."""
+    starts = [number for number, event in enumerate(events) if isinstance(event, Human)]
+    cut = turns is not None and len(starts) > turns
+    return tuple(events[: starts[turns]] if cut and turns is not None else events)
+
+
+def _synthetic_spec(scenario: Scenario, told: Synthetic) -> making.SyntheticSpec:
+    """The generator's own spec; both have the same fields."""
+    return making.SyntheticSpec(
+        seed=told.seed,
+        turns=told.turns,
+        calls=told.calls,
+        tools=told.tools,
+        sizes=making.Sizes(**dict(told.sizes)),
+        pauses=making.Pauses(**dict(told.pauses)),
+        inquiries=making.Inquiries(**dict(told.inquiries)) if told.inquiries else None,
+        name=scenario.name,
+        model=scenario.model,
+    )

@@ -1,0 +1,390 @@
+"""What a scenario file holds: one model a mapping; docstrings are the editor's and the reader's help."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    WithJsonSchema,
+    model_validator,
+)
+from typing_extensions import TypeAliasType
+
+from cachecost.conversations.distributions import Distribution, distribution
+from cachecost.faults import Fault
+from cachecost.inputs.schema_faults import shown
+from cachecost.inputs.yaml_text import Place, Placed, Way
+from cachecost.ledger import TOKEN_CLASSES
+from cachecost.strategies.spec import StrategySpec
+
+SHIPPED = "shipped"
+TOKEN_SOURCES = Literal["anchored", "tiktoken", "bytes", "ctok", "count_tokens"]
+HUNDRED = Decimal(100)
+FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
+PRICE = re.compile(rf"(?:{'|'.join(TOKEN_CLASSES)})(?: [-+] (?:{'|'.join(TOKEN_CLASSES)}))*")
+
+
+def _day(value: Any) -> date | None:
+    if value is None or value == SHIPPED or isinstance(value, date):
+        return None if value == SHIPPED else value
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected a day like 2026-03-07, or {SHIPPED}; got {shown(value)}") from None
+
+
+def _folder_name(value: Any) -> str:
+    if isinstance(value, str) and FOLDER_NAME.fullmatch(value):
+        return value
+    raise ValueError(f"expected letters, digits, '-', '_' and '.' (it names a folder); got {shown(value)}")
+
+
+def _dollars(value: Any) -> Decimal:
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if is_number and value >= 0:
+        return Decimal(str(value))
+    raise ValueError(f"expected dollars, a number from 0; got {shown(value)}")
+
+
+def _share(value: Any) -> Decimal:
+    """`5%` as 0.05. A bare number is a fault: 5 could mean 5 % or 500 %."""
+    match = PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if match:
+        return Decimal(match[1]) / HUNDRED
+    raise ValueError(f"expected a percentage like 5%; got {shown(value)}")
+
+
+def _price(value: Any) -> str:
+    if isinstance(value, str) and PRICE.fullmatch(value):
+        return value
+    classes = ", ".join(TOKEN_CLASSES)
+    raise ValueError(f"expected prices of {classes}, joined by ' - ' or ' + '; got {shown(value)}")
+
+
+def _list(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+AMOUNT = {"type": "number", "minimum": 0}
+AMOUNTS = {"type": "array", "items": AMOUNT, "minItems": 1}
+SPREAD_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        AMOUNT,
+        {"type": "array", "items": AMOUNT, "minItems": 2, "maxItems": 2},
+        {
+            "type": "object",
+            "properties": dict.fromkeys(("mean", "sd", "min", "max"), AMOUNT),
+            "required": ["mean", "sd"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"choices": AMOUNTS, "weights": AMOUNTS},
+            "required": ["choices"],
+            "additionalProperties": False,
+        },
+    ]
+}
+Day = Annotated[
+    date | None,
+    BeforeValidator(_day),
+    WithJsonSchema({"anyOf": [{"const": SHIPPED}, {"type": "string", "format": "date"}, {"type": "null"}]}),
+]
+FolderName = Annotated[
+    str, BeforeValidator(_folder_name), WithJsonSchema({"type": "string", "pattern": f"^{FOLDER_NAME.pattern}$"})
+]
+Dollars = Annotated[Decimal, BeforeValidator(_dollars), WithJsonSchema({"type": "number", "minimum": 0})]
+Share = Annotated[
+    Decimal, BeforeValidator(_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
+]
+PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
+Tokens = Annotated[int, Field(ge=1)]
+Spread = TypeAliasType("Spread", Annotated[Distribution, PlainValidator(distribution), WithJsonSchema(SPREAD_SCHEMA)])
+"""A number, [low, high], {mean, sd, min?, max?} or {choices, weights?}."""
+RULES = "switches of the rulebook"
+Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RULES})]
+
+
+class Strict(BaseModel):
+    """A mapping of a file: unknown keys are faults, and nothing is converted behind the writer's back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+class ToolsHead(Strict):
+    """Tool definitions that the recording lacks."""
+
+    tokens: Tokens
+    """Tokens of all definitions together."""
+    count: Tokens = 1
+    """How many tools they are."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.tokens < self.count:
+            raise ValueError(f"expected at least a token a tool; got {self.tokens} for {self.count} tools")
+        return self
+
+
+class SystemHead(Strict):
+    """A system prompt that the recording lacks: `tokens` of one block, or the tokens of each of its `blocks`."""
+
+    tokens: Tokens | None = None
+    """Tokens of the one block it is."""
+    blocks: Annotated[list[Tokens], Field(min_length=1)] | None = None
+    """Tokens of each block, first to last."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _exactly_one(self, "tokens", "blocks")
+        return self
+
+
+class Head(Strict):
+    """What stands before the messages in every call. It is taken where the recording has nothing there."""
+
+    tools: ToolsHead | None = None
+    """Tool definitions."""
+    system: SystemHead | None = None
+    """The system prompt."""
+
+
+class Sizes(Strict):
+    """Tokens of each block of a synthetic conversation. A text, thinking or answer of 0 tokens is no block."""
+
+    human: Spread = 60
+    """A person's message."""
+    thinking: Spread = 300
+    """Thinking before each reply."""
+    text: Spread = 0
+    """Text before the tool calls of a reply."""
+    tool_use: Spread = 80
+    """One tool call."""
+    tool_result: Spread = 900
+    """What one tool returns."""
+    answer: Spread = 250
+    """The text of a turn's last reply."""
+
+
+class Pauses(Strict):
+    """Seconds between the calls of a synthetic conversation."""
+
+    loop: Spread = 6.0
+    """From the start of a call to the results of its tools, when the next call starts."""
+    turn: Spread = 120.0
+    """From the start of a turn's last call to the next human message."""
+    first_token: Spread | None = None
+    """From the start of a call to its first token; null is unknown."""
+
+
+class Inquiries(Strict):
+    """Questions that tools ask the assistant while they run."""
+
+    rate: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Probability that a reply with tool calls is followed by questions."""
+    batch: Spread = 1
+    """How many are asked at once."""
+    question: Spread = 120
+    """Tokens of a question."""
+    answer: Spread = 5
+    """Tokens of its answer."""
+
+
+class Synthetic(Strict):
+    """A seeded conversation: the same seed and numbers, the same conversation."""
+
+    seed: int = 0
+    """What the drawing of numbers starts from."""
+    turns: Tokens = 10
+    """Human turns."""
+    calls: Spread = 5
+    """Calls in a turn; each but the last uses tools."""
+    tools: Spread = 1
+    """Tools that a call uses in parallel."""
+    sizes: Sizes = Sizes()
+    """Tokens of each block."""
+    pauses: Pauses = Pauses()
+    """Seconds between calls."""
+    inquiries: Inquiries | None = None
+    """Questions that tools ask; null is none."""
+
+
+class Thinking(Strict):
+    """The API's `thinking` parameter."""
+
+    type: Literal["enabled", "adaptive", "disabled"]
+    """Manual, adaptive or none."""
+    budget_tokens: Tokens | None = None
+    """Tokens that manual thinking may take."""
+
+
+class OutputConfig(Strict):
+    """The API's `output_config` parameter."""
+
+    effort: str | None = None
+    """Effort, in the API's words; null is the model's default."""
+
+
+class Params(Strict):
+    """Parameters of the main thread's requests, put over those that the recording tells."""
+
+    thinking: Thinking | None = None
+    """Thinking; null leaves it as recorded."""
+    output_config: OutputConfig | None = None
+    """Output configuration; null leaves it as recorded."""
+    speed: Literal["standard", "fast"] | None = None
+    """Speed; null leaves it as recorded."""
+
+
+class ConversationSource(Strict):
+    """The conversation that every strategy is to send: a `recording`, or a `synthetic` one."""
+
+    recording: str | None = None
+    """A recording's path, from the scenario's folder."""
+    synthetic: Synthetic | None = None
+    """A conversation made up from numbers."""
+    turns: Tokens | None = None
+    """Only the first so many human turns; null is all."""
+    head: Head = Head()
+    """Tools and system prompt that the recording lacks."""
+    params: Params = Params()
+    """Request parameters, over the recorded ones."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _exactly_one(self, "recording", "synthetic")
+        return self
+
+
+class ClaimSpec(Strict):
+    """A figure somebody published, to be computed exactly at the scenario's model and day."""
+
+    source: str
+    """Who published it."""
+    says: str
+    """The figure as published."""
+    tokens: Tokens
+    """Tokens it is about."""
+    price: PriceSum
+    """The price of a token: read, write_5m, write_1h, input or output, or a sum of them, as `write_5m - read`."""
+    times: Tokens = 1
+    """How many times that is paid."""
+
+    @property
+    def terms(self) -> list[tuple[int, str]]:
+        """The price as (sign, token class): `write_5m - read` is [(1, "write_5m"), (-1, "read")]."""
+        words = ["+", *self.price.split(" ")]
+        return [(-1 if sign == "-" else 1, name) for sign, name in zip(words[::2], words[1::2], strict=True)]
+
+
+class Budget(Strict):
+    """Limits that `cachecost check` holds a strategy to."""
+
+    strategy: str | None = None
+    """The strategy it is about; null is each of them."""
+    max_cost_usd: Dollars | None = None
+    """Dollars that all its calls together may cost."""
+    max_regression: Share | None = None
+    """How much more than in the baseline it may cost, e.g. 5%."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        limits = sorted(set(Budget.model_fields) - {"strategy"})
+        if all(getattr(self, name) is None for name in limits):
+            raise ValueError(f"expected a limit: {' or '.join(limits)}; got none")
+        return self
+
+
+Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=Budget | list[Budget])]
+
+
+class Variant(Strict):
+    """The same question on another day, model or reading: its keys are merged over the scenario's."""
+
+    name: str
+    """What the report calls it."""
+    as_of: Day = None
+    """Another day."""
+    host: str | None = None
+    """Another host."""
+    model: str | None = None
+    """Another model."""
+    tokens: TOKEN_SOURCES | None = None
+    """Another way to count tokens."""
+    conversation: dict[str, Any] | None = None
+    """Changes of the conversation, e.g. {head: {tools: {tokens: 40_000}}}."""
+    rules: Rules | None = None
+    """Other switches of the rulebook."""
+    prices: str | None = None
+    """Another price file."""
+
+
+class Scenario(Strict):
+    """A question about what prompt caching costs, with all that its answer depends on."""
+
+    format: Literal[1]
+    """The format of this file."""
+    name: FolderName
+    """Names the scenario and the folder of its report."""
+    question: str = ""
+    """What it is to answer, for the report."""
+    as_of: Day = None
+    """Rules and prices of this day; shipped is the date of the shipped rule data."""
+    host: str = "anthropic"
+    """Who serves the model."""
+    model: str
+    """The model's id."""
+    tokens: TOKEN_SOURCES | None = None
+    """How tokens are counted; null is anchored where the recording has usage, else tiktoken."""
+    conversation: ConversationSource
+    """The conversation that every strategy is to send."""
+    strategies: Annotated[list[StrategySpec], Field(min_length=1)]
+    """What is compared: names of presets, or own strategies."""
+    compare_to: str | None = None
+    """The strategy that the others are compared with; null is the first."""
+    rules: Rules = {}
+    """Switches of the rulebook, where sources differ; the others are at their default."""
+    prices: str | None = None
+    """A file with own prices over the public ones, from the scenario's folder."""
+    variants: list[Variant] = []
+    """The same question on other days, models or readings."""
+    claims: list[ClaimSpec] = []
+    """Published figures, to be computed exactly."""
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    """Dotted paths of this file, each with the values that `cachecost sweep` gives it."""
+    budget: Budgets = []
+    """Limits that `cachecost check` guards: one mapping or a list."""
+
+    _readings: tuple[tuple[str, Scenario], ...] = PrivateAttr(default=())
+    _placed: Placed | None = PrivateAttr(default=None)
+
+    @property
+    def first(self) -> str:
+        """The name of the strategy that all are compared with."""
+        return self.compare_to or self.strategies[0].name
+
+    @property
+    def readings(self) -> list[tuple[str, Scenario]]:
+        """("", the scenario as written), then (name, scenario with its changes) of each variant."""
+        return [("", self), *self._readings]
+
+    def fault(self, way: Way, message: str) -> Fault:
+        """`message` about the value at `way`, at its line where the scenario came from a file."""
+        placed = self._placed or Placed(None, {(): Place(self.name)})
+        return placed.fault(way, message)
+
+
+def _exactly_one(model: BaseModel, *names: str) -> None:
+    given = [name for name in names if getattr(model, name) is not None]
+    if len(given) != 1:
+        raise ValueError(f"expected {' or '.join(names)}; got {' and '.join(given) or 'neither'}")

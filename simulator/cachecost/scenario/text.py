@@ -1,0 +1,92 @@
+"""A scenario's schema, as text for editors and for people. Both are made from the models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from cachecost.inputs.schema_faults import Schema
+from cachecost.providers.listing import SwitchRow, switch_rows
+from cachecost.scenario.models import RULES, SHIPPED, Scenario
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NUMBERS = {"integer": "^-?[0-9][0-9_]*$", "number": "^-?[0-9][0-9_]*(\\.[0-9_]+)?$"}
+"""Editors read 21_000 as text, so a number's schema allows such text too."""
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file (draft 2020-12)."""
+    made = {"$schema": DIALECT, **Scenario.model_json_schema()}
+    return _for_editors(made)  # type: ignore[no-any-return]
+
+
+def schema_text() -> str:
+    """The text of `scenarios/scenario.schema.json`."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _for_editors(part: Any) -> Any:
+    """`part` with underscored numbers allowed, the switches of the rulebook listed, and no made-up titles."""
+    if isinstance(part, list):
+        return [_for_editors(item) for item in part]
+    if isinstance(part, float) and part.is_integer():  # which of both pydantic writes depends on its version
+        return int(part)
+    if not isinstance(part, dict):
+        return part
+    inner = {key: _for_editors(value) for key, value in part.items()}
+    title = inner.pop("title") if isinstance(inner.get("title"), str) else ""
+    if title == RULES:
+        return {**inner, "properties": _switches(), "additionalProperties": False}
+    kind = inner.get("type")
+    is_open = "const" not in inner and "enum" not in inner
+    return _underscored(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
+
+
+def _underscored(number: dict[str, Any]) -> dict[str, Any]:
+    about: dict[str, Any] = {key: number.pop(key) for key in ("description", "default") if key in number}
+    return {"anyOf": [number, {"type": "string", "pattern": NUMBERS[number["type"]]}], **about}
+
+
+def _switches() -> Schema:
+    return {row.name: {**_values(row), "description": row.about} for row in switch_rows()}
+
+
+def _values(row: SwitchRow) -> Schema:
+    if row.number is not None:
+        return {"type": "number"}
+    truths = {"true": True, "false": False}
+    return {"enum": [truths.get(reading.value, reading.value) for reading in row.readings]}
+
+
+def explain_defaults() -> str:
+    """Every key of a scenario with its meaning and, as YAML, its default; comments where there is none."""
+    title = "# All that a scenario can say, with its defaults. What is commented out has none, or is off.\n"
+    return "\n".join([title, *_explained(Scenario)]) + "\n"
+
+
+def _explained(model: type[BaseModel]) -> Iterator[str]:
+    """The fields of a mapping, each below its docstring."""
+    for name, field in model.model_fields.items():
+        yield f"# {' '.join((field.description or '').split())}"
+        inner, written = _inner_model(field.annotation), field.alias or name
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        if isinstance(default, BaseModel):
+            yield f"{written}:"
+            yield from (f"  {line}" for line in _explained(type(default)))
+        else:
+            shipped = model is Scenario and name == "as_of"
+            value = SHIPPED if shipped else json.dumps(default, ensure_ascii=False, default=str)
+            yield f"# {written}:  must be given" if field.is_required() else f"{written}: {value}"
+            yield from (f"#   {line}" for line in (_explained(inner) if inner else ()))
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field's value, or each item of it, is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _inner_model(inner))), None)

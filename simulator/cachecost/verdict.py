@@ -1,0 +1,59 @@
+"""The answer of a run, in two or three sentences, with the same rounded numbers as the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cachecost.ledger import Comparison
+from cachecost.views.numbers import compared, dollars
+from cachecost.views.summary import Line, Summary, same_order, summarise
+
+
+def verdict_of(comparisons: Sequence[Comparison]) -> str:
+    """What to do, what it saves, and whether that holds under every other reading."""
+    summaries = [summarise(comparison) for comparison in comparisons]
+    return " ".join([*_answer(summaries[0]), *_others(summaries)])
+
+
+def _answer(summary: Summary) -> Iterator[str]:
+    best, first = summary.best, summary.first
+    if best is None:
+        yield "Every strategy had calls that the provider refuses."
+    elif first is None or first.total is None or best is first:
+        yield f"“{best.name}” is the cheapest: {dollars(best.total)}."
+    elif best.total == first.total:
+        yield f"All else than “{first.name}” costs as much or more: {dollars(first.total)}."
+    else:
+        yield from _comparison(best, first)
+
+
+def _comparison(best: Line, first: Line) -> Iterator[str]:
+    if best.question is not None and first.question is not None:
+        costs = f"{dollars(best.question)} through “{best.name}”, {dollars(first.question)} through “{first.name}”"
+        yield f"A question costs {costs}."
+    instead = f"{dollars(best.total)} instead of {dollars(first.total)}"
+    yield f"Over the whole conversation “{best.name}” costs {instead}: {compared(best.vs_first)}."
+
+
+def _others(summaries: Sequence[Summary]) -> Iterator[str]:
+    """How far the answer holds: who is cheapest under the other readings, and whether the rest keep their order."""
+    main, *others = summaries
+    if not others:
+        return
+    differing = [summary for summary in others if _best(summary) != _best(main)]
+    if not differing:
+        yield f"It stays the cheapest under {_all(len(others))}."
+    for summary in differing:
+        cost = dollars(summary.best.total if summary.best else None)
+        yield f"With {summary.comparison.variant}, “{_best(summary)}” is: {cost}."
+    reordered = [summary for summary in others if summary not in differing and not same_order(summary, main)]
+    if reordered:
+        yield f"The order of the rest changes with {', and with '.join(one.comparison.variant for one in reordered)}."
+
+
+def _best(summary: Summary) -> str:
+    return summary.best.name if summary.best else "none"
+
+
+def _all(count: int) -> str:
+    return "the other reading" if count == 1 else f"all {count} other readings"

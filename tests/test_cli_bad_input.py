@@ -1,0 +1,187 @@
+"""Bad input through the real command: every fault at once, exit code 2 or 3, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LONG = {"type": "text", "text": "x" * 5000, "cache_control": {"type": "ephemeral"}}
+GOOD = {
+    "timestamp": "2026-03-07T10:00:00Z",
+    "request": {
+        "model": "claude-opus-4-6",
+        "max_tokens": 1,
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "x" * 5000, "cache_control": {"type": "ephemeral"}}]}
+        ],
+    },
+}
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    return {**GOOD, "request": {**GOOD["request"], **fields}}  # type: ignore[dict-item]
+
+
+def blocks(*marks: str | None) -> list[dict[str, Any]]:
+    made = []
+    for number, ttl in enumerate(marks):
+        block: dict[str, Any] = {"type": "text", "text": f"block {number}"}
+        made.append({**block, "cache_control": {"type": "ephemeral", "ttl": ttl}} if ttl else block)
+    return [{"role": "user", "content": made}]
+
+
+def cachecost(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cachecost", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def replay(folder: Path, *lines: object) -> subprocess.CompletedProcess[str]:
+    log = folder / "log.jsonl"
+    log.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return cachecost("replay", "log.jsonl", "--tokens", "bytes", "--json", cwd=folder)
+
+
+def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_good_log_has_every_promised_field(tmp_path: Path) -> None:
+    done = replay(tmp_path, GOOD)
+    (row,) = rows(done)
+    assert done.returncode == 0, done.stderr
+    assert row["format"] == 1 and row["call"] == 1 and row["strategy"] == "as recorded"
+    assert row["timestamp"] == "2026-03-07T10:00:00Z" and row["model"] == "claude-opus-4-6"
+    assert row["usage"] == {
+        "input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": 5025,
+        "cache_creation": {"ephemeral_5m_input_tokens": 5025, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": 0,
+    }
+    assert row["cost_usd"] == "0.03140625" and row["cause"] == "cold_start"
+
+
+def test_a_damaged_line_and_all_other_faults_are_told_at_once(tmp_path: Path) -> None:
+    done = replay(
+        tmp_path,
+        GOOD,
+        '{"request": {"model": "claude-opus-4-6", "mess',
+        changed(messages=[{"role": "usr", "content": "x"}]),
+        {"timestamp": "2026-03-07T10:00:00Z"},
+        changed(model=None),
+        {**GOOD, "timestamp": "yesterday"},
+        {**GOOD, "usage": {"input_tokens": "many"}},
+        changed(messages="hello"),
+        changed(tool_choice="any"),
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "log.jsonl:2 expected one JSON object; got a damaged line (cut off)",
+        "log.jsonl:3 messages.0.role: expected one of assistant, system, user; got 'usr' (did you mean 'user'?)",
+        "log.jsonl:4 request: expected a Messages API body; got nothing",
+        "log.jsonl:5 model: expected a model id; got nothing",
+        "log.jsonl:6 timestamp: expected an ISO 8601 time; got 'yesterday'",
+        "log.jsonl:7 usage.input_tokens: expected a whole number of tokens; got 'many'",
+        "log.jsonl:8 messages: expected an array; got a string",
+        "log.jsonl:9 tool_choice: expected an object; got 'any'",
+        "8 faults; nothing was run.",
+    ]
+
+
+def test_a_last_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps(GOOD) + "\n" + json.dumps(GOOD)[:200])
+    done = cachecost("replay", "log.jsonl", "--tokens", "bytes", "--json", cwd=tmp_path)
+    assert done.returncode == 0 and len(rows(done)) == 1
+    assert done.stderr == "log.jsonl:2 the last line is still being written; it is left out\n"
+
+
+def test_an_empty_file_says_so(tmp_path: Path) -> None:
+    done = replay(tmp_path)
+    assert done.returncode == 2
+    assert "log.jsonl expected a request log, one JSON object a line; got an empty file" in done.stderr
+
+
+MARK = {"type": "ephemeral"}
+MARKED_THINKING = {"type": "thinking", "thinking": "…", "signature": "s", "cache_control": MARK}
+MARKED_DEFERRED = {"name": "X", "input_schema": {}, "defer_loading": True, "cache_control": MARK}
+MANUAL = {"type": "enabled", "budget_tokens": 1024}
+REFUSED = {
+    "five marks": (
+        changed(messages=blocks("5m", "5m", "5m", "5m", "5m")),
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ),
+    "1h after 5m": (
+        changed(messages=blocks("5m", "1h")),
+        "messages.0.content.1.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' "
+        "cache_control block. "
+        "Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
+    ),
+    "thinking": (
+        changed(messages=[*blocks(None), {"role": "assistant", "content": [MARKED_THINKING]}]),
+        "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
+    ),
+    "automatic": (
+        changed(cache_control=MARK, messages=blocks("1h")),
+        "Top-level cache_control has ttl='5m' but the target block already has cache_control with ttl='1h'",
+    ),
+    "deferred": (
+        changed(tools=[MARKED_DEFERRED]),
+        "Tool 'X' cannot have both defer_loading=true and cache_control set. "
+        "Tools with defer_loading cannot use prompt caching.",
+    ),
+    "forced": (
+        changed(tool_choice={"type": "any"}, thinking=MANUAL),
+        "Thinking may not be enabled when tool_choice forces tool use.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("request_", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_call_is_a_row_with_its_error_and_not_an_abort(tmp_path: Path, request_: Any, message: str) -> None:
+    done = replay(tmp_path, request_, GOOD)
+    refused, answered = rows(done)
+    assert done.returncode == 0, done.stderr
+    assert refused["error"] == {"type": "invalid_request_error", "message": message}
+    assert "usage" not in refused and refused["call"] == 1
+    assert answered["usage"]["cache_creation_input_tokens"] == 5025, "a refused call touches nothing"
+
+
+def test_an_unknown_model_is_a_row_with_its_error_and_exit_code_3(tmp_path: Path) -> None:
+    done = replay(tmp_path, changed(model="claude-opus-46"), GOOD)
+    unknown, known = rows(done)
+    assert done.returncode == 3
+    assert (
+        "claude-opus-46" in unknown["error"]["message"]
+        and "did you mean 'claude-opus-4-6'?" in unknown["error"]["message"]
+    )
+    assert known["cost_usd"] == "0.03140625"
+
+
+def test_a_failed_call_writes_nothing_and_costs_nothing(tmp_path: Path) -> None:
+    done = replay(tmp_path, {**GOOD, "status": 529}, GOOD)
+    failed, good = rows(done)
+    assert (failed["cost_usd"], good["cause"]) == ("0", "cold_start")
+
+
+def test_an_unknown_rule_switch_is_told_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(json.dumps(GOOD) + "\n")
+    done = cachecost("replay", "log.jsonl", "--rule", "lookback_run=counted", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "lookback_run" in done.stderr and "did you mean 'lookback_runs'?" in done.stderr
+
+
+def test_a_missing_log_is_named(tmp_path: Path) -> None:
+    done = cachecost("replay", "nowhere.jsonl", cwd=tmp_path)
+    assert done.returncode == 2 and "nowhere.jsonl" in done.stderr
+
+
+def test_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
+    done = cachecost("rply", cwd=tmp_path)
+    assert done.returncode == 2 and "did you mean 'replay'?" in done.stderr

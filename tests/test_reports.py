@@ -1,0 +1,31 @@
+"""The committed reports say what the bundled scenarios give today: a change of cost is a diff to be reviewed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cachecost.run import run
+from cachecost.scenario import load
+from cachecost.views.report import report_files
+
+ROOT = Path(__file__).parent.parent
+SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+NUMBERS = ("report.md", "result.json", "calls.csv")
+"""Pictures are left out: their bytes follow the machine's fonts and matplotlib's version."""
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_a_committed_report_is_true(path: Path) -> None:
+    scenario = load(path)
+    files = report_files(run(scenario, path.parent))
+    committed = ROOT / "reports" / scenario.name
+    stale = [name for name in NUMBERS if (committed / name).read_bytes() != files[name]]
+    assert not stale, f"`make reports` writes {', '.join(stale)} of reports/{scenario.name} anew"
+
+
+def test_rfd_033_to_the_cent_and_beyond() -> None:
+    scenario = load(ROOT / "scenarios" / "answer-inquiry.yaml", ["conversation.turns=1", "variants=[]"])
+    claims = {claim.says: str(claim.exact) for claim in run(scenario, ROOT / "scenarios").claims}
+    assert list(claims.values()) == ["0.59375", "0.0475", "0.54625", "1.63875", "0.95"]
