@@ -9,8 +9,11 @@ import pytest
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.providers.pricefile import OVERLAY
 from cachecost.providers.prices import PriceBook
+from cachecost.providers.rulefile import hosts
 
 HOST = "anthropic"
+NAMES = "batch, fast, us, regional, discount"
+KNOWN = ", ".join(hosts())
 NEAR = "on host anthropic (did you mean 'claude-opus-4-6'?)"
 
 
@@ -122,15 +125,15 @@ def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:
         "mine.toml:4 price[0].output: expected USD per 10**6 tokens, a number from 0; got -1",
         "mine.toml:5 price[0].from: expected a day like 2026-03-07; got '2026-03-07'",
         "mine.toml:7 price[1]: no price in it; expected one of input, read, write_5m, write_1h, output",
-        "mine.toml:8 price[1].host: no rules for host 'antropic' (did you mean 'anthropic'?); known: anthropic",
+        f"mine.toml:8 price[1].host: no rules for host 'antropic' (did you mean 'anthropic'?); known: {KNOWN}",
         "mine.toml:11 price[2]: model is missing",
         "mine.toml:12 price[2].input: expected USD per 10**6 tokens, a number from 0; got True",
         "mine.toml:13 price[2].above: expected tokens, a whole number from 0; got 1.5",
         "mine.toml:15 price[2].to: expected a day after from = 2026-03-07; got 2026-03-07",
-        "mine.toml:18 modifier[0].name: expected one of batch, fast, us, discount; got 'batsh' (did you mean 'batch'?)",
+        f"mine.toml:18 modifier[0].name: expected one of {NAMES}; got 'batsh' (did you mean 'batch'?)",
         "mine.toml:19 modifier[0].models: expected a list of models, or [\"*\"]; got 'claude-opus-5'",
         "mine.toml:20 modifier[0].multiplier: expected a number from 0; got 'half'",
-        "mine.toml:21 modifier[0].not_with: expected a list of batch, fast, us, discount; got ['quick']",
+        f"mine.toml:21 modifier[0].not_with: expected a list of {NAMES}; got ['quick']",
         "mine.toml:23 prises: expected [[price]] or [[modifier]] (did you mean 'price'?)",
     ]
 

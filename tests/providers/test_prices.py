@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.prices import PriceBook, Prices
-from cachecost.providers.rulefile import catalogue
+from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.usage import Usage
 
 HOST = "anthropic"
@@ -185,7 +185,12 @@ UNKNOWN = [
         date(2026, 7, 23),
         "claude-opus-5 has no price on 2026-07-23: it was released on 2026-07-24",
     ),
-    ("antropic", "claude-opus-5", None, "no prices for host 'antropic' (did you mean 'anthropic'?); known: anthropic"),
+    (
+        "antropic",
+        "claude-opus-5",
+        None,
+        f"no prices for host 'antropic' (did you mean 'anthropic'?); known: {', '.join(hosts())}",
+    ),
 ]
 
 

@@ -1,6 +1,7 @@
 """Switches from what a user writes, and the table that tells what they mean."""
 
 import dataclasses
+from datetime import date
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from cachecost.faults import InputError
 from cachecost.providers.listing import switch_rows
+from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import Switches, switches_from
 from cachecost.providers.switches import read_switches, shown
 
@@ -83,7 +85,8 @@ def test_nothing_given_is_the_default() -> None:
 def test_the_table_and_the_type_agree() -> None:
     """Names, order and defaults; the first reading of each is the default."""
     table = [(row.name, row.default) for row in switch_rows()]
-    assert table == [(field.name, shown(field.default)) for field in dataclasses.fields(Switches)]
+    fields = [field for field in dataclasses.fields(Switches) if field.name != "given"]
+    assert table == [(field.name, shown(field.default)) for field in fields]
 
 
 def test_each_reading_is_accepted_and_sourced() -> None:
@@ -114,3 +117,50 @@ def test_the_closed_lists_of_the_rulebook(name: str, values: list[str]) -> None:
 def test_a_probability_survives_being_written(probability: float) -> None:
     switches = switches_from({"early_eviction_probability": str(probability)})
     assert Decimal(switches.early_eviction_probability) == Decimal(probability)
+
+
+BY_HOST = [
+    ({}, "anthropic", "messages"),
+    ({}, "google-cloud", "messages"),
+    ({}, "bedrock", "tools"),
+    ({"thinking_rendered_at": "messages"}, "bedrock", "messages"),
+    ({"thinking_rendered_at": "tools"}, "anthropic", "tools"),
+    ({"lookback_runs": "counted"}, "bedrock", "tools"),
+]
+
+
+@pytest.mark.parametrize(("given", "host", "reading"), BY_HOST)
+def test_a_host_has_defaults_of_its_own_where_the_user_asks_for_nothing(
+    given: dict[str, str], host: str, reading: str
+) -> None:
+    on = switches_from(given).on(host)
+    assert on.thinking_rendered_at == reading
+    assert on.lookback_runs == given.get("lookback_runs", "by_date")
+
+
+def test_switches_that_a_host_leaves_alone_are_the_same_object() -> None:
+    switches = Switches(ttl_in_key=True)
+    assert switches.on("anthropic") is switches
+
+
+def test_asking_for_the_default_is_no_other_reading() -> None:
+    asked = switches_from({"thinking_rendered_at": "messages"})
+    assert asked == Switches()
+    assert asked.given == {"thinking_rendered_at"}
+
+
+def test_the_default_of_a_host_is_one_of_the_readings_and_says_who_says_so() -> None:
+    (row,) = (row for row in switch_rows() if row.name == "thinking_rendered_at")
+    (own,) = row.hosts
+    assert (own.host, own.value, own.source_date) == ("bedrock", "tools", date(2026, 10, 15))
+    assert own.value in [reading.value for reading in row.readings]
+    means = {reading.value: reading.means for reading in row.readings}
+    assert means["tools"].endswith(f"; the default on bedrock: {own.source} (2026-10-15)")
+    assert "bedrock" not in means["messages"]
+
+
+def test_every_host_that_a_switch_names_has_rules() -> None:
+    for row in switch_rows():
+        for own in row.hosts:
+            assert own.host in hosts()
+            assert own.value in [reading.value for reading in row.readings] and own.value != row.default

@@ -33,6 +33,7 @@ class RuleRow:
 
     `end` is the first day it no longer holds (None: until a later row of the same rule and model, if
     there is one). `refuted_by` is the source that contradicts a published value; such a row is never used.
+    `as_on` is the host whose row it is, where this one's file says nothing else.
     """
 
     host: str
@@ -46,6 +47,7 @@ class RuleRow:
     source: str
     source_date: date
     refuted_by: str | None = None
+    as_on: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,16 @@ class Reading:
 
     value: str
     means: str
+    source: str
+    source_date: date
+
+
+@dataclass(frozen=True, slots=True)
+class HostDefault:
+    """The reading of a switch that is the default on one host only, and who says so."""
+
+    host: str
+    value: str
     source: str
     source_date: date
 
@@ -69,6 +81,7 @@ class SwitchRow:
     about: str
     readings: tuple[Reading, ...]
     number: str | None = None
+    hosts: tuple[HostDefault, ...] = ()
 
     @property
     def default(self) -> str:
@@ -88,25 +101,45 @@ def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
     """Every dated row of `host` (None: of all): those of all models, then model by model, then the refuted."""
     for name in (host,) if host else hosts():
         book = catalogue(name)
-        yield from (_rule_row(book, rule.name, "*", row) for rule in book.rules.values() for row in rule.rows)
-        for model in book.models.values():
-            yield from (_rule_row(book, rule, model.id, row) for rule, rows in model.rows.items() for row in rows)
+        inherited = _rows_of(book.base)
+        for rule, model, rows in _histories(book):
+            as_on = book.base if id(rows) in inherited else None
+            yield from (_rule_row(book, rule, model, row, None, as_on) for row in rows)
         for false in book.refuted:
             yield from (_rule_row(book, false.rule, model, false.row, false.by.title) for model in false.models)
+
+
+def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[Row, ...]]]:
+    yield from ((rule.name, "*", rule.rows) for rule in book.rules.values())
+    for model in book.models.values():
+        yield from ((rule, model.name, rows) for rule, rows in model.rows.items())
+
+
+def _rows_of(host: str | None) -> frozenset[int]:
+    """The identities of a host's histories: one that is inherited is the same object."""
+    return frozenset(id(rows) for _, _, rows in _histories(catalogue(host))) if host else frozenset()
 
 
 def switch_rows() -> Iterator[SwitchRow]:
     """Every switch with its readings and their sources, in the rulebook's order."""
     sources = switch_table()["sources"]
     for entry in switch_table()["switch"]:
-        readings = tuple(_reading(reading, sources) for reading in entry["reading"])
+        on = tuple(_host_default(row, sources) for row in entry.get("on", ()))
+        readings = tuple(_reading(reading, sources, on) for reading in entry["reading"])
         number = number_range(entry["number"]) if "number" in entry else None
-        yield SwitchRow(entry["name"], entry["about"], readings, number)
+        yield SwitchRow(entry["name"], entry["about"], readings, number, on)
 
 
-def _reading(entry: dict[str, Any], sources: dict[str, Any]) -> Reading:
+def _host_default(entry: dict[str, Any], sources: dict[str, Any]) -> HostDefault:
     source = sources[entry["source"]]
-    return Reading(shown(entry["value"]), entry["means"], source["title"], source["date"])
+    return HostDefault(entry["host"], shown(entry["value"]), source["title"], source["date"])
+
+
+def _reading(entry: dict[str, Any], sources: dict[str, Any], on: tuple[HostDefault, ...]) -> Reading:
+    source = sources[entry["source"]]
+    value = shown(entry["value"])
+    own = [f"; the default on {row.host}: {row.source} ({row.source_date})" for row in on if row.value == value]
+    return Reading(value, "".join([entry["means"], *own]), source["title"], source["date"])
 
 
 def _model_row(host: str, model: Model, rules: ModelRules) -> ModelRow:
@@ -123,7 +156,9 @@ def _model_row(host: str, model: Model, rules: ModelRules) -> ModelRow:
     )
 
 
-def _rule_row(book: Catalogue, rule: str, model: str, row: Row, refuted_by: str | None = None) -> RuleRow:
+def _rule_row(
+    book: Catalogue, rule: str, model: str, row: Row, refuted_by: str | None = None, as_on: str | None = None
+) -> RuleRow:
     about = book.rules[rule]
     return RuleRow(
         book.host,
@@ -137,4 +172,5 @@ def _rule_row(book: Catalogue, rule: str, model: str, row: Row, refuted_by: str 
         row.source.title,
         row.source.date,
         refuted_by,
+        as_on,
     )

@@ -14,7 +14,7 @@ from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
 from cachecost.providers.pricefile import ANY_MODEL, CLASSES, DEFAULT_HOST, Sheet, sheet_of
 from cachecost.providers.rulefile import catalogue, hosts
 
-MODIFIERS = ("batch", "fast", "us", "discount")
+MODIFIERS = ("batch", "fast", "us", "regional", "discount")
 DAYS = ("from", "to")
 PRICE_KEYS = ("host", "model", *DAYS, "above", *CLASSES, "source")
 MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_with", "source")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -16,6 +16,7 @@ from cachecost.providers.rulefile import catalogue
 FOLDER = Path(__file__).with_name("prices")
 SHIPPED_TABLE = FOLDER / "genai-prices.json"
 OVERLAY = FOLDER / "overlay.toml"
+HOSTS = FOLDER / "hosts.toml"
 
 CLASSES = ("input", "read", "write_5m", "write_1h", "output")
 ANY_MODEL = "*"
@@ -60,17 +61,36 @@ class Modifier(NamedTuple):
         return _within(self.start, day, self.end)
 
 
+class SameAs(NamedTuple):
+    """Models that cost on `host` what they cost on the host `base`, where `host` has no price of its own."""
+
+    host: str
+    base: str
+    models: tuple[str, ...]
+    start: date | None
+    end: date | None
+    source: str
+
+    def covers(self, host: str, model: str, day: date) -> bool:
+        named = model in self.models or ANY_MODEL in self.models
+        return host == self.host and named and _within(self.start, day, self.end)
+
+
 class Sheet(NamedTuple):
     """One layer of prices. Rows of a model are in the order in which they win: the last that fits."""
 
     name: str
     rows: Mapping[tuple[str, str], tuple[PriceRow, ...]]
     modifiers: tuple[Modifier, ...] = ()
+    same: tuple[SameAs, ...] = ()
 
 
 @cache
 def shipped() -> tuple[Sheet, Sheet]:
-    """The public prices: the table made from genai-prices, and the overlay over it."""
+    """The public prices: the table made from genai-prices, and the overlay over it.
+
+    The overlay brings along which host charges what another does (`prices/hosts.toml`).
+    """
     table = json.loads(SHIPPED_TABLE.read_text(encoding="utf-8"))
     name = f"genai-prices {table['genai_prices']}"
     rows = {
@@ -79,7 +99,22 @@ def shipped() -> tuple[Sheet, Sheet]:
         for model, rows in models.items()
     }
     overlay = tomllib.loads(OVERLAY.read_text(encoding="utf-8"), parse_float=Decimal)
-    return Sheet(name, rows), sheet_of(overlay, f"price overlay {overlay['data']['date']}")
+    over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", _as_it_is)
+    return Sheet(name, rows), over._replace(same=_same_prices())
+
+
+def _same_prices() -> tuple[SameAs, ...]:
+    data = tomllib.loads(HOSTS.read_text(encoding="utf-8"))
+    titles = _titles(data)
+    return tuple(
+        SameAs(row["host"], row["as"], tuple(row["models"]), row["from"], row.get("to"), titles[row["source"]])
+        for row in data["same"]
+    )
+
+
+def _titles(data: Mapping[str, Any]) -> dict[str, str]:
+    """Sources by key as they are told: title and day."""
+    return {key: f"{source['title']} ({source['date']})" for key, source in data.get("sources", {}).items()}
 
 
 def _table_row(row: dict[str, Any], source: str) -> PriceRow:
@@ -88,26 +123,34 @@ def _table_row(row: dict[str, Any], source: str) -> PriceRow:
     return PriceRow(start, end, row["above"], prices, source)
 
 
-def sheet_of(data: dict[str, Any], name: str) -> Sheet:
-    """The rows of a parsed price file that is known to be valid."""
-    titles = {key: f"{source['title']} ({source['date']})" for key, source in data.get("sources", {}).items()}
+def _as_it_is(host: str, model: str) -> str:
+    """The overlay writes ids only, so that no rule file has to be read for it."""
+    return model
+
+
+def _id_of(host: str, model: str) -> str:
+    """The id behind an alias; prices are the model's, an endpoint's are modifiers of them."""
+    return model if model == ANY_MODEL else catalogue(host).model(model).name
+
+
+def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] = _id_of) -> Sheet:
+    """The rows of a parsed price file that is known to be valid; `id_of` finds the id of a host's model."""
+    titles = _titles(data)
     rows: dict[tuple[str, str], list[PriceRow]] = {}
     for entry in data.get("price", []):
         host = entry.get("host", DEFAULT_HOST)
         source = titles.get(entry.get("source"), entry.get("source", name))
         prices = {name: Decimal(entry[name]) for name in CLASSES if name in entry}
         row = PriceRow(entry.get("from"), entry.get("to"), entry.get("above", 0), prices, source)
-        rows.setdefault((host, catalogue(host).model(entry["model"]).id), []).append(row)
+        rows.setdefault((host, id_of(host, entry["model"])), []).append(row)
     ordered = {key: tuple(sorted(found, key=lambda row: row.above)) for key, found in rows.items()}
-    return Sheet(name, ordered, tuple(_modifier(entry, titles, name) for entry in data.get("modifier", [])))
+    modifiers = tuple(_modifier(entry, titles, name, id_of) for entry in data.get("modifier", []))
+    return Sheet(name, ordered, modifiers)
 
 
-def _modifier(entry: dict[str, Any], titles: dict[str, str], name: str) -> Modifier:
+def _modifier(entry: dict[str, Any], titles: dict[str, str], name: str, id_of: Callable[[str, str], str]) -> Modifier:
     host = entry.get("host", DEFAULT_HOST)
-    models, exceptions = (
-        tuple(model if model == ANY_MODEL else catalogue(host).model(model).id for model in entry.get(key, ()))
-        for key in ("models", "except")
-    )
+    models, exceptions = (tuple(id_of(host, model) for model in entry.get(key, ())) for key in ("models", "except"))
     return Modifier(
         entry["name"],
         host,

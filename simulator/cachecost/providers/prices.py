@@ -15,14 +15,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachecost.faults import CannotEvaluate, nearest
-from cachecost.providers.pricefile import CLASSES, Modifier, PriceRow, Sheet, shipped
-from cachecost.providers.rulefile import catalogue, hosts
+from cachecost.providers.pricefile import CLASSES, DEFAULT_HOST, Modifier, PriceRow, Sheet, shipped
+from cachecost.providers.rulefile import Model, catalogue, hosts
 from cachecost.providers.usage import Usage
 
 ZERO = Decimal(0)
 PER_TOKEN = -6
 """Prices are per 10**6 tokens."""
-IN_WORDS = {"batch": "batch processing", "fast": "fast mode", "us": "US-only inference", "discount": "discount"}
+IN_WORDS = {
+    "batch": "batch processing",
+    "fast": "fast mode",
+    "us": "US-only inference",
+    "regional": "regional endpoint",
+    "discount": "discount",
+}
+UNASKED = ("regional", "discount")
+"""Modifiers that need no request: where no row has one, nothing is multiplied."""
 CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
 
 
@@ -68,7 +76,7 @@ class PriceBook:
     def __init__(self, own: Sheet | None = None, as_of: date | None = None) -> None:
         self._sheets = (*shipped(), own) if own else shipped()
         self._as_of = as_of
-        self._quotes: dict[tuple[str, str, date | None, bool, bool, bool], _Quote] = {}
+        self._quotes: dict[tuple[str, str, date | None, bool, bool, bool, bool | None], _Quote] = {}
 
     @classmethod
     def load(cls, own: Path | None = None, as_of: date | None = None) -> PriceBook:
@@ -94,28 +102,30 @@ class PriceBook:
         batch: bool = False,
         fast: bool = False,
         us: bool = False,
+        regional: bool | None = None,
     ) -> Prices:
         """Prices of a call of `model` (id or alias) whose prompt has `total_input_tokens` (uncached + read + written).
 
-        `as_of` wins over `day`; without either, the date of the shipped data decides. Raises CannotEvaluate
-        for an unknown host, model, day or token class, and for a way of calling that the model lacks.
+        `regional`: through a regional endpoint; None: as the id says, where the host's ids say it. `as_of`
+        wins over `day`; without either, the date of the shipped data decides. Raises CannotEvaluate for an
+        unknown host, model, day or token class, and for a way of calling that the model lacks.
         """
-        key = (host, model, self._as_of or day, batch, fast, us)
+        key = (host, model, self._as_of or day, batch, fast, us, regional)
         quote = self._quotes.get(key)
         if quote is None:
             asked = [name for name, is_asked in (("batch", batch), ("fast", fast), ("us", us)) if is_asked]
-            quote = self._quotes[key] = self._quote(host, model, key[2], asked)
+            quote = self._quotes[key] = self._quote(host, model, key[2], asked, regional)
         return quote.of(total_input_tokens)
 
-    def _quote(self, host: str, name: str, day: date | None, asked: list[str]) -> _Quote:
+    def _quote(self, host: str, name: str, day: date | None, asked: list[str], regional: bool | None) -> _Quote:
         model, when = self._resolve(host, name, day)
-        rows = self._rows(host, model, when)
-        factor, sources = self._factor(host, model, when, asked)
+        rows = self._rows(host, model.name, when)
+        factor, sources = self._factor(host, model.name, when, _ways(asked, model.modifiers, regional))
         above = tuple(sorted({row.above for row in rows if row.above}))
-        return _Quote(above, tuple(_tier(host, model, rows, length, factor, sources) for length in (0, *above)))
+        return _Quote(above, tuple(_tier(host, model.name, rows, length, factor, sources) for length in (0, *above)))
 
-    def _resolve(self, host: str, name: str, day: date | None) -> tuple[str, date]:
-        """The id behind `name`, and the day that decides."""
+    def _resolve(self, host: str, name: str, day: date | None) -> tuple[Model, date]:
+        """The model of `name`, and the day that decides."""
         if host not in hosts():
             raise CannotEvaluate(f"no prices for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
         book = catalogue(host)
@@ -123,20 +133,34 @@ class PriceBook:
         when = day or book.data_date
         if when < model.released:
             raise CannotEvaluate(f"{model.id} has no price on {when}: it was released on {model.released}")
-        return model.id, when
+        return model, when
 
     def _rows(self, host: str, model: str, day: date) -> list[PriceRow]:
         known = [row for sheet in self._sheets for row in sheet.rows.get((host, model), ())]
-        rows = [row for row in known if row.holds(day)]
+        rows = self._same(host, model, day, any(row.holds(day) for row in known))
+        rows += [row for row in known if row.holds(day)]
         if not rows:
             when = f" on {day} (only {_spans(known)})" if known else ""
             raise CannotEvaluate(f"no price known for {model} on host {host}{when}; give one with --prices")
         return rows
 
+    def _same(self, host: str, model: str, day: date, has_own: bool) -> list[PriceRow]:
+        """Public rows of the host whose prices hold where this one's table is silent.
+
+        Its length tiers count only where the host has no price of its own: else they would beat that.
+        """
+        same = [row for sheet in shipped() for row in sheet.same if row.covers(host, model, day)][-1:]
+        rows = [(row, of) for of in same for sheet in shipped() for row in sheet.rows.get((of.base, model), ())]
+        return [
+            row._replace(source=f"as on {of.base} ({of.source}): {row.source}")
+            for row, of in rows
+            if row.holds(day) and not (has_own and row.above)
+        ]
+
     def _factor(self, host: str, model: str, day: date, asked: list[str]) -> tuple[Decimal, list[str]]:
         """What all prices are multiplied by, and who says so."""
         factor, sources = Decimal(1), []
-        for name in (*asked, "discount"):
+        for name in asked:
             modifier = self._modifier(name, host, model, day)
             if modifier:
                 _check_together(modifier, asked, model)
@@ -151,10 +175,17 @@ class PriceBook:
         for row in reversed(rows):
             if row.holds(day):
                 return row
-        if name == "discount":
+        if name in UNASKED:
             return None
+        where = "" if host == DEFAULT_HOST else f" on host {host}"
         when = f" on {day} (only {_spans(rows)})" if rows else ""
-        raise CannotEvaluate(f"{model} has no {IN_WORDS[name]}{when}")
+        raise CannotEvaluate(f"{model} has no {IN_WORDS[name]}{where}{when}")
+
+
+def _ways(asked: list[str], of_endpoint: tuple[str, ...], regional: bool | None) -> list[str]:
+    """What multiplies the prices: what was asked for, what the endpoint brings, and what needs no request."""
+    brought = [name for name in of_endpoint if name != "regional" or regional is not False]
+    return list(dict.fromkeys([*asked, *brought, *(["regional"] if regional else []), "discount"]))
 
 
 def _spans(rows: Sequence[PriceRow | Modifier]) -> str:

@@ -15,13 +15,15 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from cachecost.providers.pricefile import SHIPPED_TABLE
-from cachecost.providers.rulefile import catalogue, hosts
+from cachecost.providers.rulefile import Model, catalogue, hosts
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice, Provider
 
-PROVIDERS = {"anthropic": "anthropic"}
-"""Host -> provider of genai-prices whose models are shipped."""
+PROVIDERS = {"anthropic": "anthropic", "bedrock": "aws", "google-cloud": "google"}
+"""Host -> provider of genai-prices whose models are shipped. It has no list for Foundry."""
+SPELLINGS = {"bedrock": ("global.anthropic.{}", "anthropic.{}")}
+"""How genai-prices writes an id of the host at its list price: the first that it knows (default: the id itself)."""
 CLASSES = {
     "input": "input_mtok",
     "read": "cache_read_mtok",
@@ -70,12 +72,21 @@ def _provider(name: str) -> Provider:
 
 
 def _models(host: str, provider: Provider) -> dict[str, list[dict[str, Any]]]:
-    """Rows by our id where our rules know the model, by that of genai-prices elsewhere."""
-    ours = {name: provider.find_model(name) for name in (catalogue(host).models if host in hosts() else ())}
+    """Rows by our id where our rules know the model; of others too, by their id, where they are the host's own."""
+    book = catalogue(host) if host in hosts() else None
+    found = {model.name: _find(host, provider, model) for model in book.models.values()} if book else {}
+    ours = {name: model for name, model in found.items() if model}
     matched = {id(model) for model in ours.values()}
-    theirs = {model.id: model for model in provider.models if id(model) not in matched}
-    named = {**theirs, **{name: model for name, model in ours.items() if model}}
-    return {name: rows for name, model in named.items() if (rows := list(_rows(model)))}
+    theirs = {} if book and book.base else {model.id: model for model in provider.models if id(model) not in matched}
+    return {name: rows for name, model in {**theirs, **ours}.items() if (rows := list(_rows(model)))}
+
+
+def _find(host: str, provider: Provider, model: Model) -> ModelInfo | None:
+    """Their model of ours, at the host's list price."""
+    if host not in SPELLINGS:
+        return provider.find_model(model.name)
+    written = (spelling.format(name) for spelling in SPELLINGS[host] for name in (model.name, *model.aliases))
+    return next((found for name in written if (found := provider.find_model(name))), None)
 
 
 def _rows(model: ModelInfo) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
@@ -30,6 +31,8 @@ COPIED = (
     "ttl_s",
 )
 """Rules that are a field of ModelRules under the same name."""
+WHERE_STATED = ("accepts_automatic", "accepted_ttls")
+"""Such rules that a host may leave out: the field has a default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class ModelRules:
     `model` is the id behind an alias. `context_window` is what the API took at most that day, with the
     1M beta header where one was needed; `standard_context_window` is what it took without. `retired`
     is the first day on which the host no longer served the model: its last rules hold on. `day` is
-    the day asked for.
+    the day asked for. `endpoint` is the one that the id names ("us", "global"), where ids name one.
     """
 
     host: str
@@ -77,6 +80,15 @@ class ModelRules:
     standard_context_window: int = 0
     retired: date | None = None
     day: date | None = None
+    accepts_automatic: bool = True
+    """False: a top-level `cache_control` is a 400."""
+    accepted_ttls: tuple[str, ...] = ("5m", "1h")
+    """A mark with another TTL is a 400."""
+    endpoint: str = ""
+
+    def pool(self, workspace: str) -> str:
+        """Who shares entries with a call of `workspace` (rule 7): that workspace, or all of the host."""
+        return f"{self.host}/{workspace}" if self.scope == "workspace" else f"{self.host}/"
 
 
 class RuleBook:
@@ -111,15 +123,23 @@ class RuleBook:
             generation=model.generation,
             collapses_runs=self._collapses(book, model, when),
             hidden=_hidden(book, model, when),
-            switches=self.switches,
+            switches=self.switches.on(host),
             retired=model.retired,
             day=when,
+            endpoint=model.endpoint,
             **{name: book.value(model, name, when) for name in COPIED},
+            **_stated(book, model, when),
         )
 
     def _collapses(self, book: Catalogue, model: Model, day: date) -> bool:
         reading = self.switches.lookback_runs
         return bool(book.value(model, "collapses_runs", day)) if reading == "by_date" else reading == "collapsed"
+
+
+def _stated(book: Catalogue, model: Model, day: date) -> dict[str, Any]:
+    """The rules that only some hosts state, where this one does."""
+    stated = {name: book.value(model, name, day) for name in WHERE_STATED if name in book.rules}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
 
 
 def _hidden(book: Catalogue, model: Model, day: date) -> HiddenTokens:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Readings of the rulebook where sources are silent or differ; defaults first (rulebook, Switches)."""
+    """Readings of the rulebook where sources are silent or differ; defaults first (rulebook, Switches).
+
+    `given` names those that a user asked for: they hold on every host, also where they equal the default.
+    """
 
     tool_choice_invalidation: str = "rendered_class"
     thinking_rendered_at: str = "messages"
@@ -30,6 +33,18 @@ class Switches:
     visibility_lag_probability: float = 0.0
     early_eviction_probability: float = 0.0
     seed: int = 0
+    given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
+    def on(self, host: str) -> Switches:
+        """These switches on `host`: the host's own defaults where the user asked for nothing."""
+        own = {name: value for name, value in host_defaults(host).items() if self._is_default(name)}
+        return replace(self, **own) if own else self
+
+    def _is_default(self, name: str) -> bool:
+        return name not in self.given and getattr(self, name) == getattr(DEFAULT, name)
+
+
+DEFAULT = Switches()
 
 
 def switches_from(given: Mapping[str, object] | Iterable[tuple[str, object]], file: str = "--rule") -> Switches:
@@ -56,7 +71,7 @@ def read_switches(given: Mapping[str, object] | Iterable[tuple[str, object]]) ->
             values[name] = _value(known[name], value)
         except ValueError as error:
             problems[name] = f"{name}: {error}"
-    return Switches(**values), problems
+    return Switches(**values, given=frozenset(values)), problems
 
 
 def _value(entry: dict[str, Any], value: object) -> object:
@@ -94,6 +109,13 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@cache
+def host_defaults(host: str) -> dict[str, Any]:
+    """Readings by switch that are the default on `host`, where that is not the default of all hosts."""
+    own = ((entry["name"], row) for entry in switch_table()["switch"] for row in entry.get("on", ()))
+    return {name: row["value"] for name, row in own if row["host"] == host}
 
 
 @cache

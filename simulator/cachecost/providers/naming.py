@@ -1,0 +1,54 @@
+"""How a host writes the id of a model, and what the id tells besides: the endpoint, and so the price."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+ANY_ENDPOINT = "*"
+
+
+class Naming(NamedTuple):
+    """The ids of a host. `pattern` has the groups `model` and, where ids tell them, `endpoint` and `version`.
+
+    `endpoints` maps an endpoint ("us", "global"; "*" for any other) to the price modifiers it brings;
+    `default` is that of an id which names none, and `spelling` writes an id that names another.
+    """
+
+    pattern: re.Pattern[str]
+    spelling: str
+    default: str
+    endpoints: Mapping[str, tuple[str, ...]]
+
+    def read(self, name: str) -> tuple[str, str] | None:
+        """The model's own name and the endpoint in `name`; None if this host writes no such id."""
+        found = self.pattern.fullmatch(name)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        endpoint = groups.get("endpoint") or self.default
+        return (_dated(groups), endpoint) if self._knows(endpoint) else None
+
+    def write(self, model: str, endpoint: str) -> str:
+        """The id of `model` at `endpoint`: its own name at the default one. `read` understands it."""
+        return model if endpoint == self.default else self.spelling.format(model=model, endpoint=endpoint)
+
+    def modifiers(self, endpoint: str) -> tuple[str, ...]:
+        """The price modifiers of `endpoint`."""
+        return self.endpoints.get(endpoint, self.endpoints.get(ANY_ENDPOINT, ()))
+
+    def _knows(self, endpoint: str) -> bool:
+        return endpoint in self.endpoints or ANY_ENDPOINT in self.endpoints
+
+
+def naming_of(data: Mapping[str, Any]) -> Naming:
+    """The [naming] table of a rule file."""
+    endpoints = {name: tuple(modifiers) for name, modifiers in data["endpoints"].items()}
+    return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints)
+
+
+def _dated(groups: Mapping[str, str | None]) -> str:
+    """`claude-opus-4-5@20251101` is what Anthropic writes claude-opus-4-5-20251101; @default names no day."""
+    model, version = groups["model"] or "", groups.get("version") or ""
+    return f"{model}-{version}" if version.isdigit() else model

@@ -1,0 +1,138 @@
+"""A rule file's tables as rules and models, alone or over those of the host that it names as its base.
+
+The ways to write a value, and what a file with a base may say, are told at the head of
+`rules/anthropic.toml` and of `rules/bedrock.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+from cachecost.providers.naming import Naming, naming_of
+from cachecost.providers.rulerows import Model, Refuted, Row, Rule, Source
+
+Rows = Mapping[str, tuple[Row, ...]]
+FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation"})
+"""What a [[model]] says besides the rows of rules."""
+
+
+class Parsed(NamedTuple):
+    """What a rule file comes to."""
+
+    rules: Mapping[str, Rule]
+    models: Mapping[str, Model]
+    refuted: tuple[Refuted, ...] = ()
+    naming: Naming | None = None
+
+
+def parse(data: Mapping[str, Any], base: Parsed | None = None) -> Parsed:
+    """The tables of a rule file. Raises ValueError or KeyError for one that is not well formed."""
+    return _File(data, base or Parsed({}, {})).parsed()
+
+
+class _File:
+    """A rule file's tables, and what its base has already."""
+
+    def __init__(self, data: Mapping[str, Any], base: Parsed) -> None:
+        self._data = data
+        self._base = base
+        self._naming = naming_of(data["naming"]) if "naming" in data else None
+        self._sources = {key: Source(**source) for key, source in data.get("sources", {}).items()}
+        self._said: Mapping[str, Any] = data.get("rules", {})
+        self._rules = {**base.rules, **{name: self._rule(name, rule) for name, rule in self._said.items()}}
+
+    def parsed(self) -> Parsed:
+        return Parsed(self._rules, self._models(), tuple(self._refuted()), self._naming)
+
+    def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
+        """A rule with its rows for all models, over what the base says that it means."""
+        known = self._base.rules.get(name)
+        meaning = said["meaning"] if known is None else said.get("meaning", known.meaning)
+        unit = said.get("unit", known.unit if known else "")
+        rows = self._rows(name, said["default"], None) if "default" in said else (known.rows if known else ())
+        return Rule(name, meaning, unit, rows)
+
+    def _models(self) -> dict[str, Model]:
+        """The models of this file over those of its base, newest first."""
+        said = {entry["id"]: entry for entry in self._data.get("model", [])}
+        inherited = {name: model for name, model in self._base.models.items() if name not in self._lacks()}
+        models = {name: self._over(model, said.pop(name, {"id": name})) for name, model in inherited.items()}
+        models |= {name: self._new(entry) for name, entry in said.items()}
+        return dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
+
+    def _lacks(self) -> frozenset[str]:
+        """Models of the base that this host does not serve."""
+        lacks = frozenset(self._data["data"].get("lacks", ()))
+        if unknown := lacks - set(self._base.models):
+            raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
+        return lacks
+
+    def _new(self, entry: Mapping[str, Any]) -> Model:
+        generation = self._data["generations"][entry["generation"]]
+        stated = {name: self._rows(name, value, entry["released"]) for name, value in generation.items()}
+        return self._at_default(
+            Model(
+                entry["id"],
+                tuple(entry.get("aliases", ())),
+                entry["generation"],
+                entry["released"],
+                entry.get("retired"),
+                self._sources[entry["source"]],
+                {**stated, **self._own(entry, entry["released"])},
+                entry["id"],
+            )
+        )
+
+    def _over(self, model: Model, entry: Mapping[str, Any]) -> Model:
+        """A model of the base with what this file says of it. No host speaks for the retirements of another."""
+        head = self._data["data"]
+        released = max(entry.get("released", model.released), head["since"])
+        kept = model.retired if head.get("retires_with_base") else None
+        return self._at_default(
+            model._replace(
+                aliases=(*model.aliases, *entry.get("aliases", ())),
+                released=released,
+                retired=entry.get("retired", kept),
+                source=self._sources[entry["source"]] if "source" in entry else model.source,
+                rows={**model.rows, **self._own(entry, released)},
+            )
+        )
+
+    def _at_default(self, model: Model) -> Model:
+        naming = self._naming
+        return model._replace(endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
+
+    def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
+        names = [name for name in entry if name not in FACTS]
+        if unknown := [name for name in names if name not in self._rules]:
+            raise ValueError(f"model {entry['id']}: no rule is called {', '.join(unknown)}")
+        return {name: self._rows(name, entry[name], released) for name in names}
+
+    def _rows(self, rule: str, value: Any, released: date | None) -> tuple[Row, ...]:
+        """The three ways to write a value, as rows. A list without rows in it is a value."""
+        is_history = isinstance(value, list) and value and all(_is_row(item) for item in value)
+        return tuple(self._row(rule, _entry(item), released) for item in (value if is_history else [value]))
+
+    def _row(self, rule: str, entry: Mapping[str, Any], released: date | None) -> Row:
+        start = entry.get("from", released)
+        source = entry.get("source") or self._said.get(rule, {}).get("source")
+        if start is None:
+            raise ValueError(f"rule {rule}: a row that holds for all models needs a 'from'")
+        if source is None:
+            raise ValueError(f"rule {rule}: a row of it needs a 'source', as the rule names none here")
+        return Row(entry["value"], start, entry.get("to"), self._sources[source])
+
+    def _refuted(self) -> Iterator[Refuted]:
+        for entry in self._data.get("refuted", []):
+            row = Row(entry["value"], entry["from"], entry["to"], self._sources[entry["source"]])
+            yield Refuted(entry["rule"], tuple(entry["models"]), row, self._sources[entry["by"]])
+
+
+def _is_row(item: Any) -> bool:
+    return isinstance(item, dict) and "value" in item
+
+
+def _entry(item: Any) -> Mapping[str, Any]:
+    return item if _is_row(item) else {"value": item}

@@ -1,0 +1,100 @@
+"""What the hosts' rules come to in the cache: cases that were measured live on Bedrock, and the same on Anthropic."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from bodies import Body, Engine, assistant, body, mark_last, marked, text, tool, tool_result, tool_use, user
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.switches import switches_from
+
+DAY = date(2026, 10, 15)
+TURN = text(6000, "turn")
+
+
+def rules(host: str, model: str = "claude-sonnet-4-6", **switches: str) -> ModelRules:
+    return RuleBook(switches_from(switches)).rules(host, model, DAY)
+
+
+def parallel(calls: int, with_text: bool) -> Body:
+    """The turn, then parallel calls and their results, the mark on the last of them."""
+    said = [text(60, "checking")] if with_text else []
+    uses = [tool_use(80, f"u{number}") for number in range(calls)]
+    return mark_last(body(user(TURN), assistant(*said, *uses), user(*(tool_result(90, f"u{n}") for n in range(calls)))))
+
+
+# blocks added after the last mark -> (parallel calls, a text before them), and whether Bedrock found the entry
+MEASURED = [(19, 9, True, 6000), (20, 10, False, 6000), (21, 10, True, 6000), (22, 11, False, 0), (24, 12, False, 0)]
+
+
+@pytest.mark.parametrize(("added", "calls", "with_text", "read"), MEASURED)
+def test_how_far_a_mark_looks_back_on_bedrock(added: int, calls: int, with_text: bool, read: int) -> None:
+    assert added == 2 * calls + with_text
+    engine = Engine(rules("bedrock"))
+    engine.call(mark_last(body(user(TURN))))
+    assert engine.call(parallel(calls, with_text)).read == read
+
+
+LOOKBACKS = [("bedrock", 0, {}), ("google-cloud", 0, {}), ("anthropic", 6000, {}), ("foundry", 6000, {}),
+             ("bedrock", 6000, {"lookback_runs": "collapsed"})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "read", "switches"), LOOKBACKS)
+def test_twelve_parallel_calls_on_each_host(host: str, read: int, switches: dict[str, str]) -> None:
+    engine = Engine(rules(host, **switches))
+    engine.call(mark_last(body(user(TURN))))
+    assert engine.call(parallel(12, False)).read == read
+
+
+def test_nineteen_single_blocks_reach_back_on_google_cloud_and_twenty_do_not() -> None:
+    for added, read in ((19, 6000), (20, 0)):
+        engine = Engine(rules("google-cloud"))
+        engine.call(mark_last(body(user(TURN))))
+        grown = body(
+            user(TURN), assistant(*(text(60, str(number)) for number in range(added - 1))), user(text(60, "z"))
+        )
+        assert engine.call(mark_last(grown)).read == read
+
+
+ENABLED = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+CHANGES = [
+    ("bedrock", ENABLED, {}, False),
+    ("bedrock", {"thinking": {"type": "disabled"}}, {}, True),
+    ("bedrock", {"output_config": {"effort": "low"}}, {}, False),
+    ("bedrock", {"output_config": {"effort": "high"}}, {}, True),
+    ("bedrock", {"temperature": 1.0, "max_tokens": 40}, {}, True),
+    ("bedrock", ENABLED, {"thinking_rendered_at": "messages"}, True),
+    ("anthropic", ENABLED, {}, True),
+    ("google-cloud", ENABLED, {}, True),
+    ("anthropic", ENABLED, {"thinking_rendered_at": "tools"}, False),
+]
+
+
+@pytest.mark.parametrize(("host", "change", "switches", "hits"), CHANGES)
+def test_settings_between_two_calls_with_a_marked_system_prompt(
+    host: str, change: dict[str, Any], switches: dict[str, str], hits: bool
+) -> None:
+    system = {"system": [marked(text(2000, "be brief"))], "tools": [tool(300)]}
+    engine = Engine(rules(host, **switches))
+    engine.call(body(user(text(50, "ask")), **system))
+    outcome = engine.call({**body(user(text(50, "ask")), **system), **change})
+    assert (outcome.read, outcome.write_5m) == ((2300, 0) if hits else (0, 2300))
+
+
+MINIMUMS = [("anthropic", 2047, 0), ("anthropic", 2048, 2048), ("bedrock", 4095, 0), ("bedrock", 4096, 4096)]
+
+
+@pytest.mark.parametrize(("host", "size", "written"), MINIMUMS)
+def test_a_prefix_long_enough_for_one_host_only(host: str, size: int, written: int) -> None:
+    outcome = Engine(rules(host, "claude-opus-4-7")).call(mark_last(body(user(text(size, "ask")))))
+    assert outcome.write_5m == written
+
+
+def test_a_prefix_written_at_one_endpoint_is_not_read_at_another() -> None:
+    engine = Engine(rules("bedrock", "us.anthropic.claude-sonnet-4-6"))
+    request = mark_last(body(user(TURN)))
+    engine.call(request)
+    other = rules("bedrock", "global.anthropic.claude-sonnet-4-6")
+    assert engine.call(request, model=other.model).read == 0
+    assert engine.call(request).read == 6000
