@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from files_of_images import base64, png
 
 from cachecost.faults import CannotEvaluate
 from cachecost.tokens.calibrate.__main__ import main
@@ -81,9 +82,9 @@ def text(tokens: int, cl100k: int, kind: str = "text") -> Text:
     return Text("s", kind, 4 * cl100k, cl100k, {"claude-3": tokens})
 
 
-def test_ratio_is_a_median_by_root_of_length() -> None:
+def test_ratio_is_a_median_by_length() -> None:
     assert ratio([text(10, 10), text(11, 10), text(30, 10)], "text", "claude-3") == 1.1
-    assert ratio([text(10, 10), text(440, 400), text(30, 10)], "text", "claude-3") == 1.1
+    assert ratio([text(10, 10), text(10, 10), text(45, 30)], "text", "claude-3") == 1.5
     assert ratio([text(10, 10), text(20, 10, "code"), text(0, 0)], "code", "claude-3") == 2.0
     with pytest.raises(CannotEvaluate, match=r"^no text of kind 'data' to tell a ratio from: give more with --text$"):
         ratio([text(10, 10)], "data", "claude-3")
@@ -152,12 +153,16 @@ def row(source: str, body: dict[str, Any], billed: int, **more: Any) -> str:
     return json.dumps({"source": source, "request": {"model": "claude-sonnet-4-5", **body}, "usage": usage, **more})
 
 
+PICTURE = {"type": "image", "source": base64(png(330, 291), "image/png")}
+
+
 def made(n: int) -> tuple[dict[str, Any], int]:
-    """A body and its bill: 496 for the tool prompt, 1 + 3 a turn, 2 a tool, 50 a call with its result."""
+    """A body and its bill: 496 for the tool prompt, 1 + 3 a turn, 2 a tool, 50 a call with its result, 132 + 5 an
+    image of 330 x 291 pixels."""
     call = {"type": "tool_use", "id": "i", "name": "read", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "i", "content": f"{n} {CODE}"}
     turns = [
-        ("user", [{"type": "text", "text": f"{n} {PROSE}"}]),
+        ("user", [{"type": "text", "text": f"{n} {PROSE}"}, *[PICTURE] * (n % 3)]),
         ("assistant", [call]),
         ("user", [result, {"type": "text", "text": f"{n} {DATA}"}]),
     ][: 3 if n % 4 < 2 else 1]
@@ -165,7 +170,7 @@ def made(n: int) -> tuple[dict[str, Any], int]:
     parts = [parts_of("tool", TOOL), *(parts_of(str(content["type"]), content) for content in contents)]
     words = count_texts(Ctok("claude-3"), tuple(text for part in parts for text in part.texts))
     body = {"tools": [TOOL], "messages": [{"role": role, "content": blocks} for role, blocks in turns]}
-    return body, words + 496 + 1 + 3 * (len(turns) + 1) + 2 + 50 * (len(turns) // 2)
+    return body, words + 496 + 1 + 3 * (len(turns) + 1) + 2 + 50 * (len(turns) // 2) + (132 + 5) * (n % 3)
 
 
 @WITH_CTOK
@@ -179,7 +184,7 @@ def test_a_calibration_finds_what_was_billed(tmp_path: Path, capsys: pytest.Capt
     assert found["fit"]["sources"] == ["one", "two"]
     assert found["fit"]["requests"] == 48
     structure = found["generations"]["claude-3"]["structure"]
-    assert (structure["tool"], structure["tool_use"] + structure["tool_result"]) == (2, 50)
+    assert (structure["tool"], structure["tool_use"] + structure["tool_result"], structure["image"]) == (2, 50, 5)
     errors = found["generations"]["claude-3"]["error"]
     assert errors["ctok"] == {"median": 0.0, "p95": 0.0, "requests": 48, "sources": 2}
     assert errors["tiktoken"]["median"] < 0.02
@@ -199,6 +204,7 @@ def test_a_damaged_log_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixt
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+LATER = "tools that the provider defines, or loads later"
 TAKEN_OUT = {"type": "thinking", "thinking": "", "signature": "[redacted]"}
 
 
@@ -209,8 +215,8 @@ TAKEN_OUT = {"type": "thinking", "thinking": "", "signature": "[redacted]"}
         ({**HELLO, "model": "claude-2.0"}, {}, "unknown model"),
         ({"messages": 3}, {}, "no Messages request"),
         ({**HELLO, "container": "c"}, {}, "server side work"),
-        ({**HELLO, "tools": [{**TOOL, "defer_loading": True}]}, {}, "deferred tools"),
-        ({**HELLO, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}, {}, "no rule counts: tool"),
+        ({**HELLO, "tools": [{**TOOL, "defer_loading": True}]}, {}, LATER),
+        ({**HELLO, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}, {}, LATER),
         ({"messages": [{"role": "user", "content": [IMAGE]}]}, {}, "no rule counts: image"),
         (
             {

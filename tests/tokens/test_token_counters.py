@@ -1,11 +1,13 @@
 """Counters by name: what they count of a block, with content and without."""
 
+import json
 import sys
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
+from files_of_images import base64, pdf, png
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +32,31 @@ SIGNATURE = "A" * 800
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "A path"}}, "required": ["path"]}
 READ = {"name": "read", "description": "Read a file", "input_schema": SCHEMA}
 
+IMAGE = {"type": "image", "source": base64(png(1920, 1080), "image/png")}
+PAPER = {"type": "document", "source": base64(pdf(3, b"(Ducks quack.) Tj"), "application/pdf")}
+RAN = {
+    "type": "bash_code_execution_tool_result",
+    "tool_use_id": "s",
+    "content": {"type": "bash_code_execution_result", "stdout": "a.txt", "stderr": "", "return_code": 0, "content": []},
+}
+FETCHED = {
+    "type": "web_fetch_tool_result",
+    "tool_use_id": "s",
+    "content": {
+        "type": "web_fetch_result",
+        "url": "https://example.org",
+        "retrieved_at": "2026-11-21T10:00:00Z",
+        "content": {"type": "document", "title": "Ex", "source": {"type": "text", "data": "Hello there."}},
+    },
+}
+FOUND = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "s",
+    "content": [
+        {"type": "web_search_result", "title": "Ducks", "url": "https://d.org", "encrypted_content": "A" * 400}
+    ],
+}
+
 BLOCKS: list[tuple[str, dict[str, Any]]] = [
     ("user", {"type": "text", "text": "What is in the file, and who wrote it for us?"}),
     ("user", {"type": "text", "text": ""}),
@@ -53,6 +80,26 @@ BLOCKS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("user", {"type": "tool_result", "tool_use_id": "a"}),
     ("user", {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 9000}}),
+    ("user", IMAGE),
+    ("user", {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}),
+    ("user", {"type": "tool_result", "content": [IMAGE, IMAGE, {"type": "text", "text": "two of them"}]}),
+    ("user", PAPER),
+    ("user", {**PAPER, "citations": {"enabled": True}, "title": "On ducks"}),
+    ("user", {"type": "document", "source": {"type": "file", "file_id": "file_1"}}),
+    ("user", {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "One. Two."}}),
+    ("user", {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "a"}, IMAGE]}}),
+    ("user", {"type": "search_result", "source": "here", "title": "T", "content": [{"type": "text", "text": "Ab. C"}]}),
+    ("user", {"type": "container_upload", "file_id": "file_1"}),
+    ("", {"type": "code_execution_20260120", "name": "code_execution"}),
+    ("", {"type": "web_search_20991231", "name": "web_search"}),
+    ("assistant", {"type": "server_tool_use", "id": "s", "name": "bash_code_execution", "input": {"command": "ls"}}),
+    ("assistant", RAN),
+    ("assistant", FETCHED),
+    ("assistant", FOUND),
+    ("assistant", {"type": "mcp_tool_result", "content": [{"type": "text", "text": "done"}]}),
+    ("assistant", {"type": "text", "text": "as told", "citations": [{"cited_text": "told"}, {"cited_text": "as"}]}),
+    ("user", {"type": "tool_result", "content": [{"type": "tool_reference", "tool_name": "look_up"}]}),
+    ("assistant", {"type": "compaction", "content": "What happened so far."}),
     ("assistant", {"type": "of_tomorrow", "payload": [1, {"x": None}]}),
 ]
 
@@ -198,11 +245,48 @@ def test_reasoning_that_only_the_signature_holds_counts() -> None:
 
 def test_an_unknown_kind_counts_as_its_json_and_is_told() -> None:
     counter = make_counter("tiktoken", "claude-3")
-    assert not counter.guessed  # type: ignore[attr-defined]
-    tokens = [counter.block(block) for block in blocks() if block.kind in ("of_tomorrow", "image")]
-    assert all(10 < count < 60 for count in tokens), "an image's bytes do not count"
-    counter.block(block_of("", {"type": "bash_20250124", "name": "bash"}))
-    assert counter.guessed == {"tool", "image", "of_tomorrow"}  # type: ignore[attr-defined]
+    source = {"type": "base64", "media_type": "video/mp4", "data": "QUJD" * 9000}
+    assert 10 < counter.block(block_of("user", {"type": "of_tomorrow", "source": source})) < 60, "bytes do not count"
+    assert counter.guessed == ("of_tomorrow",)  # type: ignore[attr-defined]
+
+
+GUESSED = (
+    "compaction",
+    "document",
+    "image",
+    "of_tomorrow",
+    "search_result",
+    "tool",
+    "web_search_tool_result",
+)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_guesses_are_told_in_one_order_with_content_and_without(order: int) -> None:
+    counter, bare = make_counter("tiktoken", "claude-3"), make_counter("tiktoken", "claude-3")
+    assert counter.guessed == ()  # type: ignore[attr-defined]
+    for block in blocks()[::order]:
+        counter.block(block)
+        bare.block(without_content(block))
+    assert counter.guessed == bare.guessed == GUESSED  # type: ignore[attr-defined]
+
+
+FIELDS = ("type", "source", "content", "data", "citations", "enabled", "input", "text", "title", "encrypted_content")
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=3),
+    max_leaves=8,
+)
+KINDS = (*{str(content.get("type", "custom")) for _, content in BLOCKS}, "document", "tool_use", "web_tool_result")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(KINDS)), st.dictionaries(st.sampled_from(FIELDS[1:]), anything, max_size=4))
+def test_malformed_content_is_counted_and_counts_the_same_without(kind: str, fields: dict[str, Any]) -> None:
+    counter, bare = make_counter("tiktoken", "claude-3"), make_counter("tiktoken", "claude-3")
+    for role in ("user", ""):
+        block = block_of(role, {"type": kind, **fields})
+        assert counter.block(block) == bare.block(without_content(block)) >= 0
 
 
 def test_a_block_that_cannot_be_counted() -> None:
@@ -252,6 +336,14 @@ def test_raw_counts_name_tokenizers_and_facts() -> None:
     assert counts["parameter"] == 2
     tokenizers = {"ctok-3", "ctok-4.7", "ctok-4.8"} if has_ctok() else set()
     assert set(counts) == {"cl100k", "parameter"} | tokenizers
+
+
+def test_raw_counts_keep_sizes_and_no_word() -> None:
+    result = {"type": "tool_result", "content": [IMAGE, IMAGE, PAPER]}
+    counts = raw_counts(block_of("user", result))
+    facts = {name: number for name, number in counts.items() if not name.startswith(("cl100k", "ctok"))}
+    assert facts == {"1920x1080 image": 2, "612x792 page": 3, "document": 1, "unseen": 12}
+    assert "uack" not in json.dumps(counts)
 
 
 def test_raw_counts_of_a_block_without_content_are_those_it_has() -> None:

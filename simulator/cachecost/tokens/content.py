@@ -9,35 +9,28 @@ one tool, one call, one parameter, one error, …
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from json import dumps
 from typing import Any
 
 from cachecost.prompts.blocks import THINKING, Block, compact
+from cachecost.tokens.media import document, image, search_result
+from cachecost.tokens.parts import NO_FACTS, Content, Parts, guess, some, together
 from cachecost.tokens.prose import kind_of
+from cachecost.tokens.provider_tools import known_tool
+from cachecost.tokens.server_tools import is_server_result, server_result
 
-Content = Mapping[str, Any]
-NO_FACTS: Mapping[str, int] = {}
+__all__ = ["NO_FACTS", "Content", "Parts", "facts_of", "parts_of", "prose_of", "well_formed"]
+
 SIGNATURE_OVERHEAD = 200
 """A thinking signature is 174 to 207 bytes longer than the reasoning in it, where all of that is shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The texts of a block, and its stored facts: `parameter` (how many), `error`, `unseen` (bytes of
-    reasoning that only the signature holds), `guessed` (1: no rule for this kind, its JSON is counted)."""
-
-    texts: tuple[str, ...]
-    facts: Mapping[str, int] = field(default_factory=lambda: NO_FACTS)
-
-
-STORED_FACTS = ("parameter", "error", "unseen", "guessed")
-"""Facts that need the content; the others (`facts_of`) follow from a block's kind and role."""
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
 def parts_of(kind: str, content: Content) -> Parts:
     """What is counted of `content`, a block of `kind`. Never fails: an unknown kind counts as its JSON."""
-    return _READERS.get(kind, _as_json)(content)
+    if kind in _READERS:
+        return _READERS[kind](content)
+    return server_result(kind, content, parts_of) if is_server_result(kind) else _as_json(content)
 
 
 def prose_of(kind: str, parts: Parts) -> str:
@@ -51,7 +44,11 @@ def facts_of(block: Block) -> dict[str, int]:
         return {"system": 1}
     if block.kind in THINKING:
         return {"thinking": 1}
-    return {block.kind: 1} if block.kind in ("tool", "tool_use", "tool_result") else {}
+    if block.kind in CALLS:
+        return {"tool_use": 1}
+    if block.kind in ("tool", "tool_result", "container_upload"):
+        return {block.kind: 1}
+    return {"server_result": 1} if is_server_result(block.kind) else {}
 
 
 def well_formed(text: str) -> str:
@@ -60,16 +57,27 @@ def well_formed(text: str) -> str:
 
 
 def _text(content: Content) -> Parts:
-    return Parts((str(content.get("text") or ""),))
+    """A text; each citation in an answer that is sent again costs what stands around the cited words."""
+    citations = content.get("citations")
+    return Parts((str(content.get("text") or ""),), some(cited=len(citations) if isinstance(citations, list) else 0))
 
 
 def _tool(content: Content) -> Parts:
     if "input_schema" not in content:
-        return _as_json(content)
+        return _provider_tool(content)
     shown = {"description": content.get("description"), "name": content.get("name")}
     function = {key: value for key, value in shown.items() if value is not None}
     function["parameters"] = content["input_schema"]
     return Parts((f"<function>{dumps(function, ensure_ascii=False, sort_keys=True)}</function>\n",))
+
+
+def _provider_tool(content: Content) -> Parts:
+    """A tool that the provider defines: its row is the whole of it, so nothing is added as for other definitions."""
+    type_ = str(content.get("type"))
+    row = known_tool(type_)
+    if row is None:
+        return _as_json(content)
+    return Parts((), {"tool": 0, row: 1} | some(guessed=int(row != type_)))
 
 
 def _call(content: Content) -> Parts:
@@ -78,16 +86,14 @@ def _call(content: Content) -> Parts:
     texts = [str(content.get("name") or "")]
     for key, value in arguments.items():
         texts += [str(key), value if isinstance(value, str) else dumps(value, ensure_ascii=False)]
-    return Parts(tuple(texts), _facts(parameter=len(arguments)))
+    return Parts(tuple(texts), some(parameter=len(arguments)))
 
 
 def _result(content: Content) -> Parts:
     inner = content.get("content") or ""
-    items = [{"type": "text", "text": inner}] if isinstance(inner, str) else inner
+    items = inner if isinstance(inner, list) else [{"type": "text", "text": inner}]
     parts = [parts_of(str(item.get("type")), item) for item in items if isinstance(item, Mapping)]
-    guessed = any("guessed" in part.facts for part in parts)
-    texts = tuple(text for part in parts for text in part.texts)
-    return Parts(texts, _facts(error=int(content.get("is_error") is True), guessed=int(guessed)))
+    return together((*parts, Parts((), some(error=int(content.get("is_error") is True)))))
 
 
 def _thinking(content: Content) -> Parts:
@@ -95,31 +101,44 @@ def _thinking(content: Content) -> Parts:
     text = str(content.get("thinking") or "")
     sealed = str(content.get("signature") or content.get("data") or "")
     held = len(sealed) * 3 // 4 - SIGNATURE_OVERHEAD
-    return Parts((text,), _facts(unseen=max(0, held - len(text.encode("utf-8", "replace")))))
+    return Parts((text,), some(unseen=max(0, held - len(text.encode("utf-8", "replace")))))
+
+
+def _reference(content: Content) -> Parts:
+    """A tool that a search found: its name. The definition is not billed with it (six recorded results)."""
+    return Parts((str(content.get("tool_name") or ""),), {"reference": 1})
+
+
+def _compaction(content: Content) -> Parts:
+    """The summary of what came before; what stands around it no recording tells."""
+    return guess(str(content.get("content") or ""))
 
 
 def _as_json(content: Content) -> Parts:
-    return Parts((compact(_without_base64(content)).decode("utf-8", "replace"),), _facts(guessed=1))
+    return guess(compact(_without_base64(content)).decode("utf-8", "replace"))
 
 
 def _without_base64(value: Any) -> Any:
-    """`value` without file contents: an image costs what its size in pixels says, not its bytes."""
+    """`value` without file contents, which are no text."""
     if isinstance(value, Mapping):
         encoded = value.get("type") == "base64"
         return {key: _without_base64(inner) for key, inner in value.items() if not (encoded and key == "data")}
     return [_without_base64(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _facts(**facts: int) -> Mapping[str, int]:
-    return {name: number for name, number in facts.items() if number}
-
-
 _READERS: Mapping[str, Callable[[Content], Parts]] = {
     "text": _text,
+    "image": image,
+    "document": lambda content: document(content, parts_of),
+    "search_result": lambda content: search_result(content, parts_of),
     "tool": _tool,
     "tool_use": _call,
     "server_tool_use": _call,
+    "mcp_tool_use": _call,
     "tool_result": _result,
+    "tool_reference": _reference,
+    "container_upload": lambda content: Parts(),
     "thinking": _thinking,
     "redacted_thinking": _thinking,
+    "compaction": _compaction,
 }

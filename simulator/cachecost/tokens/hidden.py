@@ -7,6 +7,7 @@ Measured on recorded calls whose last mark, or whose last 1h mark before a 5m on
 - A forced choice lengthens the second part, and adds some tokens after the last block (`forced_tail`).
 - Thinking adds a prefix and a tail; the prefix stands where the switch `thinking_rendered_at` says.
 - Structured output adds a constant and the schema, indented by 2, where `structured_output_at` says.
+- Citations, enabled on any block, add a prompt of their own to the system prompt.
 - Results of parallel calls come with more around them, once for all of them together (`parallel`).
 - A turn's frame opens each run of equal roles, and the answer to come: that last one is never cached.
 """
@@ -32,12 +33,18 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     layers["messages"] += rest
     layers[rules.switches.thinking_rendered_at] += prefix
     layers[rules.switches.structured_output_at] += format_tokens
+    layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
     return Hidden(
         **layers,
         turn=told.frame_turn,
         tail=_opening(request, told) + after + tail,
         parallel=round(measured.structure.get("parallel", 0)),
     )
+
+
+def has_citations(request: Request) -> bool:
+    """Whether citations are enabled on any block."""
+    return request.thread.has_citations or request.system.has_citations
 
 
 def _opening(request: Request, told: HiddenTokens) -> int:

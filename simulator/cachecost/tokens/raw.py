@@ -13,7 +13,7 @@ from cachecost.tokens.tiktoken_ import Cl100k
 
 def raw_counts(block: Block) -> Mapping[str, int]:
     """Counts of the block's texts by tokenizer ("cl100k"; "ctok-3", "ctok-4.7", "ctok-4.8" where ctok is
-    installed), and the facts of its content that cost tokens ("parameter", "error", "unseen", "guessed").
+    installed), and the facts of its content that cost tokens ("parameter": 2, "330x291 image": 1, … see `Parts`).
 
     A block without content keeps the counts it has; one with a given count has none.
     """

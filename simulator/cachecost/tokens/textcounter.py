@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from json import dumps
 from typing import Protocol
 
 from cachecost.faults import nearest
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import CannotCount, Hidden
+from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import Calibration
-from cachecost.tokens.content import STORED_FACTS, facts_of, parts_of, prose_of, well_formed
+from cachecost.tokens.content import facts_of, parts_of, prose_of, well_formed
 from cachecost.tokens.hidden import hidden_tokens
+from cachecost.tokens.parts import GUESSED
+from cachecost.tokens.sizes import constant_of, size_tokens
 
 
 class Tally(Protocol):
@@ -35,8 +37,7 @@ def count_texts(tally: Tally, texts: tuple[str, ...]) -> int:
 class TextCounter:
     """A TokenCounter over a tokenizer. A block without content counts exactly as it did with it.
 
-    `ratio` is tokens per token of the tally, by content kind. `guessed` holds the kinds of blocks met
-    so far that no rule counts (images, documents, server tools' results): their JSON was counted.
+    `ratio` is tokens per token of the tally, by content kind.
     """
 
     def __init__(
@@ -45,12 +46,17 @@ class TextCounter:
         self.name = name
         self.source = source
         self.band = calibration.band[name]
-        self.guessed: set[str] = set()
+        self._guessed: set[str] = set()
         self._calibration = calibration
         self._tally = tally
         self._ratio = ratio
         self._blocks: dict[bytes, int] = {}
         self._schemas: dict[str, int] = {}
+
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        """The kinds of blocks met so far whose tokens are a guess: no recording or documentation tells them. Sorted."""
+        return tuple(sorted(self._guessed))
 
     def block(self, block: Block) -> int:
         """Tokens of `block`; a given count wins. Raises CannotCount."""
@@ -66,23 +72,18 @@ class TextCounter:
         return hidden_tokens(request, rules, self._calibration, self._format(request))
 
     def _count(self, block: Block) -> int:
-        prose, raw, stored = self._measured(block)
-        if "guessed" in stored:
-            self.guessed.add(block.kind)
-        return round(raw * self._worth(prose) + self._structure({**facts_of(block), **stored}))
+        prose, raw, told = self._measured(block)
+        if GUESSED in told:
+            self._guessed.add(block.kind)
+        return round(raw * self._worth(prose) + self._structure({**facts_of(block), **told}))
 
     def _measured(self, block: Block) -> tuple[str, int, Mapping[str, int]]:
         if block.content is not None:
             parts = parts_of(block.kind, block.content)
             return prose_of(block.kind, parts), count_texts(self._tally, parts.texts), parts.facts
         if self._tally.key not in block.counts:
-            known = ", ".join(sorted(block.counts)) or "none"
-            raise CannotCount(
-                f"{block.kind} block {block.digest.hex()[:8]} has no content and no {self._tally.key} count "
-                f"(counts: {known}): {self._tally.advice}"
-            )
-        stored = {name: block.counts[name] for name in STORED_FACTS if name in block.counts}
-        return block.prose, block.counts[self._tally.key], stored
+            raise self._uncounted(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
+        return block.prose, block.counts[self._tally.key], block.counts
 
     def _worth(self, prose: str) -> float:
         if prose not in self._ratio:
@@ -91,16 +92,32 @@ class TextCounter:
         return self._ratio[prose]
 
     def _structure(self, facts: Mapping[str, int]) -> float:
-        constants = self._calibration.structure
-        return sum(constants.get(name, 0) * number for name, number in facts.items())
+        """Tokens of facts: a constant and what a size tells. Counts of texts stand among them, and cost nothing."""
+        return sum(self._cost(name) * number for name, number in facts.items())
+
+    def _cost(self, fact: str) -> float:
+        constant = self._calibration.structure.get(constant_of(fact), 0)
+        return constant + size_tokens(fact, self._calibration.generation)
 
     def _format(self, request: Request) -> int:
         """Tokens of the structured output prompt: a constant and the schema, indented by 2; 0 without one."""
-        wanted = (request.params.get("output_config") or {}).get("format") or request.params.get("output_format")
+        wanted = output_format(request.params)
         if not isinstance(wanted, Mapping):
             return 0
-        schema = dumps(wanted.get("schema"), indent=2, ensure_ascii=False, sort_keys=True)
+        unseen = counts_unseen(wanted)
+        schema = schema_text(wanted.get("schema"))
         if schema not in self._schemas:
-            raw = count_texts(self._tally, (schema,))
+            raw = count_texts(self._tally, (schema,)) if unseen is None else self._stored(schema, unseen)
             self._schemas[schema] = round(raw * self._worth("tools") + self._structure({"format": 1}))
         return self._schemas[schema]
+
+    def _stored(self, schema: str, counts: Mapping[str, int]) -> int:
+        if self._tally.key not in counts:
+            raise self._uncounted(f"schema {schema}", counts)
+        return counts[self._tally.key]
+
+    def _uncounted(self, what: str, counts: Mapping[str, int]) -> CannotCount:
+        known = ", ".join(sorted(counts)) or "none"
+        return CannotCount(
+            f"{what} has no content and no {self._tally.key} count (counts: {known}): {self._tally.advice}"
+        )

@@ -18,16 +18,21 @@ from cachecost.tokens.ctok_ import NEEDS, has_ctok
 HEAD = """\
 # Written by `python -m cachecost.tokens.calibrate LOG… --write`; do not edit by hand.
 #
-# ratio: Claude tokens per cl100k token by content kind: medians over texts, Claude's counted by ctok.
+# ratio: Claude tokens per cl100k token by content kind: medians over texts by length, Claude's counted by ctok.
 # structure: tokens of what stands around the texts: least absolute relative deviations from billed totals.
 #   tool, system, thinking    a tool definition, a system block, a thinking block
 #   tool_use, tool_result     a call and its result; bills only tell both together, so the result's is not fitted
 #   parameter, error          a parameter of a call, an is_error result
 #   parallel                  a run of two or more results of parallel calls
 #   format                    a structured output prompt, besides its schema
-#   unseen                    a byte of reasoning that only the signature holds, counted as prose
-#   A constant that fewer than 10 prompts tell is the older generation's, grown as tool definitions grow.
-# tool_prompt_head: tokens of the tool-use prompt before the tool definitions; where no bill tells, grown likewise.
+#   image, page, document     what stands around an image, a page of a PDF, a document; the image itself is a formula
+#   citations                 the prompt that enabled citations add; sentence: of a document to be cited
+#   cited, reference          a citation in an answer that is sent again; a tool that a search names
+#   container_upload, server_result, found   a file, the result of a server tool, a result of a web search
+#   unseen                    a byte of text that only a signature or a file holds, counted as prose
+#   A constant that fewer than 10 prompts tell is the older generation's; where it is prose, grown as texts grow.
+#   tool_result, thinking, sentence and what stands from cited to found is told by single recordings, and not fitted.
+# tool_prompt_head: tokens of the tool-use prompt before the tool definitions; where no bill tells, grown as those.
 # error: of a prompt's billed length, each source judged by a fit on all the others; p95 is the band reports state.
 """
 

@@ -40,7 +40,7 @@ def is_filler(text: str) -> bool:
 
 
 def ratio(texts: Iterable[Text], kind: str, generation: str) -> float:
-    """Claude tokens per cl100k token: the median over texts, each weighing the root of its length.
+    """Claude tokens per cl100k token: the median over texts, each weighing its length.
 
     Raises CannotEvaluate where there is no text of `kind`.
     """

@@ -146,8 +146,8 @@ def _unfit(row: Mapping[str, Any], blocks: Iterable[Block]) -> str:
         return "text altered by the recorder"
     if body.get("container") or body.get("mcp_servers") or len(row["usage"].get("iterations") or ()) > 1:
         return "server side work"
-    if any(tool.get("defer_loading") for tool in body.get("tools") or ()):
-        return "deferred tools"
+    if any("input_schema" not in tool or tool.get("defer_loading") for tool in body.get("tools") or ()):
+        return "tools that the provider defines, or loads later"
     if any(map(_is_emptied, blocks)):
         return "thinking taken out by the recorder"
     kinds = sorted({block.kind for block in blocks if _is_guessed(block)})

@@ -1,0 +1,118 @@
+"""Sizes from bills (rule 17): what billed calls tell of prefixes, the tokenizer only filling what none tells.
+
+A bill without server tools tells up to three lengths: of the prompt (all its input tokens), of the prefix
+at its last mark (read + written), and of the prefix at its last 1h mark where 5m marks follow it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.sizes import AsCounted
+from cachecost.providers.usage import Usage
+
+NO_CALL = 0
+"""Calls are numbered from 1."""
+Bills = dict[int, int]
+"""Call number to the length in tokens that its bill tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """All that the bills of a recording tell, each with the number of the call that was billed."""
+
+    prefixes: dict[Prefix, Bills] = field(default_factory=dict)
+    prompts: dict[tuple[Prefix, int], Bills] = field(default_factory=dict)
+    ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
+    """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
+
+    def learn(self, call: int, prompt: Prompt, billed: Usage) -> None:
+        """Take down what the bill of one call (a single pass) tells."""
+        self.prompts.setdefault(_prompt_key(prompt), {})[call] = billed.total_input
+        self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
+        cached = billed.read + billed.write
+        if cached and prompt.marks:
+            self.learn_prefix(call, prompt.marks[-1].prefix, cached)
+            hours = [mark.prefix for mark in prompt.marks if mark.ttl == "1h"]
+            if billed.write_1h and billed.write_5m and hours:
+                self.learn_prefix(call, hours[-1], billed.read + billed.write_1h)
+
+    def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
+        """Take down that the bill of `call` tells the length of `prefix`."""
+        self.prefixes.setdefault(prefix, {})[call] = tokens
+
+    def all(self, prompt: Prompt) -> AnchoredSizes:
+        """Sizes for replaying: every bill counts."""
+        return self.without(NO_CALL, prompt)
+
+    def without(self, call: int, prompt: Prompt) -> AnchoredSizes:
+        """Sizes for judging `call`: only the bills of other calls count."""
+        points = sorted(_points(self, call, prompt.end))
+        others = [ratio for number, ratio in self.ratios.get(prompt.head, {}).items() if number != call]
+        return AnchoredSizes(self, call, points, median(others) if others else 1.0)
+
+
+def _prompt_key(prompt: Prompt) -> tuple[Prefix, int]:
+    return (prompt.end, prompt.total_tokens - prompt.end.tokens)
+
+
+def _points(anchors: Anchors, call: int, end: Prefix) -> Iterator[tuple[int, int]]:
+    """(estimated, billed) tokens of each prefix on the way to `end` that other calls' bills tell."""
+    yield (0, 0)
+    node: Prefix | None = end
+    while node is not None:
+        told = other_bill(anchors.prefixes.get(node), call)
+        if told is not None:
+            yield (node.tokens, told)
+        node = node.parent
+
+
+def other_bill(bills: Bills | None, call: int) -> int | None:
+    """What the earliest other call's bill tells; None where none does."""
+    return next((tokens for number, tokens in sorted((bills or {}).items()) if number != call), None)
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredSizes:
+    """Sizes for one call: exact where another call's bill tells, else estimates scaled to fit between those."""
+
+    anchors: Anchors
+    call: int
+    points: list[tuple[int, int]]
+    ratio: float
+
+    def of(self, prefix: Prefix) -> int:
+        told = self.told(prefix)
+        return told if told is not None else self._between(prefix.tokens)
+
+    def told(self, prefix: Prefix) -> int | None:
+        """The length that another call's bill tells; None: it is an estimate."""
+        return other_bill(self.anchors.prefixes.get(prefix), self.call)
+
+    def total(self, prompt: Prompt) -> int:
+        told = other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call)
+        tail = prompt.total_tokens - prompt.end.tokens
+        return told if told is not None else self.of(prompt.end) + tail
+
+    def _between(self, estimate: int) -> int:
+        """Linear between the nearest lengths that are told; beyond the last, as other bills went."""
+        after = bisect_left(self.points, (estimate, -1))
+        low, at_low = self.points[after - 1] if after else (0, 0)
+        if after == len(self.points):
+            return at_low + round((estimate - low) * self.ratio)
+        high, at_high = self.points[after]
+        if high == low:
+            return at_high
+        return at_low + round((estimate - low) * (at_high - at_low) / (high - low))
+
+
+class Estimates(AsCounted):
+    """Sizes that no bill tells: what a prediction without recorded usage rests on."""
+
+    def told(self, prefix: Prefix) -> int | None:
+        return None

@@ -1,0 +1,113 @@
+"""Tokens of an image by its size: Anthropic's formula, its tiers as data (`images.toml`)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from cachecost.faults import CannotEvaluate, nearest
+
+DATA = "images.toml"
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """The largest image a model sees: longest side in pixels, with its last patch filled up, and tokens."""
+
+    edge: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What stands in for what a request does not tell: `image` in pixels, `pages` of a PDF, the size of a `page`
+    in points, and the `characters` on one."""
+
+    image: Size
+    pages: int
+    page: Size
+    characters: int
+
+
+def image_tokens(width: int, height: int, generation: str) -> int:
+    """Tokens of an image of so many pixels, without what stands around it. Raises CannotEvaluate."""
+    return _patches(*fitted(width, height, tier_of(generation)))
+
+
+def page_tokens(width: int, height: int) -> int:
+    """Tokens of the image of a PDF's page, of whatever size (only its shape counts)."""
+    tier = _tier(_data()["page"]["tier"])
+    scale = -(-tier.edge // max(1, min(width, height)))
+    return _patches(*fitted(width * scale, height * scale, tier))
+
+
+def unknown() -> Unknown:
+    """What is counted where no size is told: a guess."""
+    told = _data()["unknown"]
+    width, height = told["image"]
+    page_width, page_height = told["page"]
+    return Unknown((width, height), told["pages"], (page_width, page_height), told["characters"])
+
+
+def tier_of(generation: str) -> Tier:
+    """The tier of a tokenizer generation. Raises CannotEvaluate naming the nearest."""
+    known: Mapping[str, Any] = _data()["generations"]
+    if generation not in known:
+        raise CannotEvaluate(
+            f"tokenizer generation '{generation}' has no image tier: expected one of {', '.join(known)}"
+            f"{nearest(generation, known)}"
+        )
+    return _tier(known[generation]["tier"])
+
+
+def fitted(width: int, height: int, tier: Tier) -> Size:
+    """The size an image is scaled down to: the largest of its shape that fits `tier`; its own where it fits.
+
+    The long side is searched, the short one rounded half to even, as the documentation does it.
+    """
+    if _fits(width, height, tier):
+        return width, height
+    if height > width:
+        short, long = fitted(height, width, tier)[::-1]
+        return short, long
+    low, high = 1, width
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _fits(middle, _short(middle, width, height), tier) else (low, middle - 1)
+    return low, _short(low, width, height)
+
+
+def _short(long: int, width: int, height: int) -> int:
+    return max(round(long / (width / height)), 1)
+
+
+def _fits(width: int, height: int, tier: Tier) -> bool:
+    patch = _patch()
+    return max(_rounds(width), _rounds(height)) * patch <= tier.edge and _patches(width, height) <= tier.tokens
+
+
+def _patches(width: int, height: int) -> int:
+    return _rounds(width) * _rounds(height)
+
+
+def _rounds(pixels: int) -> int:
+    return -(-pixels // _patch())
+
+
+def _patch() -> int:
+    return int(_data()["patch"]["pixels"])
+
+
+def _tier(name: str) -> Tier:
+    row = _data()["tiers"][name]
+    return Tier(row["edge"], row["tokens"])
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(files("cachecost.tokens").joinpath(DATA).read_text(encoding="utf-8"))

@@ -1,0 +1,91 @@
+"""What is counted of images, documents and search results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cachecost.tokens.images import unknown
+from cachecost.tokens.parts import GUESSED, Content, Parts, Reader, guess, some, together
+from cachecost.tokens.pdf import Pdf, read_pdf
+from cachecost.tokens.pixels import decoded, image_size
+from cachecost.tokens.sizes import image_fact, page_fact
+
+SENTENCE = re.compile(r"[.!?…](?=\s|\Z)|[。！？]|\S\Z")
+"""Ends of sentences: a document to be cited is shown sentence by sentence, each with its number."""
+SENTENCE_CHARS = 150
+"""Of a sentence in a PDF, whose text is not read."""
+
+
+def image(content: Content) -> Parts:
+    """An image by its pixels; one that is sent by URL or file id, or is damaged, is a guess."""
+    size = image_size(decoded(_source(content).get("data")))
+    if size is None:
+        return Parts((), {image_fact(*unknown().image): 1, GUESSED: 1})
+    return Parts((), {image_fact(*size): 1})
+
+
+def document(content: Content, parts_of: Reader) -> Parts:
+    """A document: its title and context, its text, or the pages of a PDF.
+
+    A PDF costs the image of each page and the text on it, and of that text only the number of characters can be
+    told; measured on a single page with one word, so nothing here is tuned to that file's text. A PDF by URL or
+    file id is a guess: neither its pages nor their text are known.
+    """
+    inside = together(_inside(_source(content), parts_of))
+    named = Parts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
+    cited = _sentences(inside) if _cites(content) else 0
+    return together((named, inside, Parts((), some(document=1, sentence=cited))))
+
+
+def search_result(content: Content, parts_of: Reader) -> Parts:
+    """A search result of the client's: source, title and text. No recording tells what stands around them."""
+    found = together(_blocks(content.get("content"), parts_of))
+    cited = _sentences(found) if _cites(content) else 0
+    named = guess(*(str(content.get(key) or "") for key in ("source", "title")))
+    return together((named, found, Parts((), some(document=1, sentence=cited))))
+
+
+def _source(content: Content) -> Content:
+    source = content.get("source")
+    return source if isinstance(source, Mapping) else {}
+
+
+def _cites(content: Content) -> bool:
+    citations = content.get("citations")
+    return isinstance(citations, Mapping) and citations.get("enabled") is True
+
+
+def _inside(source: Content, parts_of: Reader) -> Iterator[Parts]:
+    kind, data = source.get("type"), source.get("data")
+    if kind == "text":
+        yield Parts((str(data or ""),))
+    elif kind == "content":
+        yield from _blocks(source.get("content"), parts_of)
+    else:
+        yield _pages(read_pdf(decoded(data)) if kind == "base64" else None)
+
+
+def _blocks(value: Any, parts_of: Reader) -> Iterator[Parts]:
+    if isinstance(value, str):
+        yield Parts((value,))
+    elif isinstance(value, list):
+        yield from (parts_of(str(item.get("type")), item) for item in value if isinstance(item, Mapping))
+
+
+def _pages(pdf: Pdf | None) -> Parts:
+    if pdf is None:
+        told = unknown()
+        facts = {page_fact(*told.page): told.pages, "unseen": told.pages * told.characters, GUESSED: 1}
+        return Parts((), facts)
+    page = page_fact(pdf.width, pdf.height)
+    if pdf.characters is None:
+        return Parts((), {page: pdf.pages, "unseen": pdf.pages * unknown().characters, GUESSED: 1})
+    return Parts((), {page: pdf.pages} | some(unseen=pdf.characters))
+
+
+def _sentences(parts: Parts) -> int:
+    """Sentences of a document's text; of a text that is not read, by its length."""
+    read = sum(max(1, len(SENTENCE.findall(text))) for text in parts.texts if text.strip())
+    return read + -(-parts.facts.get("unseen", 0) // SENTENCE_CHARS)

@@ -1,0 +1,50 @@
+"""What is counted of a block: texts, and facts that cost tokens of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Content = Mapping[str, Any]
+NO_FACTS: Mapping[str, int] = {}
+GUESSED = "guessed"
+"""The fact that the tokens of a block are a guess: no recording or documentation tells how it is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The texts of a block, and how often each fact holds that only its content tells:
+
+    `parameter`, `error`, `reference` (a tool it names), `cited` (a citation in an answer), `sentence` (of a document
+    to be cited), `found` (a search result), `unseen` (bytes of text that only a signature or a file holds), `guessed`;
+    `330x291 image` (pixels), `612x792 page` (points), and a provider's tool by its type (`sizes.py`).
+    """
+
+    texts: tuple[str, ...] = ()
+    facts: Mapping[str, int] = field(default_factory=lambda: NO_FACTS)
+
+
+Reader = Callable[[str, Content], Parts]
+"""What is counted of a block by its kind, for the blocks inside another one."""
+
+
+def some(**facts: int) -> dict[str, int]:
+    """`facts` without those that do not hold."""
+    return {name: number for name, number in facts.items() if number}
+
+
+def guess(*texts: str) -> Parts:
+    """Parts whose tokens are a guess."""
+    return Parts(texts, {GUESSED: 1})
+
+
+def together(parts: Iterable[Parts]) -> Parts:
+    """All `parts` as those of one block."""
+    texts: list[str] = []
+    facts: dict[str, int] = {}
+    for part in parts:
+        texts += part.texts
+        for name, number in part.facts.items():
+            facts[name] = facts.get(name, 0) + number
+    return Parts(tuple(texts), facts)

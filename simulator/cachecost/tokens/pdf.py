@@ -1,0 +1,110 @@
+"""What a PDF tells without being laid out: its pages, their size, and how many characters are drawn on them.
+
+The characters are counted in the strings of its content streams, in whatever encoding: enough to estimate
+their tokens, never their text. A scan has none, rightly; an encrypted file tells no more than its pages.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+LETTER = (612, 792)
+"""The size of a page that tells none, in points (1/72 inch)."""
+MOST_INFLATED = 64_000_000
+"""Bytes that the streams of a file may inflate to; what is beyond is not looked at."""
+SHORTEST_SPACE = 200
+"""A step back by more than this between two strings (thousandths of the font's size, or points) is a space."""
+HEX_DIGITS = 4
+"""Of a character in a hexadecimal string: what writes those uses fonts of two bytes a character."""
+PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+PAGE_TREE = re.compile(rb"<<[^<>]*/Type\s*/Pages(?![A-Za-z])[^<>]*>>")
+COUNT = re.compile(rb"/Count\s+(\d{1,6})")
+BOX = re.compile(rb"/MediaBox\s*\[\s*(-?\d[\d.]*)\s+(-?\d[\d.]*)\s+(-?\d[\d.]*)\s+(-?\d[\d.]*)\s*\]")
+STREAM = re.compile(rb"(?<!end)stream\r?\n")
+LONGEST_HEAD = 2_000
+"""Bytes before a stream in which its dictionary begins."""
+NO_TEXT = re.compile(rb"/Image|/Length1|/Type1C|/CIDFontType0C|/OpenType|/ObjStm|/XRef")
+"""In the dictionary of a stream that is no page: an image, a font, a table."""
+TEXT = re.compile(rb"(?:^|\s)BT\s")
+STRING = re.compile(rb"\(((?:[^\\()]|\\.)*)\)|<([0-9A-Fa-f\s]+)>|-(\d{1,9})", re.DOTALL)
+ESCAPE = re.compile(rb"\\(?:[0-7]{1,3}|.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Pdf:
+    """Pages, their size in points (that of the first to tell it), characters drawn (None: they cannot be read)."""
+
+    pages: int
+    width: int
+    height: int
+    characters: int | None
+
+
+def read_pdf(data: bytes) -> Pdf | None:
+    """What `data` tells; None if it is no PDF, or one whose pages cannot be found."""
+    if b"%PDF-" not in data[:1024]:
+        return None
+    streams = list(_streams(data))
+    told = [data, *(body for head, body in streams if b"/ObjStm" in head)]
+    pages = _pages(told)
+    width, height = _size(told)
+    shown = (body for head, body in streams if not NO_TEXT.search(head))
+    characters = None if b"/Encrypt" in data else sum(map(_characters, shown))
+    return Pdf(pages, width, height, characters) if pages else None
+
+
+def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """(dictionary, content) of each stream; the content inflated, or as it is where it cannot be."""
+    left = MOST_INFLATED
+    for start in STREAM.finditer(data):
+        end = data.find(b"endstream", start.end())
+        head = data[max(0, start.start() - LONGEST_HEAD) : start.start()]
+        body = _inflated(data[start.end() : end if end >= 0 else len(data)], left)
+        left -= len(body)
+        yield head[head.rfind(b"obj") + 1 :], body
+        if left <= 0:
+            return
+
+
+def _inflated(raw: bytes, most: int) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(raw, most)
+    except zlib.error:
+        return raw[:most]
+
+
+def _pages(told: Sequence[bytes]) -> int:
+    """The root of the page tree tells how many; where it cannot be read the pages are counted."""
+    counts = [int(count) for text in told for node in PAGE_TREE.findall(text) for count in COUNT.findall(node)]
+    return max(counts, default=0) or sum(len(PAGE.findall(text)) for text in told)
+
+
+def _size(told: Sequence[bytes]) -> tuple[int, int]:
+    boxes = (box for text in told for box in BOX.findall(text))
+    for left, bottom, right, top in boxes:
+        width, height = _distance(left, right), _distance(bottom, top)
+        if width and height:
+            return width, height
+    return LETTER
+
+
+def _distance(one: bytes, other: bytes) -> int:
+    try:
+        return round(abs(float(other) - float(one)))
+    except ValueError:
+        return 0
+
+
+def _characters(stream: bytes) -> int:
+    """Characters of the strings in a content stream (BT: it has text), and the spaces between them."""
+    return sum(map(_drawn, STRING.finditer(stream))) if TEXT.search(stream) else 0
+
+
+def _drawn(found: re.Match[bytes]) -> int:
+    text, digits, step = found.groups()
+    if step:
+        return int(int(step) > SHORTEST_SPACE)
+    return len(b"".join(digits.split())) // HEX_DIGITS if digits else len(ESCAPE.sub(b"x", text))

@@ -1,0 +1,35 @@
+"""Facts that are counted by a formula or a table: an image or a page by its size, a provider's tool by its type."""
+
+from __future__ import annotations
+
+import re
+
+from cachecost.tokens.images import image_tokens, page_tokens
+from cachecost.tokens.provider_tools import provider_tool_tokens
+
+SIZED = re.compile(r"(\d{1,9})x(\d{1,9}) (image|page)", re.ASCII)
+
+
+def image_fact(width: int, height: int) -> str:
+    """The fact that a block shows an image of so many pixels."""
+    return f"{width}x{height} image"
+
+
+def page_fact(width: int, height: int) -> str:
+    """The fact that a block shows a page of so many points."""
+    return f"{width}x{height} page"
+
+
+def constant_of(fact: str) -> str:
+    """The structure constant that a fact costs besides its size: "image" for "330x291 image"."""
+    sized = SIZED.fullmatch(fact)
+    return sized[3] if sized else fact
+
+
+def size_tokens(fact: str, generation: str) -> int:
+    """Tokens of a fact by formula or table, without its constant; 0 where neither tells it. Raises CannotEvaluate."""
+    sized = SIZED.fullmatch(fact)
+    if sized is None:
+        return provider_tool_tokens(fact, generation)
+    width, height = max(1, int(sized[1])), max(1, int(sized[2]))
+    return image_tokens(width, height, generation) if sized[3] == "image" else page_tokens(width, height)
