@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.detect import READERS, detect
+from cachecost.conversations.readers.detect import read_conversation
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import Comparison, Ledger
 from cachecost.providers.prices import PriceBook
@@ -33,8 +33,7 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     Where the recording has no tools or no system prompt, `tools_tokens` and `system_tokens` stand in
     for them. Raises InputError with every fault of the file.
     """
-    name, _ = detect(Path(path))
-    conversation = READERS[name].read(Path(path), lambda words: None)
+    conversation = read_conversation(Path(path))
     head = Head.model_validate(
         {
             "tools": {"tokens": tools_tokens} if tools_tokens else None,

@@ -20,6 +20,7 @@ def block_shape(block: Block, identity: bool = True) -> tuple[Any, ...]:
         block.prose,
         block.has_image,
         block.has_citations,
+        block.is_empty_text,
     )
 
 

@@ -13,6 +13,8 @@ from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS, Conten
 from cachecost.conversations.model import Inquiry
 from cachecost.faults import InputError
 from cachecost.prompts.wire import text_block
+from cachecost.providers.rulefile import catalogue
+from cachecost.providers.rules import RuleBook
 
 FREE = ContentFree(b"k")
 
@@ -95,3 +97,39 @@ def test_no_other_word_survives_and_no_number_under_an_unknown_key(value: Any) -
 def test_equal_parameters_stay_equal_and_others_stay_different(one: Any, two: Any) -> None:
     same = json.dumps(one) == json.dumps(two)
     assert (json.dumps(FREE.params(one)) == json.dumps(FREE.params(two))) is same
+
+
+FAULTS = [
+    ("messages.3.content.0.thinking.cache_control: Extra inputs are not permitted", None),
+    ("system.1.text: cache_control cannot be set for empty text blocks", None),
+    ("messages.0.content.1.content.2.cache_control: Extra inputs are not permitted", None),
+    ("messages.0.content.1.mine.cache_control: Extra inputs are not permitted", "~"),
+    ("something new about mine", "~"),
+]
+
+
+@pytest.mark.parametrize(("fault", "start"), FAULTS)
+def test_what_the_api_says_of_a_body_stays_if_it_says_only_its_own_words(fault: str, start: str | None) -> None:
+    told = FREE.fault(fault)
+    assert told == fault if start is None else (told[0], len(told)) == (start, 17)
+
+
+@pytest.mark.parametrize("name", ["mine", "it's\nmine' cannot have both defer_loading=true and cache_control set. x"])
+def test_a_tool_that_is_refused_is_not_named(name: str) -> None:
+    words = " cannot have both defer_loading=true and cache_control set. "
+    words += "Tools with defer_loading cannot use prompt caching."
+    assert FREE.fault(f"Tool '{name}'{words}") == f"Tool '{FREE.word(name)}'{words}"
+
+
+def test_a_schema_is_one_digest_whatever_is_in_it() -> None:
+    one, two = ({"format": {"type": "json_schema", "schema": {"type": "object", "total": n}}} for n in (1, 2))
+    told = FREE.params(one)["format"]
+    assert told["type"] == "json_schema" and told["schema"].startswith("~") and FREE.params(two)["format"] != told
+    assert FREE.params({"schema": None}) == {"schema": None}
+
+
+def test_every_word_that_a_rule_asks_for_may_stay() -> None:
+    efforts = {
+        RuleBook().rules("anthropic", model.id).default_effort for model in catalogue("anthropic").models.values()
+    }
+    assert {*efforts, "fast", "us", "any", "tool", "auto", "none", "enabled", "adaptive", "disabled"} <= KNOWN_WORDS

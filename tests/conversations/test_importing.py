@@ -150,8 +150,8 @@ def test_a_bad_file_is_refused_and_the_others_are_imported(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "expected one of the formats recording, jp; the file is empty"),
-        ("hello", "expected one of the formats recording, jp; the file begins like none of them"),
+        ("", "expected one of the formats calls, request-log, recording, jp; the file is empty"),
+        ("hello", "expected one of the formats calls, request-log, recording, jp; the file begins like none of them"),
     ],
 )
 def test_an_unknown_format_is_told(tmp_path: Path, text: str, why: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import click
 
-INVALID = 2
+from cachecost.commands.options import ground, ground_options
+
+INVALID, NOT_EVALUATED = 2, 3
 
 
 @click.command("import")
@@ -25,6 +28,7 @@ INVALID = 2
 @click.option("--source", help="Where the recording comes from, for its header.")
 @click.option("--licence", help="Its licence, for its header.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@ground_options
 def import_(
     logs: tuple[Path, ...],
     out: Path,
@@ -33,10 +37,17 @@ def import_(
     source: str | None,
     licence: str | None,
     as_json: bool,
+    rule: tuple[str, ...],
+    prices: Path | None,
+    as_of: date | None,
+    host: str,
 ) -> int:
     """Read LOGS and write a recording of each; a file that cannot be read is refused with its faults."""
     from cachecost.conversations.importing import import_files
     from cachecost.tokens.raw import count_content
+    from cachecost.views.numbers import exact
+
+    base = ground(rule, prices, as_of, host)
 
     report = import_files(
         logs,
@@ -47,14 +58,18 @@ def import_(
         source=source,
         licence=licence,
         warn=lambda words: click.echo(words, err=True),
+        prices=base.prices,
+        host=base.host,
     )
     for fault in report.refused:
         click.echo(str(fault), err=True)
+    for why, number in sorted(report.unpriced.items()):
+        click.echo(f"not in the dollars: {number} calls, because {why}", err=True)
     if as_json:
-        click.echo(json.dumps({**report.json(), "billed_cost_usd": "0"}, indent=2))
+        click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
         _tell(report)
-    return INVALID if report.refused else 0
+    return INVALID if report.refused else NOT_EVALUATED if report.unpriced else 0
 
 
 def _tell(report: Any) -> None:

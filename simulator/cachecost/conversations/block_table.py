@@ -3,7 +3,8 @@
 A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` tells from
 role and content (kind, digest, size, flags) is left out unless the block says otherwise. One
 without says {"block": 7, "kind": "text", "role": "user", "digest": 32 hex digits, "size": bytes,
-"counts": {tokenizer: tokens}, "prose": content kind}, and "tokens", "image", "citations" where set.
+"counts": {tokenizer: tokens}, "prose": content kind}, and "tokens", "image", "citations", "empty" (a text
+of no characters) where set.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.content_free import ContentFree
 from cachecost.prompts.blocks import DIGEST_BYTES, NO_COUNTS, Block
-from cachecost.prompts.wire import ROLES, block_of
+from cachecost.prompts.output_format import PLACES, counts_unseen, schema_text
+from cachecost.prompts.wire import ROLES, block_of, text_block
 
 Count = Callable[[Block], tuple[Mapping[str, int], str]]
 """Counts a block's content: (tokens by tokenizer name, content kind)."""
@@ -35,12 +37,32 @@ class BlockWriter:
         numbers: list[int] = []
         lines: list[dict[str, Any]] = []
         for block in blocks:
-            known = len(self._numbers)
-            number = self._numbers.setdefault((block.digest, block.size), known + 1)
-            numbers.append(number)
-            if number > known:
-                lines.append({"block": number, **self._fields(block)})
+            key = (block.digest, block.size)
+            if key not in self._numbers:
+                self._numbers[key] = len(self._numbers) + 1
+                lines.append({"block": self._numbers[key], **self._fields(block)})
+            numbers.append(self._numbers[key])
         return numbers, lines
+
+    def params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Request parameters as they are written. Where a schema is taken out, its token counts stay."""
+        if self.free is None:
+            return dict(params)
+        told: dict[str, Any] = self.free.params(dict(params))
+        for place in PLACES:
+            wanted, written = _within(params, place), _within(told, place)
+            if isinstance(wanted, dict) and wanted.get("schema") is not None:
+                self._count_schema(wanted, written, self.free)
+        return told
+
+    def _count_schema(self, wanted: Mapping[str, Any], written: dict[str, Any], free: ContentFree) -> None:
+        counts = counts_unseen(wanted)
+        if counts is not None:
+            written.pop(free.word("counts"), None)
+        elif self.count:
+            counts = self.count(text_block("system", schema_text(wanted["schema"])))[0]
+        if counts:
+            written["counts"] = dict(sorted(counts.items()))
 
     def _fields(self, block: Block) -> dict[str, Any]:
         if self.free:
@@ -51,6 +73,12 @@ class BlockWriter:
         if block.content is None or block.tokens is not None or self.count is None:
             return block.counts, block.prose
         return self.count(block)
+
+
+def _within(value: Any, names: Iterable[str]) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _told(
@@ -68,6 +96,7 @@ def _told(
         "prose": prose if prose != DEFAULT_PROSE else None,
         "image": block.has_image if block.has_image != (base is not None and base.has_image) else None,
         "citations": block.has_citations if block.has_citations != (base is not None and base.has_citations) else None,
+        "empty": block.is_empty_text if block.is_empty_text != (base is not None and base.is_empty_text) else None,
         "content": content,
     }
     return {name: value for name, value in fields.items() if value is not None}
@@ -84,7 +113,8 @@ class BlockReader:
         number = line.whole("block", required=True)
         if number in self.blocks:
             line.fault("block", f"{number} is defined before")
-        self.blocks[number or 0] = _block(line)
+        block = _block(line)
+        self.blocks[number or 0] = block
         line.done()
 
     def get(self, line: Checked, name: str, required: bool = True) -> tuple[Block, ...]:
@@ -111,6 +141,7 @@ def _block(line: Checked) -> Block:
         line.text("prose", DEFAULT_PROSE),
         line.flag("image", bool(base and base.has_image)),
         line.flag("citations", bool(base and base.has_citations)),
+        line.flag("empty", bool(base and base.is_empty_text)),
     )
 
 

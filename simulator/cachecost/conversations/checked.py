@@ -84,6 +84,20 @@ class Checked:
         value = self.get(name, "an ISO 8601 time", _is_time, None)
         return 0.0 if value is None else seconds(value)
 
+    def moment(self, name: str) -> str | None:
+        """An ISO 8601 time as it is written; None if there is none."""
+        value: str | None = self.get(name, "an ISO 8601 time", _is_time, None, required=False)
+        return value
+
+    def within(self, value: Mapping[str, Any], place: str) -> Checked:
+        """An object inside this one, at `place`."""
+        return Checked(value, self.faults, self.file, self.line, f"{self.place}{place}.")
+
+    def objects(self, name: str) -> list[Checked]:
+        """An array of objects inside this one; absent is empty."""
+        value = self.get(name, "an array of objects", _are_objects, [], required=False)
+        return [self.within(one, f"{name}[{number}]") for number, one in enumerate(value)]
+
     def one_of(self, name: str, known: Iterable[str]) -> str:
         """One of the `known` words; the first of them after a fault."""
         self.asked.add(name)
@@ -117,6 +131,10 @@ def _is_number(value: object) -> bool:
 
 def _are_wholes(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_whole, value))
+
+
+def _are_objects(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
 def _is_time(value: object) -> bool:

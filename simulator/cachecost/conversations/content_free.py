@@ -6,6 +6,7 @@ same digests, and who has two recordings but not their sources cannot tell that 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import blake2b, file_digest
 from pathlib import Path
@@ -25,12 +26,22 @@ KNOWN_KEYS = frozenset({
     "stream", "service_tier", "context_management", "edits", "betas",
 })
 KNOWN_WORDS = frozenset({
+    "message", "compaction", "advisor_message", "fallback_message",
     "auto", "any", "tool", "none", "enabled", "disabled", "adaptive", "summarized", "omitted", "low", "medium",
     "high", "xhigh", "max", "json_schema", "tokens", "fast", "standard", "priority", "standard_only", "global",
     "us", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",
     "extended-cache-ttl-2025-04-11", "interleaved-thinking-2025-05-14", "structured-outputs-2025-11-13",
 })
 # fmt: on
+TOOL_REFUSED = re.compile(
+    r"Tool '(.*)' cannot (have both defer_loading=true and cache_control set\. "
+    r"Tools with defer_loading cannot use prompt caching\.)",
+    re.DOTALL,
+)
+BODY_REFUSED = re.compile(
+    r"(?:tools|system|messages)(?:\.(?:\d+|content|text|thinking|redacted_thinking|cache_control))*: "
+    r"(?:Extra inputs are not permitted|cache_control cannot be set for empty text blocks)"
+)
 
 
 def key_of(path: Path) -> bytes:
@@ -71,7 +82,14 @@ class ContentFree:
             return self.word(value)
         return value
 
+    def fault(self, text: str) -> str:
+        """What the API says of a body: its own words stay, the name of a tool does not."""
+        if named := TOOL_REFUSED.fullmatch(text):
+            return f"Tool '{self.word(named[1])}' cannot {named[2]}"
+        return text if BODY_REFUSED.fullmatch(text) else self.word(text)
+
     def _pair(self, key: str, value: Any) -> tuple[str, Any]:
-        if key in KNOWN_KEYS:
+        if key in KNOWN_KEYS and (key != "schema" or value is None):
             return key, self.params(value)
-        return self.word(key), self.word(compact({"": value}).decode("utf-8", "surrogatepass"))
+        hidden = self.word(compact({"": value}).decode("utf-8", "surrogatepass"))
+        return (key if key in KNOWN_KEYS else self.word(key)), hidden

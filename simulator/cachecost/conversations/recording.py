@@ -49,7 +49,7 @@ def write(
     """Write a recording to a path (whole or not at all) or to an open binary stream.
 
     "digest" needs a `key` (see content_free.key_of) and writes no word of the conversation; `count`
-    then counts each block while its content is still there. Raises InputError if it cannot be written.
+    then counts each block while its content is still there. Raises CannotWrite.
     """
     free = ContentFree(key or b"") if content == "digest" else None
     lines = (encoded(line) for line in records(conversation, BlockWriter(free, count)))
@@ -64,7 +64,7 @@ def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str
     """The lines of a recording as objects, in order."""
     tools, tool_lines = table.add(conversation.tools.blocks)
     system, system_lines = table.add(conversation.system.blocks)
-    yield _header(conversation, table.free, tools, system)
+    yield _header(conversation, table, tools, system)
     yield from tool_lines + system_lines
     for event in conversation.events:
         numbers, lines = table.add(_blocks(event))
@@ -72,19 +72,16 @@ def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str
         yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **_details(event, table.free)}
 
 
-def _header(
-    conversation: Conversation, free: ContentFree | None, tools: list[int], system: list[int]
-) -> dict[str, Any]:
-    params = dict(conversation.params)
+def _header(conversation: Conversation, table: BlockWriter, tools: list[int], system: list[int]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "kind": "conversation",
-        "content": "digest" if free else "keep",
+        "content": "digest" if table.free else "keep",
         "name": conversation.name,
         "model": conversation.model,
         "source": conversation.source,
         "licence": conversation.licence,
-        "params": free.params(params) if free else params,
+        "params": table.params(conversation.params),
         "tools": tools,
         "system": system,
     }
@@ -115,16 +112,20 @@ def encoded(record: dict[str, Any]) -> bytes:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
+class CannotWrite(InputError):
+    """The place of a recording does not take it."""
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream that becomes `path` when all is written, and nothing before. Raises InputError."""
+    """A stream that becomes `path` when all is written, and nothing before. Raises CannotWrite."""
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as stream:
             yield stream
         part.replace(path)
     except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
+        raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
     finally:
         with suppress(OSError):  # where the folder itself is out of reach, that fault is on its way
             part.unlink(missing_ok=True)

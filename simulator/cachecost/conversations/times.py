@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 
 def seconds(text: str) -> float:
@@ -18,3 +18,8 @@ def iso(at: float) -> str:
     except OverflowError as error:
         raise ValueError(f"at={at!r}: no such time") from error
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def day_of(at: float) -> date:
+    """The day, in UTC, that picks rules and prices."""
+    return datetime.fromtimestamp(at, UTC).date()

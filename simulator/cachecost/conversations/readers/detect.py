@@ -1,43 +1,67 @@
-"""Which format a file is in, and why we think so. One visible dict: to add a format, add its reader."""
+"""Which format a file is in, and why we think so. Two visible dicts: to add a format, add its reader."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from cachecost.conversations import recording
-from cachecost.conversations.checked import Warn, opened
+from cachecost.conversations.checked import Warn, opened, quiet
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers import jp
+from cachecost.conversations.readers import calls, jp, request_log
+from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError, nearest
 
-HEAD_BYTES = 1 << 16
+HEAD_BYTES = 1 << 20
+"""A request log is known by a key that may come after a long answer."""
 
 
 class Reader(Protocol):
-    """A module that reads conversations of one format."""
+    """A module that reads one format."""
 
     def sniff(self, head: bytes, /) -> str | None:
         """Why a file that begins with `head` is in this format; None if it is not."""
         ...
+
+
+class ConversationReader(Reader, Protocol):
+    """A module that reads conversations: who said what when."""
 
     def read(self, path: Path, warn: Warn = ..., /) -> Conversation:
         """The conversation; what could not be told goes to `warn`. Raises InputError with every fault."""
         ...
 
 
-READERS: dict[str, Reader] = {"recording": recording, "jp": jp}
+class CallReader(Reader, Protocol):
+    """A module that reads calls: what was sent and what it cost."""
+
+    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[LoggedCall]:
+        """The calls in order, until the first fault; at the end, raises InputError with every fault."""
+        ...
 
 
-def detect(path: Path, format_: str = "auto") -> tuple[str, str]:
-    """(name of the format, why). Raises InputError if no reader knows the file, or none has that name."""
+CALLS: dict[str, CallReader] = {"calls": calls, "request-log": request_log}
+CONVERSATIONS: dict[str, ConversationReader] = {"recording": recording, "jp": jp}
+READERS: dict[str, Reader] = {**CALLS, **CONVERSATIONS}
+
+
+def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> tuple[str, str]:
+    """(name of the format, why). What no reader knows, and what can be read only once, is `otherwise`.
+
+    Raises InputError if no reader knows the file and there is no `otherwise`, or if none has the name `format_`.
+    """
     if format_ != "auto":
         return _named(path, format_), "as told"
+    if otherwise and not path.is_file():
+        return otherwise, "it can be read only once"
     with opened(path) as stream:
         head = stream.read(HEAD_BYTES)
     for name, reader in READERS.items():
         if reason := reader.sniff(head):
             return name, reason
+    if otherwise:
+        return otherwise, "it begins like nothing else"
     found = "is empty" if not head.strip() else "begins like none of them"
     raise InputError([Fault(str(path), f"expected one of the formats {', '.join(READERS)}; the file {found}")])
 
@@ -47,3 +71,24 @@ def _named(path: Path, name: str) -> str:
         return name
     known = ", ".join(["auto", *READERS])
     raise InputError([Fault(str(path), f"format: expected one of {known}; got {name!r}{nearest(name, READERS)}")])
+
+
+def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> Conversation:
+    """The conversation in a file. Raises InputError with every fault, and where the file holds calls."""
+    name, reason = detect(path, format_)
+    if name in CONVERSATIONS:
+        return CONVERSATIONS[name].read(path, warn)
+    raise InputError([Fault(str(path), f"expected a conversation; got calls as they were sent ({name}: {reason})")])
+
+
+def read_calls(
+    path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True
+) -> Iterator[LoggedCall]:
+    """The calls in a file; what is not known is a request log. Raises InputError where it holds a conversation."""
+    name, reason = detect(path, format_, "request-log")
+    if name not in CALLS:
+        what = f"expected calls as they were sent; got a conversation ({name}: {reason})"
+        raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
+    if format_ == "auto" and name != "request-log":
+        warn(f"{path}: taken for {name} ({reason})")
+    return CALLS[name].calls(path, warn, keep_content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,14 +10,19 @@ from typing import Any
 
 import msgspec
 
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.readers.peek import top_keys
 from cachecost.faults import Fault, InputError
+from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import ABSENT, Intake, RawBody, load, not_a_message
 from cachecost.prompts.request import Request
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.wire import NotAMessage, block_of, content_blocks
 from cachecost.providers.usage import Usage
 
 SECONDS_BETWEEN_UNTIMED = 2.0
 MOST_FAULTS = 20
+SERVED = b"_tool_result"
+"""What every block that a server tool returned has in its type."""
 CHUNK = 1 << 20
 """Lines of a log are long; read in larger pieces than Python would."""
 
@@ -29,11 +34,25 @@ class RawRow(msgspec.Struct):
     timestamp: msgspec.Raw = ABSENT
     usage: msgspec.Raw = ABSENT
     response: msgspec.Raw = ABSENT
+    response_content: msgspec.Raw = ABSENT
     first_token_s: msgspec.Raw = ABSENT
     host: msgspec.Raw = ABSENT
     workspace: msgspec.Raw = ABSENT
     status: msgspec.Raw = ABSENT
     service: msgspec.Raw = ABSENT
+    source: msgspec.Raw = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One of the passes that a call's usage lists: "message", "compaction", "advisor_message" …
+
+    `model` is that of the pass; "" is the call's own.
+    """
+
+    kind: str
+    usage: Usage
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +60,9 @@ class LoggedCall:
     """One line. `start` is seconds since the epoch, `timestamp` what the log says (None: nothing).
 
     `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine).
+    `response` holds the blocks of the answer, where the log has them: all if the intake keeps content, else only
+    an answer that tells of server tools, which take part in the cache. `source` is who recorded the call, where the
+    log or the recording says so.
     """
 
     line: int
@@ -53,10 +75,41 @@ class LoggedCall:
     workspace: str = ""
     status: int | None = None
     is_batch: bool = False
+    iterations: tuple[Iteration, ...] = ()
+    response: tuple[Block, ...] = ()
+    source: str = ""
 
     @property
     def failed(self) -> bool:
         return self.status is not None and self.status >= 400
+
+
+class Starts:
+    """When calls started. Rule 11: a call without a time starts 2 s after the one before it."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    def of(self, timestamp: str | None) -> float:
+        """Seconds since the epoch of the next call. Raises NotAMessage."""
+        if timestamp is not None:
+            self._last = seconds(timestamp)
+        else:
+            self._last = 0.0 if self._last is None else self._last + SECONDS_BETWEEN_UNTIMED
+        return self._last
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like a request log; None if they do not."""
+    return 'its first line has a "request"' if "request" in top_keys(head) else None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+    """The calls of a log, in order; see `RequestLog.calls`. A last line that is cut off is said to `warn`."""
+    log = RequestLog(path, Intake(keep_content))
+    yield from log.calls()
+    if log.unfinished:
+        warn(f"{path}:{log.unfinished} the last line is still being written; it is left out")
 
 
 class RequestLog:
@@ -71,7 +124,7 @@ class RequestLog:
         self.unfinished: int | None = None
         self._faults: list[Fault] = []
         self._decoder = msgspec.json.Decoder(RawRow)
-        self._last_start: float | None = None
+        self._starts = Starts()
 
     def calls(self) -> Iterator[LoggedCall]:
         """Calls in input order, until the first fault; then the rest is only checked.
@@ -116,26 +169,28 @@ class RequestLog:
     def _call(self, number: int, raw: RawRow) -> LoggedCall:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
+        usage, path = _usage(raw)
         return LoggedCall(
             number,
-            self._start(timestamp),
+            self._starts.of(timestamp),
             timestamp,
             self.intake.request(raw.request),
-            _billed(raw),
+            usage_of(usage, path) if usage is not None else None,
             float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
             _field(raw.host, "host", str),
             _field(raw.workspace, "workspace", str) or "",
             status,
             _field(raw.service, "service", str) == "batch",
+            _iterations(usage, path),
+            self._response(raw),
+            source=_source(raw),
         )
 
-    def _start(self, timestamp: str | None) -> float:
-        """Rule 11: a call without a time starts 2 s after the one before it."""
-        if timestamp is not None:
-            self._last_start = seconds(timestamp)
-        else:
-            self._last_start = 0.0 if self._last_start is None else self._last_start + SECONDS_BETWEEN_UNTIMED
-        return self._last_start
+    def _response(self, raw: RawRow) -> tuple[Block, ...]:
+        keep = self.intake.keep_content
+        if not keep and not any(SERVED in bytes(part) for part in (raw.response, raw.response_content)):
+            return ()
+        return tuple(block_of("assistant", item, keep) for item in _answer(raw))
 
     def _fault(self, number: int, message: str) -> None:
         self._faults.append(Fault(str(self.path), message, number))
@@ -161,28 +216,57 @@ def _field(raw: msgspec.Raw, name: str, kind: Any) -> Any:
     return value
 
 
-def _billed(raw: RawRow) -> Usage | None:
+def _usage(raw: RawRow) -> tuple[Any, str]:
+    """The usage object of a row, None if it has none, and its path."""
     if bytes(raw.usage) != b"null":
-        return usage_of(load(bytes(raw.usage), "usage"), "usage")
+        return load(bytes(raw.usage), "usage"), "usage"
     if bytes(raw.response) == b"null":
-        return None
+        return None, "usage"
     response = load(bytes(raw.response), "response")
-    inner = response.get("usage") if isinstance(response, dict) else None
-    return usage_of(inner, "response.usage") if inner is not None else None
+    return (response.get("usage") if isinstance(response, dict) else None), "response.usage"
+
+
+def _iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
+    passes = usage.get("iterations") if isinstance(usage, dict) else None
+    if not isinstance(passes, list) or not all(isinstance(one, dict) for one in passes):
+        return ()
+    return tuple(
+        Iteration(
+            str(one.get("type") or "message"), usage_of(one, f"{path}.iterations.{n}"), str(one.get("model") or "")
+        )
+        for n, one in enumerate(passes)
+    )
+
+
+def _source(raw: RawRow) -> str:
+    source = load(bytes(raw.source), "source")
+    return source if isinstance(source, str) else ""
+
+
+def _answer(raw: RawRow) -> list[Mapping[str, Any]]:
+    """The wire objects of the answer; none where what was logged as an answer is no list of blocks."""
+    content = load(bytes(raw.response_content), "response_content")
+    if content is None:
+        response = load(bytes(raw.response), "response")
+        content = response.get("content") if isinstance(response, Mapping) else None
+    try:
+        return content_blocks(content or [], "response.content")
+    except NotAMessage:
+        return []
 
 
 def usage_of(value: Any, path: str) -> Usage:
-    """A wire `usage` object. Without the 5m/1h split, all creation is 5m. Raises NotAMessage."""
+    """A wire `usage` object. Creation that its 5m/1h split leaves out is 5m. Raises NotAMessage."""
     if not isinstance(value, dict):
         raise NotAMessage(path, "a usage object", value)
     split = value.get("cache_creation") or {}
     written = _tokens(value, "cache_creation_input_tokens", path)
     hour = _tokens(split, "ephemeral_1h_input_tokens", f"{path}.cache_creation")
-    five = _tokens(split, "ephemeral_5m_input_tokens", f"{path}.cache_creation") if split else written - hour
+    five = _tokens(split, "ephemeral_5m_input_tokens", f"{path}.cache_creation")
     return Usage(
         _tokens(value, "input_tokens", path),
         _tokens(value, "cache_read_input_tokens", path),
-        five,
+        max(five, written - hour),
         hour,
         _tokens(value, "output_tokens", path),
     )

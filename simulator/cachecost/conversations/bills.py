@@ -1,0 +1,64 @@
+"""What the API charged for recorded calls: the usage it sent back, at the prices of each call's day."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.times import day_of
+from cachecost.faults import CannotEvaluate
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.usage import Usage
+
+APART = ("compaction", "advisor_message")
+"""Passes that the usage of a call leaves out of its sums (anthropic.md, usage), and that are charged all the same."""
+
+
+@dataclass(slots=True)
+class Bill:
+    """Adds up calls. Without `prices` there are no dollars; `host` is that of calls that name none.
+
+    `usage` is what the calls' usage says, `dollars` what it cost in USD, with the passes that it leaves out;
+    `unpriced` says why calls are not in the dollars, and how many. A failed call costs nothing.
+    """
+
+    prices: PriceBook | None = None
+    host: str = "anthropic"
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    dollars: Decimal = Decimal(0)
+    unpriced: Counter[str] = field(default_factory=Counter)
+
+    def add(self, call: LoggedCall) -> None:
+        """Take a call into the sums."""
+        self.calls += 1
+        if call.billed is None or call.failed:
+            return
+        self.usage += call.billed
+        if self.prices:
+            self._price(call, call.billed, self.prices)
+
+    def _price(self, call: LoggedCall, billed: Usage, prices: PriceBook) -> None:
+        parts = [(call.request.model, billed)]
+        parts += [(one.model or call.request.model, one.usage) for one in call.iterations if one.kind in APART]
+        try:
+            self.dollars += sum((self._cost(call, model, usage, prices) for model, usage in parts), Decimal(0))
+        except CannotEvaluate as error:
+            self.unpriced[str(error)] += 1
+
+    def _cost(self, call: LoggedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
+        day: date | None = day_of(call.start) if call.timestamp is not None else None
+        params = call.request.params
+        found = prices.prices(
+            call.host or self.host,
+            model,
+            day,
+            usage.total_input,
+            batch=call.is_batch,
+            fast=params.get("speed") == "fast",
+            us=params.get("inference_geo") == "us",
+        )
+        return sum(found.cost(usage).values(), Decimal(0))

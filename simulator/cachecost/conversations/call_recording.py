@@ -1,0 +1,205 @@
+"""Our recording of calls: a request log in which nothing is said twice, with content or content-free. JSON Lines.
+
+Line 1 is the header: {"format": 1, "kind": "calls", "content": "keep"|"digest", "name", "source", "licence"}. Then
+come blocks (see block_table.py), heads and calls, each before the first line that uses it:
+
+    {"head": 1, "model": …, "params": {…}, "tools": [block numbers], "system": [block numbers]}
+    {"call": 7, "head": 1, "timestamp": as logged, "first_token_s": seconds, "host", "workspace", "status",
+     "service": "batch", "after": [6, 12], "messages": [["assistant", [block numbers]], …],
+     "marks": [["tools", 3, "5m"], ["messages", 0, 4, "1h"]], "automatic": "5m", "fault": …,
+     "usage": {"input_tokens", "cache_read_input_tokens", "ephemeral_5m_input_tokens",
+               "ephemeral_1h_input_tokens", "output_tokens"},
+     "iterations": [{"type", "model", …usage…}], "response": [block numbers]}
+
+A call has the first 12 messages of call 6, then `messages`: a log that grows is as long as what is new in it. A mark
+says layer, message (as the API counts them, from 0), block and TTL; `fault` is what the API refuses in the body
+as sent. Whatever is not said is absent, in a usage 0. The fields of a body that shape no prompt are not kept.
+
+Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source, licence, models and
+hosts are written as given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cachecost.conversations.block_table import BlockWriter, Count
+from cachecost.conversations.checked import parsed
+from cachecost.conversations.content_free import ContentFree
+from cachecost.conversations.readers.request_log import Iteration, LoggedCall
+from cachecost.conversations.recording import Content, encoded, replacing
+from cachecost.prompts.blocks import Part, Thread
+from cachecost.prompts.request import Mark, Request
+from cachecost.providers.usage import Usage
+
+FORMAT = 1
+KIND = "calls"
+TOKENS = {
+    "input_tokens": "input_tokens",
+    "cache_read_input_tokens": "read",
+    "ephemeral_5m_input_tokens": "write_5m",
+    "ephemeral_1h_input_tokens": "write_1h",
+    "output_tokens": "output_tokens",
+}
+"""What a usage holds, by its name on the wire: fields of `Usage`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """What the header says of a recording as a whole."""
+
+    name: str
+    source: str = ""
+    licence: str = ""
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like a recording of calls; None if they do not."""
+    first = parsed(head.split(b"\n", 1)[0])
+    is_ours = isinstance(first, dict) and "format" in first and first.get("kind") == KIND
+    return f"its first line says format and kind {KIND}" if is_ours else None
+
+
+def write(
+    title: Title,
+    calls: Iterable[LoggedCall],
+    target: str | Path | BinaryIO,
+    content: Content = "keep",
+    key: bytes | None = None,
+    count: Count | None = None,
+) -> None:
+    """Write a recording to a path (whole or not at all) or to an open binary stream, call by call.
+
+    Calls need blocks with content ("keep") or with content or counts ("digest"), for which `key` and `count` are
+    as in recording.write. Raises CannotWrite, and what iterating over `calls` raises.
+    """
+    lines = map(
+        encoded, records(title, calls, BlockWriter(ContentFree(key or b"") if content == "digest" else None, count))
+    )
+    if isinstance(target, (str, Path)):
+        with replacing(Path(target)) as stream:
+            stream.writelines(lines)
+    else:
+        target.writelines(lines)
+
+
+def records(title: Title, calls: Iterable[LoggedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:
+    """The lines of a recording as objects, in order."""
+    yield {
+        "format": FORMAT,
+        "kind": KIND,
+        "content": "digest" if table.free else "keep",
+        "name": title.name,
+        "source": title.source,
+        "licence": title.licence,
+    }
+    writer = _Writer(table)
+    for call in calls:
+        yield from writer.lines(call)
+
+
+class _Writer:
+    """Knows what was written, so that nothing is written twice."""
+
+    def __init__(self, table: BlockWriter) -> None:
+        self.table = table
+        self.free = table.free
+        self._calls = 0
+        self._heads: dict[str, int] = {}
+        self._parts: dict[Part, list[int]] = {}
+        self._params: dict[str, dict[str, Any]] = {}
+        self._told_in: dict[Thread, int] = {}
+
+    def lines(self, call: LoggedCall) -> Iterator[dict[str, Any]]:
+        """The line of a call, after those of the blocks and the head that are new with it."""
+        self._calls += 1
+        head, lines = self._head(call.request)
+        yield from lines
+        after, new = self._new(call.request.thread)
+        messages: list[list[Any]] = []
+        for node in new:
+            assert node.message is not None
+            numbers, lines = self.table.add(node.message.blocks)
+            yield from lines
+            messages.append([node.message.role, numbers])
+        response, lines = self.table.add(call.response)
+        yield from lines
+        fields = {"call": self._calls, "head": head, **self._circumstances(call), "after": after, "messages": messages}
+        fields |= {**self._placed(call.request), **_billed(call, self.free), "response": response}
+        yield {name: value for name, value in fields.items() if value is not None and value != []}
+
+    def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
+        tools, tool_lines = self._part(request.tools)
+        system, system_lines = self._part(request.system)
+        head = {"model": request.model, "params": self._told(request), "tools": tools, "system": system}
+        key = json.dumps(head)
+        known = len(self._heads)
+        number = self._heads.setdefault(key, known + 1)
+        said = {name: value for name, value in head.items() if value}
+        return number, [*tool_lines, *system_lines, *([{"head": number, **said}] if number > known else [])]
+
+    def _part(self, part: Part) -> tuple[list[int], list[dict[str, Any]]]:
+        if part in self._parts:
+            return self._parts[part], []
+        numbers, lines = self.table.add(part.blocks)
+        self._parts[part] = numbers
+        return numbers, lines
+
+    def _told(self, request: Request) -> dict[str, Any]:
+        key = json.dumps(request.params)
+        if key not in self._params:
+            self._params[key] = self.table.params(request.params)
+        return self._params[key]
+
+    def _new(self, thread: Thread) -> tuple[list[int] | None, list[Thread]]:
+        """Where the messages begin (call, how many of its messages), and those that no call has told yet."""
+        new: list[Thread] = []
+        node: Thread = thread
+        while node.message is not None and node not in self._told_in:
+            new.append(node)
+            assert node.parent is not None
+            node = node.parent
+        self._told_in |= dict.fromkeys(new, self._calls)
+        after = [self._told_in[node], node.length] if node.message is not None else None
+        return after, new[::-1]
+
+    def _circumstances(self, call: LoggedCall) -> dict[str, Any]:
+        workspace = self.free.word(call.workspace) if self.free else call.workspace
+        return {
+            "timestamp": call.timestamp,
+            "first_token_s": call.first_token_s or None,
+            "host": call.host,
+            "workspace": workspace or None,
+            "status": call.status,
+            "service": "batch" if call.is_batch else None,
+        }
+
+    def _placed(self, request: Request) -> dict[str, Any]:
+        fault = self.free.fault(request.fault) if self.free and request.fault else request.fault
+        return {"marks": list(map(_mark, request.marks)), "automatic": request.automatic, "fault": fault}
+
+
+def _mark(mark: Mark) -> list[Any]:
+    message = [mark.node.length - 1] if mark.node else []
+    return [str(mark.layer), *message, mark.index, mark.ttl]
+
+
+def _billed(call: LoggedCall, free: ContentFree | None) -> dict[str, Any]:
+    return {
+        "usage": None if call.billed is None else _tokens(call.billed),
+        "iterations": [_iteration(one, free) for one in call.iterations],
+    }
+
+
+def _iteration(one: Iteration, free: ContentFree | None) -> dict[str, Any]:
+    kind = free.params(one.kind) if free else one.kind
+    return {"type": kind, **({"model": one.model} if one.model else {}), **_tokens(one.usage)}
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    told = {name: getattr(usage, field) for name, field in TOKENS.items()}
+    return {name: tokens for name, tokens in told.items() if tokens}

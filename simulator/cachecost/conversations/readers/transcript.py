@@ -1,0 +1,321 @@
+"""Claude Code transcripts (`~/.claude/projects/…/*.jsonl`) as steps: one API call each, with its usage.
+
+How lines become steps, and what that rests on (transcripts of Claude Code 1.0.17 to 2.1.37):
+
+- An answer stands on several lines, each with the usage again; tool results may stand between them. Lines with the
+  same message id and request id are one step. Input is the same on all of them; `output_tokens` is that of the
+  stream's start on all but the last line (sometimes on all), so the line with the most of it is the bill.
+- A line whose uuid was there before is a copy: left out. So is an answer without usage.
+- Answers of the model "<synthetic>" and API errors are the client's own words: they cost nothing.
+- `parentUuid` makes a tree. A step goes on from the step that its ancestors lead to; where the tree is cut (a
+  compaction, a file that begins in the middle), from the last one of its chain.
+- Sub-agents (`isSidechain`) are chains of their own: one an `agentId`, else one a root.
+- A compaction is a `compact_boundary` or an `isCompactSummary`; a `microcompact_boundary` takes old tool results out.
+  Lines of type summary are titles for a list of conversations: they say nothing of calls.
+- A request began between the record before it (a person's words, a tool result) and the first line of its answer.
+- A transcript holds neither tools nor system prompt, nor the calls that the client makes on the side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import chain as joined
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
+from cachecost.conversations.readers.peek import top_keys
+from cachecost.conversations.readers.request_log import usage_of
+from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
+from cachecost.conversations.times import seconds
+from cachecost.faults import Fault, InputError
+from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.providers.usage import Usage
+
+__all__ = ["Step", "read_steps", "sniff", "steps_to_records"]
+MAIN, SIDE = "main", "side"
+SYNTHETIC = "<synthetic>"
+THINKING = ("thinking", "redacted_thinking")
+BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
+PRICED = {"service_tier": "batch", "speed": "fast", "inference_geo": "us"}
+"""Fields of a usage with the value that changes the price, in the order of `steps.MODES`."""
+SILENT = ("summary", "attachment", "progress", "file-history-snapshot", "queue-operation")
+"""Types of lines that are known to say nothing of calls."""
+OWN_KEYS = ("parentUuid", "leafUuid", "sessionId", "isSidechain", "isSnapshot")
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a transcript or the content-free form of one; None if it is neither."""
+    first = parsed(head.split(b"\n", 1)[0])
+    if isinstance(first, dict) and first.get("kind") == KIND:
+        return f"its first line says format and kind {KIND}"
+    keys = set(top_keys(head))
+    own = next((key for key in OWN_KEYS if key in keys), None)
+    if own is None and {"uuid", "message"} <= keys:
+        own = "uuid"
+    return f'its first line has a "type" and a "{own}"' if own and "type" in keys else None
+
+
+def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
+    """The steps of a transcript, or of the content-free form of one, in the order of their first lines.
+
+    Lines are read one by one and not kept. What was left out, and a last line that is cut off, is said to `warn`.
+    Raises InputError with every fault, each with its line.
+    """
+    faults: list[Fault] = []
+    lines = json_lines(path, faults, warn)
+    first = next(lines, None)
+    if first is None and not faults:
+        faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
+    whole = joined([first], lines) if first else lines
+    is_ours = first is not None and first.data.get("kind") == KIND
+    steps = steps_of(whole) if is_ours else _read(whole, str(path), warn)
+    if faults:
+        raise InputError(faults)
+    return steps
+
+
+def _read(lines: Iterable[Checked], file: str, warn: Warn) -> list[Step]:
+    reading = _Transcript()
+    for line in lines:
+        reading.take(line)
+    for note, times in sorted(reading.notes.items()):
+        warn(f"{file}: {times:,} {note}")
+    return [growing.step for growing in reading.steps.values()]
+
+
+@dataclass(slots=True)
+class _Tail:
+    """What was recorded since a step's request, its own answer included; or since the beginning of a chain."""
+
+    blocks: int = 0
+    between: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A step whose lines are still being read."""
+
+    step: Step
+    client: str
+    tail: _Tail = field(default_factory=_Tail)
+    goes_on: bool = False
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The main thread of a session, or a sub-agent: its last step, and the time of its last record."""
+
+    name: str
+    is_side: bool
+    step: _Growing | None = None
+    time: float | None = None
+    beginning: _Tail = field(default_factory=_Tail)
+
+
+class _Place(NamedTuple):
+    """Where a record stands: its chain, the last step on the way to it, its time."""
+
+    chain: _Chain
+    step: _Growing | None
+    time: float | None
+
+    @property
+    def tail(self) -> _Tail:
+        return self.step.tail if self.step else self.chain.beginning
+
+
+class _Transcript:
+    """A transcript while it is read, line by line."""
+
+    def __init__(self) -> None:
+        self.steps: dict[tuple[object, object], _Growing] = {}
+        self.notes: Counter[str] = Counter()
+        self._places: dict[str, _Place] = {}
+        self._chains: dict[tuple[str, object], _Chain] = {}
+        self._names: Counter[str] = Counter()
+
+    def take(self, line: Checked) -> None:
+        """Read one line. Faults go to its list."""
+        kind, uuid = line.text("type"), line.data.get("uuid")
+        if kind in TAKE and isinstance(uuid, str) and uuid in self._places:
+            self.notes["lines with the uuid of an earlier line: left out"] += 1
+            return
+        if kind and kind not in TAKE and kind not in SILENT:
+            self.notes[f"lines of type {shown(kind)}: they say nothing of calls"] += 1
+        if kind in TAKE or isinstance(uuid, str):
+            self._put(line, kind, uuid)
+
+    def _put(self, line: Checked, kind: str, uuid: object) -> None:
+        """Give the line its place in the tree and, if it is of a call, its part in a step."""
+        moment = line.moment("timestamp")
+        time = seconds(moment) if moment else None
+        before = self._before(line)
+        step = TAKE[kind](self, line, before, time) if kind in TAKE else before.step
+        place = _Place(before.chain, step, before.time if time is None else time)
+        place.chain.step, place.chain.time = place.step, place.time
+        if isinstance(uuid, str):
+            self._places[uuid] = place
+
+    # ------------------------------------------------------------------------------- the tree of records
+
+    def _before(self, line: Checked) -> _Place:
+        """The place that the line follows."""
+        is_side = line.flag("isSidechain")
+        key = _chain_key(line, is_side)
+        parent = self._parent(line)
+        if parent and parent.chain.is_side == is_side:
+            self._chains.setdefault(key, parent.chain)
+            return parent
+        chain = self._chains.get(key)
+        if chain is None:
+            chain = self._chains[key] = _Chain(self._name(SIDE if is_side else MAIN), is_side)
+        return _Place(chain, chain.step, chain.time)
+
+    def _parent(self, line: Checked) -> _Place | None:
+        names = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
+        return next((self._places[name] for name in names if isinstance(name, str) and name in self._places), None)
+
+    def _name(self, word: str) -> str:
+        """ "main", "main 2" …, "side 1", "side 2" …"""
+        self._names[word] += 1
+        number = self._names[word]
+        return word if word == MAIN and number == 1 else f"{word} {number}"
+
+    # --------------------------------------------------------------------------------- one kind of line
+
+    def answer(self, line: Checked, before: _Place, time: float | None) -> _Growing | None:
+        """A line of an answer. The step that it belongs to."""
+        message = line.within(line.mapping("message"), "message")
+        if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
+            before.tail.between.add("error")
+            self.notes["answers of the client's own: they cost nothing"] += 1
+            return before.step
+        if not message.has("usage"):
+            self.notes["answers without usage: left out"] += 1
+            return before.step
+        return self._grown(line, message, before, time)
+
+    def _grown(self, line: Checked, message: Checked, before: _Place, time: float | None) -> _Growing:
+        """The step of this line, with what the line adds to it."""
+        key = (message.data.get("id") or ("line", line.line), line.data.get("requestId"))
+        told, content = message.mapping("usage"), _content(message)
+        if key not in self.steps:
+            step = _begun(len(self.steps) + 1, line, message.text("model"), before, time)
+            self.steps[key] = _Growing(replace(step, modes=_modes(told), summed=_is_summed(told)), _client(line))
+            if before.step:
+                before.step.goes_on = True
+        growing = self.steps[key]
+        growing.tail.blocks += len(content)
+        growing.step = _longer(growing.step, _usage(message, told), content, time)
+        return growing
+
+    def user(self, line: Checked, before: _Place, time: float | None) -> _Growing | None:
+        """A person's words, tool results, or what the client puts in."""
+        content = _content(line.within(line.mapping("message"), "message"))
+        before.tail.blocks += len(content)
+        if line.data.get("isCompactSummary"):
+            before.tail.between.add("compaction")
+        elif any(_kind(block) != "tool_result" for block in content):
+            before.tail.between.add("human")
+        return before.step
+
+    def system(self, line: Checked, before: _Place, time: float | None) -> _Growing | None:
+        """What the client notes: boundaries, errors, and much else."""
+        boundary = BOUNDARIES.get(str(line.data.get("subtype")))
+        if boundary:
+            before.tail.between.add(boundary)
+        return before.step
+
+
+TAKE = {"assistant": _Transcript.answer, "user": _Transcript.user, "system": _Transcript.system}
+"""How each kind of line that matters is taken."""
+
+
+def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
+    """What records of one chain share where the tree does not join them."""
+    if not is_side:
+        return (MAIN, str(line.data.get("sessionId")))
+    agent = line.data.get("agentId")
+    return ("agent", str(agent)) if agent else ("root", line.line)
+
+
+def _begun(number: int, line: Checked, model: str, before: _Place, time: float | None) -> Step:
+    """A step that begins with this line, its usage still to be told."""
+    between = before.tail.between | _differences(before.step, model, _client(line))
+    return Step(
+        number,
+        line.line or 0,
+        before.chain.name,
+        before.step.step.number if before.step else None,
+        model,
+        Usage(),
+        None if time is None or before.time is None else min(before.time, time),
+        time,
+        time,
+        before.tail.blocks,
+        between=tuple(name for name in BETWEEN if name in between),
+    )
+
+
+def _differences(before: _Growing | None, model: str, client: str) -> set[str]:
+    """What a step does not share with the one that it goes on from."""
+    if before is None:
+        return set()
+    told = {
+        "model": model != before.step.model,
+        "client": bool(client and before.client and client != before.client),
+        "fork": before.goes_on,
+    }
+    return {name for name, holds in told.items() if holds}
+
+
+def _client(line: Checked) -> str:
+    return str(line.data.get("version") or "")
+
+
+def _longer(step: Step, usage: Usage, content: list[Any], time: float | None) -> Step:
+    """A step with one more line of its answer."""
+    times = [known for known in (step.ended, time) if known is not None]
+    return replace(
+        step,
+        usage=usage if usage.output_tokens >= step.usage.output_tokens else step.usage,
+        thinking=step.thinking or any(_kind(block) in THINKING for block in content),
+        ended=max(times) if step.answered is not None else None,
+    )
+
+
+def _usage(message: Checked, told: dict[str, Any]) -> Usage:
+    """The usage of a line. What of a write is in neither the 5m nor the 1h part counts as 5m."""
+    try:
+        usage = usage_of(told, "usage")
+    except NotAMessage as fault:
+        message.fault(fault.path, str(fault).removeprefix(f"{fault.path}: "))
+        return Usage()
+    missing = (told.get("cache_creation_input_tokens") or 0) - usage.write
+    return replace(usage, write_5m=usage.write_5m + missing) if missing > 0 else usage
+
+
+def _modes(usage: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(mode for name, mode in PRICED.items() if usage.get(name) == mode)
+
+
+def _is_summed(usage: dict[str, Any]) -> bool:
+    passes, tools = usage.get("iterations"), usage.get("server_tool_use")
+    return (isinstance(passes, list) and len(passes) > 1) or (isinstance(tools, dict) and any(tools.values()))
+
+
+def _content(message: Checked) -> list[Any]:
+    """The blocks of a message. A text is one."""
+    content = message.data.get("content")
+    if isinstance(content, list):
+        return content
+    if content is not None and not isinstance(content, str):
+        message.fault("content", f"expected a text or an array of blocks; got {shown(content)}")
+    return [content] if isinstance(content, str) else []
+
+
+def _kind(block: object) -> object:
+    return block.get("type") if isinstance(block, dict) else "text"

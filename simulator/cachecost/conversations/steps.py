@@ -1,0 +1,165 @@
+"""Steps: the API calls of an agent's transcript as far as usage, times and flags go; and their content-free form.
+
+The form is JSON Lines. Line 1: {"format": 1, "kind": "steps", "name", "source", "licence"}. Then a line a step, in
+order; what is not said is absent, false or empty:
+
+    {"step": 3, "chain": "side 1", "before": 2, "model": …, "answered": ISO 8601, "waited_s": from the record before to
+     `answered`, "took_s": from `answered` to the last record, "blocks": 4, "thinking": true, "between": ["human"],
+     "modes": ["fast"], "summed": true, "usage": [input, read, 5m write, 1h write, output]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.conversations.checked import Checked
+from cachecost.conversations.times import iso, seconds
+from cachecost.prompts.wire import shown
+from cachecost.providers.usage import Usage
+
+FORMAT = 1
+KIND = "steps"
+BETWEEN = ("human", "compaction", "edit", "model", "client", "error", "fork")
+"""What may lie between two steps: a user message that holds anything besides tool results, a compaction, a context
+edit, another model, another version of the client, an API error, and that another step went on from the same one."""
+MODES = ("batch", "fast", "us")
+"""Ways of calling that change the price."""
+MICROSECONDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One API call, and what lies between it and the call before it on its chain.
+
+    Times are seconds since the epoch, None where none is told: `after` that of the record before the request,
+    `answered` and `ended` those of the first and the last record of the answer.
+    """
+
+    number: int
+    """From 1, in the order of the file."""
+    line: int
+    chain: str
+    before: int | None
+    """Number of the step that this one goes on from; None: the first of its chain."""
+    model: str
+    usage: Usage
+    after: float | None = None
+    answered: float | None = None
+    ended: float | None = None
+    blocks: int = 0
+    """Content blocks between this request and the one before, its answer included; no fewer than so many."""
+    thinking: bool = False
+    """Whether the answer holds thinking."""
+    between: tuple[str, ...] = ()
+    """Which of `BETWEEN` lie between this step and the one before, in that order."""
+    modes: tuple[str, ...] = ()
+    """Which of `MODES` hold, in that order."""
+    summed: bool = False
+    """The usage sums several passes (server tools), so that its read and write are no length of a prefix."""
+
+
+def steps_to_records(steps: Iterable[Step], name: str, source: str = "", licence: str = "") -> Iterator[dict[str, Any]]:
+    """The lines of the content-free form as objects: no word, no id and no line number of the transcript.
+
+    `name`, `source`, `licence` and models are written as given.
+    """
+    yield {"format": FORMAT, "kind": KIND, "name": name, "source": source, "licence": licence}
+    yield from map(_record, steps)
+
+
+def _record(step: Step) -> dict[str, Any]:
+    usage = step.usage
+    told = {
+        "step": step.number,
+        "chain": step.chain,
+        "before": step.before,
+        "model": step.model,
+        "answered": None if step.answered is None else iso(step.answered),
+        "waited_s": _apart(step.after, step.answered),
+        "took_s": _apart(step.answered, step.ended),
+        "blocks": step.blocks or None,
+        "thinking": step.thinking or None,
+        "between": list(step.between) or None,
+        "modes": list(step.modes) or None,
+        "summed": step.summed or None,
+        "usage": [usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens],
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _apart(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else round(other - one, MICROSECONDS)
+
+
+def steps_of(lines: Iterable[Checked]) -> list[Step]:
+    """The steps of a content-free form, header first; `Step.line` is a line of it. Faults go to the lines' list."""
+    steps: list[Step] = []
+    for position, line in enumerate(lines):
+        if position == 0:
+            _check_header(line)
+        else:
+            steps.append(_step(line, position))
+    return steps
+
+
+def _check_header(line: Checked) -> None:
+    told = line.data.get("format")
+    if told != FORMAT or isinstance(told, bool):
+        line.fault("format", f"expected {FORMAT}; got {shown(told)}, which this version cannot read")
+        return
+    line.asked.update(("format", "kind"))
+    for name, default in (("name", None), ("source", ""), ("licence", "")):
+        line.text(name, default)
+    line.done()
+
+
+def _step(line: Checked, number: int) -> Step:
+    if line.whole("step", required=True) not in (None, number):
+        line.fault("step", f"expected {number}; got {line.data['step']}")
+    moment = line.moment("answered")
+    answered = seconds(moment) if moment else None
+    step = Step(
+        number,
+        line.line or 0,
+        line.text("chain"),
+        _before(line, number),
+        line.text("model"),
+        Usage(*line.get("usage", "five whole numbers from 0", _are_five, ())),
+        _moved(answered, line.number("waited_s"), -1),
+        answered,
+        _moved(answered, line.number("took_s"), 1),
+        line.whole("blocks", 0) or 0,
+        line.flag("thinking"),
+        _words(line, "between", BETWEEN),
+        _words(line, "modes", MODES),
+        line.flag("summed"),
+    )
+    line.done()
+    return step
+
+
+def _before(line: Checked, number: int) -> int | None:
+    before = line.whole("before")
+    if before is not None and not 1 <= before < number:
+        line.fault("before", f"no line before this one has step {before}")
+        return None
+    return before
+
+
+def _moved(time: float | None, by: float | None, sign: int) -> float | None:
+    return None if time is None or by is None else round(time + sign * by, MICROSECONDS)
+
+
+def _words(line: Checked, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    expected = f"an array of {', '.join(known)}"
+    return tuple(line.get(name, expected, lambda value: _are_among(value, known), (), required=False))
+
+
+def _are_among(value: object, known: tuple[str, ...]) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and one in known for one in value)
+
+
+def _are_five(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 5 and all(type(one) is int and one >= 0 for one in value)

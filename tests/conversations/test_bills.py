@@ -1,0 +1,99 @@
+"""What recorded calls cost by the usage that came back."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cachecost.conversations.bills import Bill
+from cachecost.conversations.readers.request_log import Iteration, LoggedCall
+from cachecost.conversations.times import day_of, seconds
+from cachecost.prompts.intake import Intake
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.usage import Usage
+
+DAY = "2026-03-07T10:00:00Z"
+MILLION = Usage(1_000_000, 1_000_000, 1_000_000, 1_000_000, 1_000_000)
+PRICES = PriceBook.load()
+SIMPLE = {"opus": "claude-opus-4-6", "sonnet": "claude-sonnet-4-6"}
+
+
+def call(billed: Usage | None, model: str = SIMPLE["opus"], params: Any = None, **fields: Any) -> LoggedCall:
+    request = Intake().body({"model": model, "messages": [], **(params or {})})
+    return LoggedCall(1, seconds(DAY), DAY, request, billed, **fields)
+
+
+def bill(*calls: LoggedCall, **fields: Any) -> Bill:
+    made = Bill(PRICES, **fields)
+    for one in calls:
+        made.add(one)
+    return made
+
+
+# Opus 4.6 per 10**6 tokens: input 5, read 0.5, write 6.25 and 10, output 25
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        (Usage(input_tokens=1_000), "0.005"),
+        (Usage(read=1_000), "0.0005"),
+        (Usage(write_5m=1_000), "0.00625"),
+        (Usage(write_1h=1_000), "0.01"),
+        (Usage(output_tokens=1_000), "0.025"),
+        (Usage(1_000, 1_000, 1_000, 1_000, 1_000), "0.04675"),
+    ],
+)
+def test_each_class_has_its_price(usage: Usage, dollars: str) -> None:
+    made = bill(call(usage), call(usage))
+    assert (made.calls, made.usage, made.dollars) == (2, usage + usage, 2 * Decimal(dollars))
+
+
+OUTPUT = Usage(output_tokens=1_000)
+
+
+@pytest.mark.parametrize(
+    ("fields", "dollars"),
+    [
+        ({"is_batch": True}, "0.0125"),
+        ({"params": {"inference_geo": "us"}}, "0.0275"),
+        ({"params": {"inference_geo": "global"}}, "0.025"),
+        ({"model": "claude-sonnet-4-6"}, "0.015"),
+        ({"status": 200}, "0.025"),
+        ({"status": 529}, "0"),
+        ({"iterations": (Iteration("message", OUTPUT),)}, "0.025"),
+        ({"iterations": (Iteration("compaction", OUTPUT), Iteration("message", OUTPUT))}, "0.05"),
+        ({"iterations": (Iteration("advisor_message", OUTPUT, SIMPLE["sonnet"]),)}, "0.04"),
+    ],
+)
+def test_how_it_was_called_counts(fields: dict[str, Any], dollars: str) -> None:
+    assert bill(call(OUTPUT, **fields)).dollars == Decimal(dollars)
+
+
+def test_the_usage_is_what_the_calls_say_it_is() -> None:
+    made = bill(call(OUTPUT, iterations=(Iteration("compaction", MILLION),)), call(None), call(OUTPUT, status=500))
+    assert (made.calls, made.usage) == (3, OUTPUT)
+
+
+def test_what_has_no_price_is_told_and_the_rest_is_added_up() -> None:
+    made = bill(call(OUTPUT), call(OUTPUT, "claude-opus-46"), call(OUTPUT, "claude-opus-46"), call(OUTPUT, host="moon"))
+    assert (made.dollars, made.usage.output_tokens) == (Decimal("0.025"), 4_000)
+    (model, two), (host, one) = made.unpriced.items()
+    assert (two, one) == (2, 1)
+    assert "claude-opus-46" in model and "did you mean 'claude-opus-4-6'?" in model and "'moon'" in host
+
+
+def test_without_prices_there_are_no_dollars() -> None:
+    made = Bill()
+    made.add(call(OUTPUT, "claude-opus-46"))
+    assert (made.usage, made.dollars, dict(made.unpriced)) == (OUTPUT, 0, {})
+
+
+def test_the_host_of_calls_that_name_none_can_be_told() -> None:
+    assert bill(call(OUTPUT), host="moon").unpriced
+    assert not bill(call(OUTPUT, host="anthropic"), host="moon").unpriced
+
+
+def test_a_days_end_is_midnight_utc() -> None:
+    ends = [day_of(seconds(f"2026-03-07T{time}")).day for time in ("23:59:59Z", "23:59:59-01:00")]
+    assert ends == [7, 8]

@@ -1,0 +1,103 @@
+"""Formats are told by what a file begins with, and why is said."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from cachecost.conversations.readers.detect import detect, read_calls, read_conversation
+from cachecost.conversations.readers.peek import top_keys
+from cachecost.faults import InputError
+
+CALLS = '{"format":1,"kind":"calls","content":"keep","name":"n"}\n'
+CONVERSATION = CALLS.replace("calls", "conversation")
+ROW = {"timestamp": "2026-03-07T10:00:00Z", "request": {"model": "m", "messages": [{"role": "user", "content": "x"}]}}
+LOG = json.dumps(ROW) + "\n"
+JP = '[{"type": "turn_start", "timestamp": "2026-01-02"}]'
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "why"),
+    [
+        (CALLS, "calls", "its first line says format and kind calls"),
+        (CONVERSATION, "recording", "its first line says format and kind"),
+        (LOG, "request-log", 'its first line has a "request"'),
+        ("\n  \n" + LOG, "request-log", 'its first line has a "request"'),
+        (JP, "jp", "a JSON array of events that begins with turn_start"),
+    ],
+)
+def test_each_format_is_known_by_its_beginning(tmp_path: Path, text: str, name: str, why: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    assert detect(path) == (name, why)
+    assert detect(path, otherwise="jp") == (name, why)
+    assert detect(path, "jp", otherwise="recording") == ("jp", "as told")
+
+
+def test_what_nobody_knows_is_what_the_caller_says_or_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text('{"a": {"request": 1}}\n')
+    assert detect(path, otherwise="request-log") == ("request-log", "it begins like nothing else")
+    with pytest.raises(InputError, match="expected one of the formats calls, request-log, recording, jp"):
+        detect(path)
+
+
+def test_a_pipe_is_not_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert detect(path, otherwise="request-log") == ("request-log", "it can be read only once")
+    writer = Thread(target=lambda: path.write_text(LOG * 2))
+    writer.start()
+    assert [call.line for call in read_calls(path)] == [1, 2]
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("head", "keys"),
+    [
+        (b'{"a":1,"b":{"c":2},"d":["e",{"f":1}],"g":"h"}', ["a", "b", "d", "g"]),
+        (b'\xef\xbb\xbf \n{"\xc3\xa9" : ":", "x\\"y": "}", "z": {"q": "cut off}, \\"w\\": 1', ["\u00e9", 'x\\"y', "z"]),
+        (b'{"a":"' + b"long " * 10_000, ["a"]),
+        (b'{"a":1}{"b":1}', ["a"]),
+        (b'{"a":1}\n{"b":1}', ["a"]),
+        (b'["a",{"b":1}]', []),
+        (b'"a":1', []),
+        (b"", []),
+        (b"{", []),
+        (b'{"a', []),
+    ],
+)
+def test_keys_are_found_though_the_end_is_cut_off(head: bytes, keys: list[str]) -> None:
+    assert list(top_keys(head)) == keys
+
+
+def test_calls_are_no_conversation_and_the_other_way_round(tmp_path: Path) -> None:
+    log, talk = tmp_path / "log", tmp_path / "talk"
+    log.write_text(LOG)
+    talk.write_text(CONVERSATION)
+    with pytest.raises(InputError) as error:
+        read_conversation(log)
+    why = 'request-log: its first line has a "request"'
+    assert str(error.value) == f"{log} expected a conversation; got calls as they were sent ({why})"
+    with pytest.raises(InputError) as error:
+        read_calls(talk)
+    why = "recording: its first line says format and kind"
+    told = f"expected calls as they were sent; got a conversation ({why}), whose calls a strategy decides"
+    assert str(error.value) == f"{talk} {told}"
+    assert read_conversation(talk).name == "n"
+
+
+def test_what_a_file_was_taken_for_is_said_where_it_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    said: list[str] = []
+    path.write_text(LOG)
+    list(read_calls(path, warn=said.append))
+    path.write_text(CALLS)
+    list(read_calls(path, "calls", said.append))
+    assert said == []
+    list(read_calls(path, warn=said.append))
+    assert said == [f"{path}: taken for calls (its first line says format and kind calls)"]

@@ -1,0 +1,74 @@
+"""`cachecost import` of request logs, and `cachecost replay` of what it makes, through the real command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+LONG = {"type": "text", "text": "secret " * 6000, "cache_control": {"type": "ephemeral"}}
+
+
+def row(second: int, model: str = "claude-opus-4-6", **fields: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": [LONG]}, {"role": "assistant", "content": "secret"}][: 1 + second]
+    request = {"model": model, "max_tokens": 9, "messages": messages}
+    return {"timestamp": f"2026-03-07T10:00:0{second}Z", "request": request, **fields}
+
+
+def cachecost(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cachecost", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def log_file(folder: Path, *rows: dict[str, Any]) -> None:
+    (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+
+
+def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> None:
+    log_file(tmp_path, row(0, usage={"input_tokens": 3, "output_tokens": 100}), row(1), row(1, status=529))
+    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--content", "digest", "--json", cwd=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    report = json.loads(made.stdout)
+    assert (report["calls"], report["billed"]["output_tokens"], report["billed_cost_usd"]) == (3, 100, "0.002515")
+    assert "secret" not in (tmp_path / "out.jsonl").read_text()
+    for tokens in ("bytes", "tiktoken"):
+        was, now = (
+            cachecost("replay", f, "--tokens", tokens, "--json", cwd=tmp_path) for f in ("log.jsonl", "out.jsonl")
+        )
+        assert (was.returncode, now.returncode, was.stderr) == (0, 0, "")
+        assert was.stdout == now.stdout and len(was.stdout.splitlines()) == 3
+        assert json.loads(was.stdout.splitlines()[1])["usage"]["cache_read_input_tokens"] > 1000
+        assert now.stderr == "out.jsonl: taken for calls (its first line says format and kind calls)\n"
+
+
+def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> None:
+    log_file(tmp_path, row(0, "claude-opus-46", usage={"output_tokens": 100}))
+    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
+    assert made.returncode == 3 and (tmp_path / "out.jsonl").exists()
+    assert made.stderr.startswith("not in the dollars: 1 calls, because ") and "claude-opus-46" in made.stderr
+    assert json.loads(made.stdout)["billed_cost_usd"] == "0"
+
+
+def test_prices_are_those_of_the_calls_day_unless_another_is_given(tmp_path: Path) -> None:
+    log_file(tmp_path, row(0, usage={"output_tokens": 100}))
+    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--json", "--as-of", "2025-01-01", cwd=tmp_path)
+    assert made.returncode == 3 and "2025-01-01" in made.stderr
+
+
+def test_a_refused_file_is_told_in_both_places(tmp_path: Path) -> None:
+    log_file(tmp_path, row(0), {"request": {"messages": []}})
+    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
+    assert made.returncode == 2 and not (tmp_path / "out.jsonl").exists()
+    assert made.stderr == "log.jsonl:2 model: expected a model id; got nothing\n"
+    refused = [{"file": "log.jsonl", "line": 2, "reason": "model: expected a model id; got nothing"}]
+    assert json.loads(made.stdout)["refused"] == refused
+
+
+def test_a_conversation_has_no_calls_to_replay(tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_text('{"format":1,"kind":"conversation","content":"keep","name":"n"}\n')
+    done = cachecost("replay", "talk.jsonl", "--json", cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("talk.jsonl expected calls as they were sent; got a conversation (recording: ")
