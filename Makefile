@@ -8,7 +8,7 @@ UPGRADE =
 BIN = .venv/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench reports lock clean
+.PHONY: help demo test lint format differential bench reports evidence lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,10 @@ format: ## mend style and format where a tool can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+differential: ## the engine against the naive model of the rulebook, 100,000 random calls (minutes)
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/python -m pytest -m slow tests/test_differential.py $(ARGS)
+
 bench: ## time and memory of a replay against bare JSON parsing (2,000 requests, 110 MB)
 	@sh .ci/setup demo $(PYTHON)
 	@$(BIN)/python benchmarks/ratios.py $(ARGS)
@@ -39,6 +43,10 @@ bench: ## time and memory of a replay against bare JSON parsing (2,000 requests,
 reports: ## write reports/ of all bundled scenarios anew
 	@sh .ci/setup demo $(PYTHON)
 	@for scenario in scenarios/*.yaml; do $(BIN)/cachecost run "$$scenario" || exit; done
+
+evidence: ## predict the recorded traffic anew and write reports/fidelity/
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/cachecost validate scenarios/recordings/traffic/*/*.jsonl scenarios/recordings/transcripts/*.jsonl --readings --out reports/fidelity
 
 lock: ## pin new requirements in requirements.lock (UPGRADE=1: the newest version of all)
 	@sh .ci/setup lock $(PYTHON)

@@ -40,10 +40,12 @@ class NaiveModel:
     def __init__(self) -> None:
         self.entries: list[NaiveEntry] = []
 
-    def call(self, body: dict[str, Any], rules: ModelRules, start: float, first_token: float) -> Any:
+    def call(
+        self, body: dict[str, Any], rules: ModelRules, start: float, first_token: float, checked: bool = True
+    ) -> Any:
         sent = flatten(body, rules)
         apply_automatic(body, sent)
-        if problem := refused(body, sent, rules):
+        if checked and (problem := refused(body, sent, rules)):
             return problem
         prompt = rendered(body, sent, rules)
         total = sum(item.size for item in prompt)
@@ -170,6 +172,13 @@ def has_image(body: dict[str, Any]) -> bool:
     return False
 
 
+def has_citations(body: dict[str, Any]) -> bool:
+    everything = blocks_of(body.get("system") or [])
+    for message in body["messages"]:
+        everything = everything + blocks_of(message["content"])
+    return any((block.get("citations") or {}).get("enabled") is True for block in everything)
+
+
 def choice_salt(body: dict[str, Any], rules: ModelRules) -> str:
     choice = body.get("tool_choice") or {}
     kind = choice.get("type", "auto")
@@ -190,7 +199,9 @@ def salts(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
     schema = compact(config.get("format"))
     made = {
         "tools": f"{rules.model}/{body.get('speed') or 'standard'}",
-        "system": "",
+        "system": compact(
+            [has_citations(body), (body.get("container") or {}).get("skills"), config.get("task_budget")]
+        ),
         "messages": f"{choice_salt(body, rules)}/{has_image(body)}",
     }
     made[rules.switches.structured_output_at] += schema
@@ -198,17 +209,60 @@ def salts(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
     return made
 
 
+def is_web(tool: dict[str, Any]) -> bool:
+    return str(tool.get("type", "")).startswith(("web_search_", "web_fetch_"))
+
+
+def brought(block: dict[str, Any], deferred: dict[str, dict[str, Any]]) -> list[str]:
+    """Compact definitions of the deferred tools that the references in a block bring in."""
+    inner = block.get("content")
+    subs = inner if isinstance(inner, list) else []
+    names = [sub["tool_name"] for sub in subs if sub.get("type") == "tool_reference"]
+    return [compact(bare(deferred[name])) for name in names if name in deferred]
+
+
+def message_item(role: str, block: dict[str, Any], deferred: dict[str, dict[str, Any]]) -> Item:
+    item = as_item("messages/" + role, block)
+    for definition in brought(block, deferred):
+        item.identity += "+" + definition
+    return item
+
+
 def flatten(body: dict[str, Any], rules: ModelRules) -> list[Item]:
     """The request as sent: thinking still in, message ends not shown."""
     salt = salts(body, rules)
+    tools = body.get("tools") or []
+    deferred = {tool["name"]: tool for tool in tools if tool.get("defer_loading")}
+    listed = [tool for tool in tools if not tool.get("defer_loading")]
     out = [Item("salt " + salt["tools"], 0, "salt", False)]
-    out += [as_item("tools", tool) for tool in body.get("tools") or []]
+    out += [as_item("tools", tool) for tool in listed if not is_web(tool)]
     out.append(Item("salt " + salt["system"], 0, "salt", False))
+    out += [as_item("tools", tool) for tool in listed if is_web(tool)]
     out += [as_item("system", block) for block in blocks_of(body.get("system") or [])]
     out.append(Item("salt " + salt["messages"], 0, "salt", False))
     for message in body["messages"]:
-        out += [as_item("messages/" + message["role"], block) for block in blocks_of(message["content"])]
+        out += [message_item(message["role"], block, deferred) for block in blocks_of(message["content"])]
     return out
+
+
+def later_passes(body: dict[str, Any], response: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rule 10: the bodies of the server tools' later passes, each result marked if the request has any mark."""
+    marked = body.get("cache_control") or '"cache_control": {' in json.dumps(body)
+    bodies = []
+    for number in range(1, len(response)):
+        before, after = response[number - 1], response[number]
+        if before["type"].endswith("_tool_result") and not after["type"].endswith("_tool_result"):
+            answer = [
+                {**block, "cache_control": {"type": "ephemeral"}} if marked and is_server_result(block) else block
+                for block in response[:number]
+            ]
+            messages = [*body["messages"], {"role": "assistant", "content": answer}]
+            bodies.append({**body, "cache_control": None, "messages": messages})
+    return bodies
+
+
+def is_server_result(block: dict[str, Any]) -> bool:
+    return bool(block["type"].endswith("_tool_result"))
 
 
 def markable(item: Item) -> bool:
@@ -222,10 +276,13 @@ def apply_automatic(body: dict[str, Any], items: list[Item]) -> None:
         targets[-1].ttl = ttl
 
 
-def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str | None:
+def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str | None:  # noqa: C901 - the closed list
     marked = [item for item in items if item.ttl]
     if len(marked) > 4:
         return f"A maximum of 4 blocks with cache_control may be provided. Found {len(marked)}."
+    for tool in body.get("tools") or []:
+        if tool.get("defer_loading") and ttl_of(tool):
+            return "cannot have both defer_loading=true and cache_control set"
     for item in marked:
         if item.kind == "thinking":
             return "thinking.cache_control: Extra inputs are not permitted"

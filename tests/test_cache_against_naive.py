@@ -14,11 +14,13 @@ from cachecost.cache import PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
+from cachecost.prompts.passes import passes
 from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
+from cachecost.prompts.wire import block_of
 from cachecost.providers.rules import ModelRules, Switches
-from naive import NaiveModel, blocks_of
+from naive import NaiveModel, blocks_of, later_passes
 
 TEXTS = st.sampled_from(["a", "bb", "é", "long " * 8, ""])
 IDS = st.sampled_from(["t1", "t2"])
@@ -57,9 +59,17 @@ RESULT = st.builds(
     st.one_of(
         st.sampled_from([[text("r")], [text("s"), text("u")]]),
         st.just([{"type": "image", "source": {"type": "url", "url": "x"}}]),
+        st.just([{"type": "tool_reference", "tool_name": "late"}]),
     ),
 )
-USER_BLOCK = st.one_of(TEXTS.map(text), RESULT, RESULT)
+DOCUMENT = st.builds(
+    lambda on: {"type": "document", "source": {"type": "text", "data": "d"}, "citations": {"enabled": on}},
+    st.booleans(),
+)
+USER_BLOCK = st.one_of(TEXTS.map(text), RESULT, RESULT, DOCUMENT)
+USE = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+SERVED = {"type": "web_search_tool_result", "tool_use_id": "s", "content": "found"}
+RESPONSES = [[], [], [text("no tools")], [USE, SERVED, text("a")], [USE, SERVED, SERVED, USE, SERVED, text("b")]]
 MESSAGES = st.lists(
     st.one_of(
         st.builds(
@@ -72,6 +82,9 @@ MESSAGES = st.lists(
     min_size=1,
     max_size=4,
 )
+F = {"name": "f", "input_schema": {}}
+LATE = {"name": "late", "input_schema": {}, "defer_loading": True}
+WEB = {"type": "web_search_20250305", "name": "web_search"}
 PARAMETERS: dict[str, Any] = {
     "tool_choice": [
         None,
@@ -92,7 +105,8 @@ PARAMETERS: dict[str, Any] = {
     "output_config": [None, {"effort": "high"}, {"effort": "low"}, {"format": {"type": "json_schema", "schema": {}}}],
     "speed": [None, "standard", "fast"],
     "max_tokens": [0, 1, 4096],
-    "tools": [None, [], [{"name": "f", "input_schema": {}}], [{"name": "f", "input_schema": {}}, {"name": "g"}]],
+    "container": [None, {"skills": [{"skill_id": "a"}]}, {"skills": [{"skill_id": "b"}]}],
+    "tools": [None, [], [F], [F, {"name": "g"}], [LATE, F], [WEB, F], [F, LATE, WEB]],
     "system": [None, "be brief", [text("be brief")], [text("be brief"), text("now")]],
 }
 
@@ -174,15 +188,19 @@ class EngineAgainstNaive(RuleBasedStateMachine):
         for number in data.draw(st.lists(st.integers(0, 30), max_size=5, unique=True)):
             if number < len(places):
                 places[-1 - number]["cache_control"] = {"type": "ephemeral", "ttl": data.draw(TTLS)}
-        self.both(body, first_token)
+        self.both(body, first_token, data.draw(st.sampled_from(RESPONSES)))
 
-    def both(self, body: dict[str, Any], first_token: float) -> None:
+    def both(self, body: dict[str, Any], first_token: float, response: list[dict[str, Any]]) -> None:
         expected = self.naive.call(body, self.rules, self.now, first_token)
-        got = engine(self, body, first_token)
+        got = engine(self, body, first_token, response)
         if isinstance(expected, str):
             assert isinstance(got, str) and expected in got, (expected, got)
-        else:
-            assert got == expected, body
+            return
+        later = [
+            self.naive.call(each, self.rules, self.now + number / 1000, first_token, checked=False)
+            for number, each in enumerate(later_passes(body, response), 1)
+        ]
+        assert got == [expected, *later], body
 
 
 def markable_places(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -194,15 +212,20 @@ def markable_places(body: dict[str, Any]) -> list[dict[str, Any]]:
     return places
 
 
-def engine(machine: EngineAgainstNaive, body: dict[str, Any], first_token: float) -> object:
+def engine(machine: Any, body: dict[str, Any], first_token: float, response: list[dict[str, Any]]) -> object:
     request = machine.intake.body(body)
     sent = marks_sent(request)
     why = refusal(request, sent, machine.rules)
     if why:
         return why
-    prompt = machine.renderer.render(request, sent.marks, machine.rules)
-    outcome = machine.cache.call(prompt, machine.rules, machine.now, first_token)
-    assert outcome.read + outcome.write_1h + outcome.write_5m + outcome.uncached == prompt.total_tokens
+    answer = tuple(block_of("assistant", block) for block in response)
+    return [one_pass(machine, each, number, first_token) for number, each in enumerate(passes(request, answer))]
+
+
+def one_pass(machine: Any, request: Request, number: int, first_token: float) -> tuple[int, ...]:
+    prompt = machine.renderer.render(request, marks_sent(request).marks, machine.rules)
+    outcome = machine.cache.call(prompt, machine.rules, machine.now + number / 1000, first_token)
+    assert outcome.usage.total_input == prompt.total_tokens
     return outcome.uncached, outcome.read, outcome.write_5m, outcome.write_1h
 
 

@@ -185,3 +185,30 @@ def test_a_missing_log_is_named(tmp_path: Path) -> None:
 def test_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
     done = cachecost("rply", cwd=tmp_path)
     assert done.returncode == 2 and "did you mean 'replay'?" in done.stderr
+
+
+def test_a_call_in_a_batch_costs_half_and_has_a_band(tmp_path: Path) -> None:
+    done = replay(
+        tmp_path, {**GOOD, "service": "batch"}, {**GOOD, "service": "batch", "timestamp": "2026-03-07T10:00:09Z"}
+    )
+    written, read = rows(done)
+    assert (written["cost_usd"], written["cost_band_usd"]) == ("0.015703125", ["0.015703125", "0.015703125"])
+    assert (read["cost_usd"], read["cost_band_usd"]) == ("0.00125625", ["0.00125625", "0.015703125"])
+
+
+def test_pre_warming_reads_and_writes_as_any_call(tmp_path: Path) -> None:
+    warm = changed(max_tokens=0)
+    done = replay(tmp_path, warm, {**GOOD, "timestamp": "2026-03-07T10:00:09Z"})
+    assert [row["cause"] for row in rows(done)] == ["cold_start", "hit"]
+
+
+def test_keep_alive_pings_carry_an_entry_over_a_long_pause(tmp_path: Path) -> None:
+    def at(clock: str, **fields: Any) -> dict[str, Any]:
+        return {**changed(**fields), "timestamp": f"2026-03-07T{clock}Z"}
+
+    pinged = replay(
+        tmp_path, at("10:00:00"), at("10:04:00", max_tokens=0), at("10:08:00", max_tokens=0), at("10:12:00")
+    )
+    assert [row["cause"] for row in rows(pinged)] == ["cold_start", "hit", "hit", "hit"]
+    alone = replay(tmp_path, at("10:00:00"), at("10:12:00"))
+    assert [row["cause"] for row in rows(alone)] == ["cold_start", "ttl_expired"]

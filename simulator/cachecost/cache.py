@@ -8,7 +8,9 @@ from typing import Literal
 
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules, Switches
+from cachecost.providers.usage import Usage
 
 Key = tuple[Prefix, str]
 State = Literal["absent", "live", "expired", "unreadable"]
@@ -16,8 +18,13 @@ State = Literal["absent", "live", "expired", "unreadable"]
 
 @dataclass(slots=True)
 class Entry:
-    """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last."""
+    """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last.
 
+    `minimum` is the length in tokens that it must have, or it was never written (rule 8): asked when it
+    is looked up, since what is known of its length may depend on who asks.
+    """
+
+    minimum: int
     ttl: str
     ttl_s: float
     started: float
@@ -45,6 +52,10 @@ class Outcome:
     hit: Prefix | None
     marks: tuple[MarkedPrefix, ...]
 
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.uncached, self.read, self.write_5m, self.write_1h)
+
 
 class PrefixCache:
     """Entries of all workspaces (a prefix belongs to one: its root differs)."""
@@ -53,33 +64,42 @@ class PrefixCache:
         self._entries: dict[Key, Entry] = {}
         self._written = 0
 
-    def call(self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0) -> Outcome:
+    def call(
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: Sizes = AS_COUNTED,
+    ) -> Outcome:
         """Look up `prompt`, write what its marks ask for, and say how its tokens divide.
 
         `start` and `first_token_s` are seconds. Calls come in the order they start.
         """
-        marks = tuple(mark for mark in prompt.marks if mark.prefix.tokens >= rules.minimum_tokens)
-        found = self._find(marks, rules, start)
+        found = self._find(prompt.marks, rules, start, sizes)
         hit = found[0] if found else None
         if found:
-            self._read(found, marks, rules, start, first_token_s)
+            self._read(found, prompt.marks, rules, start, first_token_s)
         depth = hit.depth if hit else 0
-        for mark in marks:
+        for mark in prompt.marks:
             if mark.prefix.depth > depth:
                 self._write(mark.prefix, mark.ttl, mark.ttl, rules, start, first_token_s)
-        return _bill(prompt, marks, hit)
+        marks = tuple(mark for mark in prompt.marks if sizes.of(mark.prefix) >= rules.minimum_tokens)
+        return _bill(prompt, marks, hit, sizes)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """How the entry at `prefix` stands at `now`."""
         entry = self._entries.get(_key(prefix, ttl, rules.switches))
         return entry.state(now) if entry else "absent"
 
-    def _find(self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float) -> tuple[Prefix, Entry] | None:
+    def _find(
+        self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: Sizes
+    ) -> tuple[Prefix, Entry] | None:
         for mark in reversed(marks):
             node: Prefix | None = mark.prefix
             while node is not None and _steps(mark.prefix, node, rules) < rules.lookback_positions:
                 entry = self._entries.get(_key(node, mark.ttl, rules.switches)) if node.block else None
-                if entry and entry.state(now) == "live":
+                if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
                     return node, entry
                 node = node.parent
         return None
@@ -113,15 +133,22 @@ class PrefixCache:
         self, prefix: Prefix, key_ttl: str, ttl: str, rules: ModelRules, start: float, first_token_s: float
     ) -> None:
         self._written += 1
-        switches = rules.switches
-        lag = (
-            switches.visibility_lag_s
-            if _drawn("lag", self._written, switches.visibility_lag_probability, switches)
-            else 0
-        )
-        early = _drawn("evict", self._written, switches.early_eviction_probability, switches)
-        life = rules.ttl_s[ttl] * (_share("life", self._written, switches) if early else 1.0)
-        self._entries[_key(prefix, key_ttl, switches)] = Entry(ttl, life, start, start, start + first_token_s + lag)
+        readable_at = start + first_token_s + _lag(self._written, rules.switches)
+        life = rules.ttl_s[ttl] * _share_lived(self._written, rules.switches)
+        entry = Entry(rules.minimum_tokens, ttl, life, start, start, readable_at)
+        self._entries[_key(prefix, key_ttl, rules.switches)] = entry
+
+
+def _lag(number: int, switches: Switches) -> float:
+    """Seconds that the `number`-th entry is readable late; 0 unless switched on (rule 14)."""
+    is_late = _drawn("lag", number, switches.visibility_lag_probability, switches)
+    return switches.visibility_lag_s if is_late else 0.0
+
+
+def _share_lived(number: int, switches: Switches) -> float:
+    """The share of its lifetime that the `number`-th entry lives; 1 unless switched on (rule 14)."""
+    is_early = _drawn("evict", number, switches.early_eviction_probability, switches)
+    return _share("life", number, switches) if is_early else 1.0
 
 
 def _key(prefix: Prefix, ttl: str, switches: Switches) -> Key:
@@ -133,14 +160,14 @@ def _steps(mark: Prefix, node: Prefix, rules: ModelRules) -> int:
     return mark.position - node.position if rules.collapses_runs else mark.depth - node.depth
 
 
-def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None) -> Outcome:
+def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: Sizes) -> Outcome:
     """Rule 15: A is the hit, B the last 1h mark after it, C the last mark."""
-    a = hit.tokens if hit else 0
+    a = sizes.of(hit) if hit else 0
     depth = hit.depth if hit else 0
     after = [mark for mark in marks if mark.prefix.depth > depth]
-    b = max((mark.prefix.tokens for mark in after if mark.ttl == "1h"), default=a)
-    c = max((mark.prefix.tokens for mark in after), default=a)
-    return Outcome(a, b - a, c - b, prompt.total_tokens - c, hit, marks)
+    b = max((sizes.of(mark.prefix) for mark in after if mark.ttl == "1h"), default=a)
+    c = max((sizes.of(mark.prefix) for mark in after), default=a)
+    return Outcome(a, b - a, c - b, sizes.total(prompt) - c, hit, marks)
 
 
 def _drawn(what: str, number: int, probability: float, switches: Switches) -> bool:

@@ -50,29 +50,29 @@ class Seen:
 
 
 class CauseFinder:
-    """Compares each call with the last one that its conversation grew out of, before it is written."""
+    """Compares each call with the last one that its conversation grew out of, in its pool, before it is written."""
 
     def __init__(self, cache: PrefixCache) -> None:
         self._cache = cache
         self._at_thread: dict[tuple[str, Thread], Seen] = {}
 
-    def before(self, request: Request, prompt: Prompt, rules: ModelRules, start: float, workspace: str) -> Lost | None:
+    def before(self, request: Request, prompt: Prompt, rules: ModelRules, start: float, pool: str) -> Lost | None:
         """What an earlier call of the same conversation left for this one, and how that stands now."""
-        seen = self._relative(request.thread, workspace)
+        seen = self._relative(request.thread, pool)
         if seen is None or seen.deepest is None:
             return Lost(seen, None, "absent") if seen else None
         reaches = _ancestor(prompt.end, seen.deepest.prefix.depth) is seen.deepest.prefix
         state = self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.rules, start) if reaches else "changed"
         return Lost(seen, seen.deepest.prefix, state)
 
-    def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, workspace: str) -> None:
+    def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, pool: str) -> None:
         """Keep this call for those that come after it."""
         deepest = outcome.marks[-1] if outcome.marks else None
-        self._at_thread[workspace, request.thread] = Seen(request, prompt, rules, deepest)
+        self._at_thread[pool, request.thread] = Seen(request, prompt, rules, deepest)
 
-    def _relative(self, thread: Thread, workspace: str) -> Seen | None:
+    def _relative(self, thread: Thread, pool: str) -> Seen | None:
         for node in thread.back():
-            seen = self._at_thread.get((workspace, node))
+            seen = self._at_thread.get((pool, node))
             if seen is not None:
                 return seen
         return None

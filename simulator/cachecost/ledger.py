@@ -54,6 +54,14 @@ class LayerTokens:
     write_1h: int = 0
     input: int = 0
 
+    def __add__(self, other: LayerTokens) -> LayerTokens:
+        return LayerTokens(
+            self.read + other.read,
+            self.write_5m + other.write_5m,
+            self.write_1h + other.write_1h,
+            self.input + other.input,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
@@ -82,6 +90,8 @@ class CallRow:
     error: str | None = None
     output_is_recorded: bool = True
     error_type: str | None = None
+    cost_if_missed: Decimal | None = None
+    """For calls in batches, whose hits are best effort: dollars if nothing were read. `cost` is then the least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +221,83 @@ class RunResult:
     @property
     def main(self) -> Comparison:
         return self.comparisons[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One recorded call: what was predicted without its own bill, and what was billed.
+
+    `kind` is "hit" (something was read that the recording could have written), "cold" (nothing was
+    read), "unknown" (what was read can only have been written before the recording began), or
+    "refused" (the simulator says the API refuses it). `exact`: the same prefix was hit, and the read
+    is right within 2 tokens. Dollars are None where no price is known.
+    """
+
+    source: str
+    call: int
+    line: int
+    model: str
+    kind: str
+    exact: bool
+    predicted: Usage
+    billed: Usage
+    predicted_usd: Decimal | None
+    billed_usd: Decimal | None
+    reason: str
+    project: str = ""
+    features: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Rules of the rulebook that the call exercises, and of those the ones that its bill refuses."""
+    broken: tuple[str, ...] = ()
+
+    @property
+    def token_error(self) -> float:
+        """Relative error of the total input tokens."""
+        billed = self.billed.total_input
+        return abs(self.predicted.total_input - billed) / billed if billed else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A rule, how many recorded calls prove it, where one contradicts it, and for which models it is proved."""
+
+    rule: str
+    words: str
+    proved: int
+    contradicted: tuple[str, ...]
+    models: tuple[str, ...]
+
+    @property
+    def standing(self) -> str:
+        """ "proved by n calls", "contradicted by n calls" or "documented only"."""
+        if self.contradicted:
+            return f"contradicted by {len(self.contradicted)}, proved by {self.proved}"
+        return f"proved by {self.proved}" if self.proved else "documented only"
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """A reading of a rule switch, and how many of the knowable calls come out exactly right under it."""
+
+    switch: str
+    reading: str
+    exact: int
+    knowable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """All judgements of a validation, in order, and what could not be judged (file and words)."""
+
+    judgements: list[Judgement]
+    token_source: str
+    not_judged: list[tuple[str, str]] = field(default_factory=list)
+    readings: list[Supported] = field(default_factory=list)
+    """Filled where the readings of the switches were compared; the first one of a switch is its default."""
+
+    def of(self, kind: str) -> list[Judgement]:
+        return [one for one in self.judgements if one.kind == kind]
+
+    @property
+    def mismatches(self) -> list[Judgement]:
+        return [one for one in self.judgements if not one.exact]

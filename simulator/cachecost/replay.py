@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -14,17 +14,22 @@ from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO, CallRow, Cost, LayerTokens
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.passes import passes
 from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
+from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.strategies.plan import PlannedCall
+from cachecost.tokens.anchored import Anchors
 
 AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
+SECONDS_BETWEEN_PASSES = 0.001
+"""A later pass of a server tool's loop reads what the one before it wrote, so it starts later, however little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ class Call:
     """A request and everything about it that is not in the body.
 
     `start` and `first_token_s` are seconds; `day` picks rules and prices (None: that of the shipped
-    data, or `as_of`); output is `output_tokens` where known, else the sum over `output`.
+    data, or `as_of`); output is `output_tokens` where known, else the sum over `output`. `response`
+    holds the answer's blocks where they are known: server tools in it make the call several passes.
     """
 
     request: Request
@@ -43,6 +49,7 @@ class Call:
     workspace: str = ""
     first_token_s: float = 0.0
     output: tuple[Block, ...] = ()
+    response: tuple[Block, ...] = ()
     output_tokens: int | None = None
     is_batch: bool = False
     failed: bool = False
@@ -61,6 +68,7 @@ def logged(call: LoggedCall) -> Call:
         call.host,
         call.workspace,
         call.first_token_s,
+        response=call.response,
         output_tokens=call.billed.output_tokens if call.billed else None,
         is_batch=call.is_batch,
         failed=call.failed,
@@ -111,6 +119,21 @@ class Simulation:
         self._causes = CauseFinder(self._cache)
         self._renderers: dict[str, Renderer] = {}
         self._number = 0
+        self._anchors: Anchors | None = None
+
+    def learn(self, number: int, call: Call, billed: Usage) -> None:
+        """Take down what the bill of the `number`-th call (from 1) tells (rule 17), before any row is made."""
+        if call.failed or len(passes(call.request, call.response)) > 1:
+            return
+        try:
+            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            prompt = self._renderer(rules.generation).render(
+                call.request, marks_sent(call.request).marks, rules, call.workspace
+            )
+        except CannotEvaluate:
+            return
+        self._anchors = self._anchors or Anchors()
+        self._anchors.learn(number, prompt, billed)
 
     def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
         """The ledger row of each call."""
@@ -133,16 +156,23 @@ class Simulation:
         if early := refusal(call.request, sent, rules):
             return self._without_usage(call, None, early, REFUSED)
         renderer = self._renderer(rules.generation)
-        prompt = renderer.render(call.request, sent.marks, rules, call.workspace)
-        length = 0 if renderer.counter.name == "bytes" else prompt.total_tokens
+        requests = passes(call.request, call.response)
+        prompts = [renderer.render(one, marks_sent(one).marks, rules, call.workspace) for one in requests]
+        length = 0 if renderer.counter.name == "bytes" else prompts[0].total_tokens
         if late := refusal(call.request, sent, rules, length):
             return self._without_usage(call, None, late, REFUSED)
-        prices = self._price(call, rules, prompt.total_tokens)
-        lost = self._causes.before(call.request, prompt, rules, call.start, call.workspace)
-        outcome = self._cache.call(prompt, rules, call.start, call.first_token_s)
-        self._causes.remember(call.request, prompt, rules, outcome, call.workspace)
-        cause = cause_of(call.request, prompt, outcome, lost, rules)
-        return self._with_usage(call, prompt, outcome, prices, cause, renderer.counter)
+        prices = self._price(call, rules, prompts[0].total_tokens)
+        pool = rules.pool(call.workspace)
+        lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
+        outcomes = [self._pass(call, number, prompt, rules) for number, prompt in enumerate(prompts)]
+        self._causes.remember(call.request, prompts[0], rules, outcomes[0], pool)
+        cause = cause_of(call.request, prompts[0], outcomes[0], lost, rules)
+        return self._with_usage(call, list(zip(prompts, outcomes, strict=True)), prices, cause, renderer.counter)
+
+    def _pass(self, call: Call, number: int, prompt: Prompt, rules: ModelRules) -> Outcome:
+        sizes = self._anchors.all(prompt) if self._anchors else AS_COUNTED
+        start = call.start + number * SECONDS_BETWEEN_PASSES
+        return self._cache.call(prompt, rules, start, call.first_token_s, sizes)
 
     def _renderer(self, generation: str) -> Renderer:
         renderer = self._renderers.get(generation)
@@ -163,12 +193,20 @@ class Simulation:
         )
 
     def _with_usage(
-        self, call: Call, prompt: Prompt, outcome: Outcome, prices: Prices, cause: str, counter: TokenCounter
+        self,
+        call: Call,
+        passed: Sequence[tuple[Prompt, Outcome]],
+        prices: Prices,
+        cause: str,
+        counter: TokenCounter,
     ) -> CallRow:
         output = call.output_tokens
         counted = output if output is not None else sum(counter.block(block) for block in call.output)
-        usage = Usage(outcome.uncached, outcome.read, outcome.write_5m, outcome.write_1h, counted)
-        by_layer = _by_layer(prompt, outcome)
+        usage = sum((outcome.usage for _, outcome in passed), Usage(output_tokens=counted))
+        by_layer = _by_layer(*passed[0])
+        for prompt, outcome in passed[1:]:
+            later = _by_layer(prompt, outcome)
+            by_layer = {layer: tokens + later[layer] for layer, tokens in by_layer.items()}
         return CallRow(
             self._number,
             call.start,
@@ -184,6 +222,7 @@ class Simulation:
             call.turn,
             call.inquiry,
             output_is_recorded=output is not None,
+            cost_if_missed=_if_missed(usage, prices) if call.is_batch else None,
         )
 
     def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> CallRow:
@@ -204,6 +243,12 @@ class Simulation:
             error,
             error_type=kind,
         )
+
+
+def _if_missed(usage: Usage, prices: Prices) -> Decimal:
+    """Dollars if what was read had to be written again, for five minutes."""
+    written = replace(usage, read=0, write_5m=usage.write_5m + usage.read)
+    return sum(prices.cost(written).values(), ZERO)
 
 
 def _by_layer(prompt: Prompt, outcome: Outcome) -> dict[Layer, LayerTokens]:

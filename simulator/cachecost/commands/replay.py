@@ -11,14 +11,16 @@ import click
 import msgspec
 
 from cachecost.commands.options import Ground, ground, ground_options
-from cachecost.conversations.readers.request_log import RequestLog
+from cachecost.conversations.readers.detect import read_calls
+from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.ledger import CallRow
-from cachecost.prompts.intake import Intake
 from cachecost.replay import NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
 
-COUNTERS = ("anchored", "tiktoken", "bytes", "ctok", "count_tokens")
+ANCHORED, FILLER = "anchored", "tiktoken"
+"""Bills where there are any, and what fills the gaps between them: it is the same on every machine."""
+COUNTERS = (ANCHORED, "tiktoken", "bytes", "ctok", "count_tokens")
 
 
 @click.command()
@@ -27,7 +29,9 @@ COUNTERS = ("anchored", "tiktoken", "bytes", "ctok", "count_tokens")
 @click.option(
     "--strategy", "strategies", multiple=True, metavar="NAME", help="Re-plan under this strategy; repeatable."
 )
-@click.option("--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.")
+@click.option(
+    "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines, one a call.")
 @ground_options
 def replay(
@@ -46,7 +50,7 @@ def replay(
     As recorded when no strategy is named, else re-planned under each.
     """
     base = ground(rule, prices, as_of, host)
-    rows = _rows_as_recorded(log, base, tokens or "tiktoken")
+    rows = _rows_as_recorded(log, format_, base, tokens)
     failed = _print_json(rows) if as_json else _print_table(log, rows)
     return NOT_EVALUATED_CODE if failed else 0
 
@@ -54,12 +58,22 @@ def replay(
 NOT_EVALUATED_CODE = 3
 
 
-def _rows_as_recorded(log: Path, base: Ground, tokens: str) -> Iterator[CallRow]:
-    reader = RequestLog(log, Intake(keep_content=tokens != "bytes"))
-    simulation = Simulation(base.rules, base.prices, lambda generation: make_counter(tokens, generation), base.host)
-    yield from simulation.rows(map(logged, reader.calls()))
-    if reader.unfinished:
-        click.echo(f"{log}:{reader.unfinished} the last line is still being written; it is left out", err=True)
+def _rows_as_recorded(log: Path, format_: str, base: Ground, tokens: str | None) -> Iterator[CallRow]:
+    calls: Iterable[LoggedCall] = read_calls(log, format_, _say, keep_content=tokens != "bytes")
+    if tokens in (None, ANCHORED):
+        calls = list(calls)
+        tokens = ANCHORED if any(call.billed for call in calls) else FILLER
+    counter = FILLER if tokens == ANCHORED else tokens
+    simulation = Simulation(base.rules, base.prices, lambda generation: make_counter(counter, generation), base.host)
+    if tokens == ANCHORED:
+        for number, call in enumerate(calls, 1):
+            if call.billed:
+                simulation.learn(number, logged(call), call.billed)
+    return simulation.rows(map(logged, calls))
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)
 
 
 def _print_json(rows: Iterable[CallRow]) -> bool:

@@ -30,6 +30,7 @@ from cachecost.prompts.wire import (
 
 MOST_RECENT = 64
 """Conversations whose last body is kept to compare with; the least recent goes first."""
+REFERENCE = b'"tool_reference"'
 ABSENT = msgspec.Raw(b"null")
 Marks = tuple[tuple[int, TTL], ...]
 
@@ -63,12 +64,14 @@ class _Heads(msgspec.Struct):
     system: Part
     marks: tuple[Mark, ...]
     faults: tuple[str, ...]
+    deferred: dict[str, Block]
 
 
 class _Trail(msgspec.Struct):
     """The messages of a body, node by node, with the marks and faults on the way."""
 
     raws: list[msgspec.Raw]
+    deferred: dict[str, Block]
     nodes: list[Thread]
     marks: list[Mark]
     faults: list[tuple[int, str]]
@@ -82,6 +85,7 @@ class _Trail(msgspec.Struct):
             same += 1
         return _Trail(
             raws,
+            self.deferred,
             self.nodes[:same],
             [mark for mark in self.marks if mark.node and mark.node.length <= same],
             [fault for fault in self.faults if fault[0] < same],
@@ -115,7 +119,7 @@ class Intake:
         if not isinstance(model, str) or not model:
             raise NotAMessage("model", "a model id", model)
         heads = self._head(raw)
-        trail = self._trail(raw.messages)
+        trail = self._trail(raw.messages, heads.deferred)
         params = {name: self._parameter(getattr(raw, name), name) for name in PARAMETERS}
         return Request(
             model,
@@ -128,11 +132,12 @@ class Intake:
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
         )
 
-    def _trail(self, raws: list[msgspec.Raw]) -> _Trail:
+    def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> _Trail:
         """The messages as nodes; what the last body of the conversation had already is not looked at again."""
         key = bytes(raws[0]) if raws else b""
         before = self._recent.pop(key, None)
-        trail = before.cut(raws) if before else _Trail(raws, [], [], [])
+        goes_on = before is not None and before.deferred == deferred
+        trail = before.cut(raws) if before and goes_on else _Trail(raws, deferred, [], [], [])
         for number in range(len(trail.nodes), len(raws)):
             self._add(trail, bytes(raws[number]), number)
         self._recent[key] = trail
@@ -141,9 +146,12 @@ class Intake:
         return trail
 
     def _add(self, trail: _Trail, data: bytes, number: int) -> None:
-        parsed = self._messages.get(data)
+        refers = bool(trail.deferred) and REFERENCE in data
+        parsed = None if refers else self._messages.get(data)
         if parsed is None:
-            parsed = self._messages[data] = parse_message(load(data, f"messages.{number}"), self.keep_content, number)
+            parsed = parse_message(load(data, f"messages.{number}"), self.keep_content, number, trail.deferred)
+        if not refers:
+            self._messages[data] = parsed
         node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
         trail.nodes.append(node)
         trail.marks += [Mark(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.marks]
@@ -176,6 +184,7 @@ class Intake:
                 + [Mark(Layer.SYSTEM, index + shift, ttl) for index, ttl in system_marks]
             ),
             tuple(faults + tool_faults + head_faults + system_faults),
+            {str(tool.get("name")): block_of("", tool, self.keep_content) for tool in deferred},
         )
 
     def _blocks(self, role: str, items: list[Mapping[str, Any]]) -> tuple[Block, ...]:

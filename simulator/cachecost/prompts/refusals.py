@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachecost.prompts.blocks import Block, Layer, Part
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.request import TTL, Mark, Request, block_at
 from cachecost.providers.rules import ModelRules
 
 AFTER_5M = (
@@ -73,11 +73,23 @@ def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens:
         return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(sent.marks)}."
     return (
         request.fault
+        or _host_lacks(request, sent.marks, rules)
         or sent.fault
         or _ttl_order(sent.marks)
         or _forced_choice(request, rules)
         or _too_long(prompt_tokens, rules)
     )
+
+
+def _host_lacks(request: Request, marks: tuple[Mark, ...], rules: ModelRules) -> str | None:
+    """What this host's model has not: top-level `cache_control`, or a lifetime."""
+    if request.automatic and not rules.accepts_automatic:
+        return "cache_control: Extra inputs are not permitted"
+    for mark in marks:
+        if mark.ttl not in rules.accepted_ttls:
+            kind = block_at(request, mark).kind
+            return f"{wire_path(mark)}.{kind}.cache_control.ephemeral.ttl: Extra inputs are not permitted"
+    return None
 
 
 def _ttl_order(marks: tuple[Mark, ...]) -> str | None:

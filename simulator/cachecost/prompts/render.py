@@ -66,7 +66,7 @@ class Renderer:
         """The prompt of `request` with `marks` (automatic resolved). Raises CannotCount."""
         hidden = self.counter.hidden(request, rules)
         salts = salts_of(request, rules)
-        head = self._head(request, salts, hidden, workspace)
+        head = self._head(request, salts, hidden, rules.pool(workspace))
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
         return Prompt(
             end,
@@ -78,10 +78,10 @@ class Renderer:
             salts,
         )
 
-    def _head(self, request: Request, salts: Salts, hidden: Hidden, workspace: str) -> _Head:
-        root = self._roots.get(workspace)
+    def _head(self, request: Request, salts: Salts, hidden: Hidden, pool: str) -> _Head:
+        root = self._roots.get(pool)
         if root is None:
-            root = self._roots[workspace] = Prefix(None, Layer.TOOLS, None, 0)
+            root = self._roots[pool] = Prefix(None, Layer.TOOLS, None, 0)
         key = (root, request.tools, request.system, salts, hidden)
         head = self._heads.get(key)
         if head is None:

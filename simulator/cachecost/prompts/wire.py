@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from cachecost.faults import nearest
@@ -121,6 +121,29 @@ def _cites(content: Mapping[str, Any]) -> bool:
     return isinstance(citations, Mapping) and citations.get("enabled") is True
 
 
+def bringing(block: Block, content: Mapping[str, Any], deferred: Mapping[str, Block]) -> Block:
+    """`block` with the deferred tools that it refers to: their definitions are part of what it is.
+
+    They are not billed: in six recorded calls with tool search a reference costs its own few tokens.
+    """
+    brought = [deferred[name].digest for name in references(content) if name in deferred]
+    if not brought:
+        return block
+    return replace(block, digest=digest_of(block.role, block.kind, b"".join([block.digest, *brought])))
+
+
+def references(value: object) -> Iterator[str]:
+    """Names of the tools that `tool_reference` blocks anywhere inside refer to, in order."""
+    if isinstance(value, Mapping):
+        if value.get("type") == "tool_reference":
+            yield str(value.get("tool_name"))
+        for inner in value.values():
+            yield from references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from references(inner)
+
+
 def own_mark(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | None]:
     """(TTL, fault) of one wire object: its own mark, or one lifted from its last sub-block."""
     ttl = ttl_of(content.get(MARK), path)
@@ -166,8 +189,13 @@ def content_blocks(content: object, path: str) -> list[Mapping[str, Any]]:
     return content
 
 
-def parse_message(body: object, keep_content: bool, number: int) -> ParsedMessage:
-    """One element of `messages`. Raises NotAMessage with the path `messages.N…`."""
+def parse_message(
+    body: object, keep_content: bool, number: int, deferred: Mapping[str, Block] | None = None
+) -> ParsedMessage:
+    """One element of `messages`. Raises NotAMessage with the path `messages.N…`.
+
+    `deferred` are the tools, by name, that a `tool_reference` in the message may bring in (rule 1).
+    """
     path = f"messages.{number}"
     if not isinstance(body, Mapping):
         raise NotAMessage(path, "a message object", body)
@@ -175,7 +203,7 @@ def parse_message(body: object, keep_content: bool, number: int) -> ParsedMessag
     if role not in ROLES:
         raise NotAMessage(f"{path}.role", "one of assistant, system, user", role, nearest(str(role), ROLES))
     items = content_blocks(body.get("content"), f"{path}.content")
-    blocks = tuple(block_of(role, item, keep_content) for item in items)
+    blocks = tuple(bringing(block_of(role, item, keep_content), item, deferred or {}) for item in items)
     marks, faults = collect_marks(items, f"{path}.content")
     return ParsedMessage(
         Message.of(role, blocks),

@@ -15,13 +15,16 @@ def replay_row_json(row: CallRow) -> dict[str, Any]:
     """One call as the contract spells it; `cost_usd` is a decimal string of all digits, never with an exponent.
 
     A call with an error has `error` in the place of `usage`. Beside the contract's fields
-    stand `output_is_recorded`, `purpose`, `turn` and `inquiry`.
+    stand `output_is_recorded`, `purpose`, `turn`, `inquiry`, and for a call in a batch, whose hits are
+    best effort, `cost_band_usd`: the least and the most it can cost.
     """
     outcome: dict[str, Any] = (
         {"usage": row.usage.wire()}
         if row.error is None
         else {"error": {"type": row.error_type or REFUSAL, "message": row.error}}
     )
+    least = exact(row.cost.total)
+    band = {} if row.cost_if_missed is None else {"cost_band_usd": [least, exact(row.cost_if_missed)]}
     return {
         "format": FORMAT,
         "call": row.call,
@@ -29,7 +32,8 @@ def replay_row_json(row: CallRow) -> dict[str, Any]:
         "model": row.model,
         "strategy": row.strategy,
         **outcome,
-        "cost_usd": exact(row.cost.total),
+        "cost_usd": least,
+        **band,
         "cause": row.cause,
         "output_is_recorded": row.output_is_recorded,
         "purpose": row.purpose,

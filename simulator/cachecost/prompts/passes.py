@@ -1,0 +1,42 @@
+"""Server tools run inside one call: each pass of the server's loop is a prompt of its own (rule 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cachecost.prompts.blocks import Block, Layer, Message
+from cachecost.prompts.request import TTL, Mark, Request
+
+LOOP_TTL: TTL = "5m"
+"""The lifetime of the server's own marks, whatever the request's are."""
+
+
+def is_server_result(block: Block) -> bool:
+    """What a server tool returned: `web_search_tool_result` and the like, not the client's `tool_result`."""
+    return block.kind.endswith("_tool_result")
+
+
+def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
+    """The request, then one more for each batch of server tool results in its response.
+
+    A later pass is the request with the answer so far, marked on each result where the request has
+    any mark. Without server tools it is the request alone.
+    """
+    return [request, *(_continued(request, response[:end]) for end in _batches(response))]
+
+
+def _batches(response: tuple[Block, ...]) -> Iterator[int]:
+    """Where each run of server tool results ends, if anything was sampled after it."""
+    for number, block in enumerate(response[:-1], 1):
+        if is_server_result(block) and not is_server_result(response[number]):
+            yield number
+
+
+def _continued(request: Request, answer: tuple[Block, ...]) -> Request:
+    thread = request.thread.then(Message.of("assistant", answer))
+    marks = request.marks
+    if request.marks or request.automatic:
+        results = (number for number, block in enumerate(answer) if is_server_result(block))
+        marks = (*marks, *(Mark(Layer.MESSAGES, number, LOOP_TTL, thread) for number in results))
+    return replace(request, thread=thread, marks=marks, automatic=None)
