@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "run:run",
     "replay": "replay:replay",
     "import": "importing:import_",
+    "validate": "validate:validate",
     "check": "check:check",
     "strategies": "listings:strategies",
     "models": "listings:models",

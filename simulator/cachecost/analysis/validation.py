@@ -1,0 +1,90 @@
+"""A validation of several recordings: each file a cache of its own, judged one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cachecost.analysis.chains import judge_transcript
+from cachecost.analysis.fidelity import Judge
+from cachecost.conversations.checked import opened
+from cachecost.conversations.readers import transcript
+from cachecost.conversations.readers.detect import read_calls
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.faults import InputError
+from cachecost.ledger import Fidelity, Judgement, Supported
+from cachecost.prompts.counting import TokenCounter
+from cachecost.providers.listing import switch_rows
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+from cachecost.providers.switches import read_switches
+from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.factory import make_counter
+
+HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Recordings to be judged, under which rules. `tokens` names the counter of what no bill tells.
+
+    The default counter is ctok where it is installed, else tiktoken. Not `anchored`: no bill sizes anything.
+    """
+
+    logs: Sequence[Path]
+    rules: RuleBook
+    prices: PriceBook
+    tokens: str | None = None
+    host: str = "anthropic"
+    anchored: bool = True
+    counters: dict[str, TokenCounter] = field(default_factory=dict)
+
+    def fidelity(self) -> Fidelity:
+        """Every call judged. Files that cannot be read are told in `not_judged`, fault by fault."""
+        judge = Judge(self.rules, self.prices, self._counter, self.host, self.anchored)
+        judgements: list[Judgement] = []
+        not_judged: list[tuple[str, str]] = []
+        for log in self.logs:
+            made, left = _judged(judge, log)
+            judgements += made
+            not_judged += left
+        sources = "; ".join(sorted({counter.source for counter in self.counters.values()}))
+        return Fidelity(judgements, f"bills of other calls, then {sources}" if self.anchored else sources, not_judged)
+
+    def readings(self) -> Iterator[Supported]:
+        """How many calls come out exactly right under each reading of each switch, the defaults first."""
+        for switch in switch_rows():
+            if switch.number is None:
+                for reading in switch.readings:
+                    yield self._reading(switch.name, reading.value)
+
+    def _reading(self, switch: str, value: str) -> Supported:
+        switches, _ = read_switches({switch: value})
+        judged = replace(self, rules=RuleBook(switches, self.rules.as_of)).fidelity().judgements
+        knowable = [one for one in judged if one.kind in ("hit", "cold")]
+        return Supported(switch, value, sum(one.exact for one in knowable), len(knowable))
+
+    def _counter(self, generation: str) -> TokenCounter:
+        if generation not in self.counters:
+            name = self.tokens or ("ctok" if has_ctok() else "tiktoken")
+            self.counters[generation] = make_counter(name, generation)
+        return self.counters[generation]
+
+
+def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    """A transcript tells usage and times only: its chains are judged. Everything else holds requests."""
+    said: list[str] = []
+    try:
+        if _is_transcript(log):
+            return judge_transcript(log, judge.rules, judge.prices, judge.host)
+        calls: list[LoggedCall] = list(read_calls(log, "auto", said.append, keep_content=True))
+    except InputError as error:
+        return [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
+    judgements, left = judge.judge(str(log), calls)
+    return judgements, [*left, *((str(log), words) for words in said)]
+
+
+def _is_transcript(log: Path) -> bool:
+    with opened(log) as stream:
+        return transcript.sniff(stream.read(HEAD_BYTES)) is not None

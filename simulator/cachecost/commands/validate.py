@@ -1,0 +1,73 @@
+"""`cachecost validate`: predicted against billed, call by call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import click
+
+from cachecost.commands.options import ground, ground_options
+
+NOT_EVALUATED = 3
+COUNTERS = ("ctok", "tiktoken")
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--tokens",
+    type=click.Choice(COUNTERS),
+    help="What fills the gaps between billed lengths.  [default: ctok where installed]",
+)
+@click.option("--unanchored", is_flag=True, help="Use no bill at all for sizes: what a prediction without usage gives.")
+@click.option("--readings", is_flag=True, help="Compare the readings of every rule switch: which do the bills support?")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with a residual chart there.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the evidence page: which rules bills prove.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@ground_options
+def validate(
+    logs: tuple[Path, ...],
+    tokens: str | None,
+    unanchored: bool,
+    readings: bool,
+    html: Path | None,
+    out: Path | None,
+    as_json: bool,
+    rule: tuple[str, ...],
+    prices: Path | None,
+    as_of: date | None,
+    host: str,
+) -> int:
+    """Predict the usage of each call of LOGS and compare it with what was billed. Each file is a cache of its own."""
+    from cachecost.analysis.evidence import evidence_of
+    from cachecost.analysis.validation import Validation
+    from cachecost.views.fidelity_page import write_evidence, write_html
+    from cachecost.views.fidelity_rows import fidelity_object
+
+    base = ground(rule, prices, as_of, host)
+    validation = Validation(logs, base.rules, base.prices, tokens, host, not unanchored)
+    fidelity = validation.fidelity()
+    if readings:
+        fidelity = replace(fidelity, readings=list(validation.readings()))
+    evidence = evidence_of(fidelity.judgements)
+    if html is not None:
+        write_html(fidelity, evidence, html)
+    if out is not None:
+        again = f"cachecost validate {_shown(logs)}{' --readings' if readings else ''} --out {out}"
+        click.echo(f"{write_evidence(fidelity, evidence, out, again)} written", err=True)
+    if as_json:
+        sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
+    else:
+        from cachecost.views.fidelity_text import print_fidelity
+
+        print_fidelity(fidelity, sys.stdout)
+    return 0 if fidelity.judgements else NOT_EVALUATED
+
+
+def _shown(logs: tuple[Path, ...]) -> str:
+    folders = sorted({str(log.parent / f"*{log.suffix}") for log in logs})
+    return " ".join(map(str, logs) if len(logs) <= len(folders) else folders)

@@ -1,0 +1,92 @@
+"""The evidence page: how right the predictions are, by model and rule, and which rules recorded bills prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cachecost.ledger import Evidence, Fidelity
+from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
+from cachecost.views.markdown_text import escaped, table
+from cachecost.views.numbers import dollar_change, dollars, percent
+
+MOST_PLACES = 3
+INTRODUCTION = """\
+Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
+calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
+tokens read are right within 2. A call that reads what only an unrecorded earlier call can have written is counted as
+*unknown*, and listed.
+"""
+
+
+def evidence_markdown(fidelity: Fidelity, evidence: Sequence[Evidence], picture: str, again: str) -> str:
+    """The page in Markdown; `picture` is the residual chart's file, `again` the command that makes the page."""
+    whole = score("all", fidelity.judgements)
+    parts = [
+        "# Predicted against billed",
+        f"**{headline(whole)}**",
+        INTRODUCTION,
+        f"![{escaped(headline(whole))}]({picture})",
+        "## Which rules recorded bills prove",
+        _rules(evidence),
+        *(part for name in GROUPS for part in (f"## By {name}", _scores(name, scores(fidelity, GROUPS[name])))),
+        *(["## Which reading of an open rule the bills support", _readings(fidelity)] if fidelity.readings else []),
+        "## Every call that differs",
+        _mismatches(fidelity),
+        "## How it was made",
+        f"Token counts: {fidelity.token_source}.",
+        f"```sh\n{again}\n```",
+    ]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def headline(whole: Score) -> str:
+    """The score in one sentence."""
+    hits = f"{whole.exact_hits:,} of {whole.hits:,} hits"
+    cold = f"{whole.exact_cold:,} of {whole.cold:,} cold starts"
+    off = percent(whole.median) if whole.median else "0 %"
+    return f"{hits} and {cold} are exactly right; prompts are {off} off at the median."
+
+
+def _rules(evidence: Iterable[Evidence]) -> str:
+    rows = [(each.rule, escaped(each.words), each.standing, ", ".join(each.models), _places(each)) for each in evidence]
+    return table(("rule", "what it says", "standing", "models", "contradicted by"), rows, names=5)
+
+
+def _places(each: Evidence) -> str:
+    more = len(each.contradicted) - MOST_PLACES
+    shown = [escaped(place) for place in each.contradicted[:MOST_PLACES]]
+    return "<br>".join([*shown, f"and {more:,} more"] if more > 0 else shown)
+
+
+def _scores(name: str, rows: Iterable[Score]) -> str:
+    head = (name, "calls", "hits exact", "cold exact", "unknown", "median error", "95th", "billed", "predicted")
+    return table(head, [(escaped(cells[0]), *cells[1:]) for cells in map(score_cells, rows)])
+
+
+def score_cells(row: Score) -> tuple[str, ...]:
+    """A score as the cells of a table: name, calls, hits, cold starts, unknown, errors, dollars billed and off."""
+    return (
+        row.name,
+        f"{row.calls:,}",
+        f"{row.exact_hits:,} of {row.hits:,}",
+        f"{row.exact_cold:,} of {row.cold:,}",
+        f"{row.unknown:,}",
+        percent(row.median) if row.median else "0 %",
+        percent(row.p95) if row.p95 else "0 %",
+        dollars(row.billed_usd),
+        dollar_change(row.off_usd),
+    )
+
+
+def _readings(fidelity: Fidelity) -> str:
+    rows = [
+        (f"`{each.switch}`", f"`{each.reading}`", f"{each.exact:,} of {each.knowable:,}") for each in fidelity.readings
+    ]
+    note = "The first reading of each switch is the default; equal numbers mean that no call here tells them apart."
+    return f"{note}\n\n{table(('switch', 'reading', 'calls exact'), rows, names=2)}"
+
+
+def _mismatches(fidelity: Fidelity) -> str:
+    wrong = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
+    rows = [(one.kind, escaped(f"{one.source}:{one.line}"), one.model, escaped(one.reason)) for one in wrong]
+    return table(("kind", "call", "model", "reason"), rows, names=4) if rows else "None."

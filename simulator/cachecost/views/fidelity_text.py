@@ -1,0 +1,83 @@
+"""What `cachecost validate` prints: the score, by project, model and feature, then every call that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO
+
+from rich.console import Console
+from rich.table import Table
+
+from cachecost.ledger import Fidelity
+from cachecost.views.fidelity_markdown import score_cells
+from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
+from cachecost.views.numbers import counted, dollars, percent
+
+MOST_MISMATCHES = MOST_ROWS = 20
+LONGEST_NAME = 40
+PIPE_WIDTH = 120
+
+
+def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
+    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
+    console = Console(file=stream, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    whole = score("all", fidelity.judgements)
+    console.print(
+        f"{counted(whole.calls, 'recorded call')} judged, none with its own bill in its sizes\n", markup=False
+    )
+    for line in headline(whole):
+        console.print(f"  {line}", markup=False)
+    for name, key in GROUPS.items():
+        console.print(_table(name, scores(fidelity, key)))
+    if fidelity.readings:
+        console.print(_readings(fidelity))
+    _mismatches(console, fidelity)
+    for where, why in fidelity.not_judged[:MOST_MISMATCHES]:
+        console.print(f"  not judged: {where} {why}", markup=False, soft_wrap=True)
+    console.print(f"  tokens   {fidelity.token_source}", markup=False)
+
+
+def headline(whole: Score) -> list[str]:
+    """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
+    return [
+        f"hits       {whole.exact_hits:,} of {whole.hits:,} exact",
+        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact",
+        f"unknown    {whole.unknown:,} read what was written before the recording began",
+        f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
+        f"dollars    {dollars(whole.predicted_usd)} predicted, {dollars(whole.billed_usd)} billed (input side)",
+    ]
+
+
+def _table(name: str, rows: Sequence[Score]) -> Table:
+    table = Table(box=None, header_style="bold", title=" ", title_justify="left")
+    table.add_column(f"by {name}", no_wrap=True, overflow="ellipsis", max_width=LONGEST_NAME)
+    for column in ("calls", "hits exact", "cold exact", "unknown", "median", "95th", "billed", "predicted"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*score_cells(row))
+    if len(rows) > MOST_ROWS:
+        table.add_row(f"… and {len(rows) - MOST_ROWS:,} more")
+    return table
+
+
+def _readings(fidelity: Fidelity) -> Table:
+    table = Table(box=None, header_style="bold", title=" ", title_justify="left")
+    table.add_column("by reading of the rules", no_wrap=True)
+    table.add_column("reading")
+    table.add_column("exact", justify="right")
+    for each in fidelity.readings:
+        table.add_row(each.switch, each.reading, f"{each.exact:,} of {each.knowable:,}")
+    return table
+
+
+def _mismatches(console: Console, fidelity: Fidelity) -> None:
+    wrong = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
+    if wrong:
+        console.print()
+    for one in wrong[:MOST_MISMATCHES]:
+        where = f"{one.source}:{one.line}"
+        console.print(f"  {one.kind:8} {where} {one.model}: {one.reason}", markup=False, soft_wrap=True)
+    if len(wrong) > MOST_MISMATCHES:
+        console.print(f"  … and {len(wrong) - MOST_MISMATCHES:,} more (--json has all)", markup=False)
