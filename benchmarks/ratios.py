@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +26,15 @@ from growing_log import Shape, write_log
 MAXIMUM_RATIO = 3.0
 MAXIMUM_MIB = 80.0
 MAXIMUM_EXPONENT = 1.15
+LAUNCHER = """
+import os, sys, time
+start = time.perf_counter()
+null = os.open(os.devnull, os.O_RDWR)
+actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=actions)
+_, status, usage = os.wait4(child, 0)
+print(time.perf_counter() - start, usage.ru_maxrss, os.waitstatus_to_exitcode(status))
+"""
 BARE_PARSING = """
 import json, sys
 with open(sys.argv[1], encoding="utf-8") as log:
@@ -69,15 +76,16 @@ class Result:
 
 
 def measured(command: Sequence[str]) -> Run:
-    """Runs `command` with its output thrown away. Raises CalledProcessError if it fails."""
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return Run(seconds, usage.ru_maxrss * RSS_UNIT / MIB)
+    """Runs `command` with its output thrown away. Raises CalledProcessError if it fails.
+
+    A small process starts it: the system counts the starter's memory as the peak of what it starts.
+    """
+    launched = [sys.executable, "-S", "-c", LAUNCHER, *command]
+    told = subprocess.run(launched, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout
+    seconds, peak, code = told.split()
+    if int(code):
+        raise subprocess.CalledProcessError(int(code), command)
+    return Run(float(seconds), int(peak) * RSS_UNIT / MIB)
 
 
 def compared(log: Path, runs: int) -> tuple[list[Run], list[Run]]:

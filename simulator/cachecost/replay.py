@@ -95,6 +95,19 @@ def day_of(start: float) -> date:
     return datetime.fromtimestamp(start, UTC).date()
 
 
+def quoted(book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool) -> Prices:
+    """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate."""
+    return book.prices(
+        rules.host,
+        rules.model,
+        rules.day,
+        tokens,
+        batch=is_batch,
+        fast=request.params.get("speed") == "fast",
+        us=request.params.get("inference_geo") == "us",
+    )
+
+
 class Simulation:
     """One strategy's calls against one cache. Rows come out in the order calls go in.
 
@@ -161,7 +174,7 @@ class Simulation:
         length = 0 if renderer.counter.name == "bytes" else prompts[0].total_tokens
         if late := refusal(call.request, sent, rules, length):
             return self._without_usage(call, None, late, REFUSED)
-        prices = self._price(call, rules, prompts[0].total_tokens)
+        prices = quoted(self._prices, call.request, rules, prompts[0].total_tokens, call.is_batch)
         pool = rules.pool(call.workspace)
         lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
         outcomes = [self._pass(call, number, prompt, rules) for number, prompt in enumerate(prompts)]
@@ -179,18 +192,6 @@ class Simulation:
         if renderer is None:
             renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
         return renderer
-
-    def _price(self, call: Call, rules: ModelRules, tokens: int) -> Prices:
-        params = call.request.params
-        return self._prices.prices(
-            rules.host,
-            rules.model,
-            call.day,
-            tokens,
-            batch=call.is_batch,
-            fast=params.get("speed") == "fast",
-            us=params.get("inference_geo") == "us",
-        )
 
     def _with_usage(
         self,

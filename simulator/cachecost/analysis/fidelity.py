@@ -21,7 +21,7 @@ from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay import SECONDS_BETWEEN_PASSES, day_of
+from cachecost.replay import SECONDS_BETWEEN_PASSES, day_of, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -207,17 +207,8 @@ class _Room:
         return _Prediction(tuple(outcomes), cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
-        params = case.call.request.params
         try:
-            prices = self.judge.prices.prices(
-                case.rules.host,
-                case.rules.model,
-                case.rules.day,
-                usage.total_input,
-                batch=case.call.is_batch,
-                fast=params.get("speed") == "fast",
-                us=params.get("inference_geo") == "us",
-            )
+            prices = quoted(self.judge.prices, case.call.request, case.rules, usage.total_input, case.call.is_batch)
         except CannotEvaluate:
             return None
         paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
