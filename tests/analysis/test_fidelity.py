@@ -122,6 +122,22 @@ def test_passes_of_server_tools_are_told_apart_by_sums() -> None:
     assert (second.kind, second.exact) == ("hit", True), "the second call reads what the server's mark left"
 
 
+def test_a_call_without_a_bill_still_writes() -> None:
+    intake = Intake(keep_content=True)
+    calls = [LoggedCall(1, 10.0, None, intake.body(FIRST)), LoggedCall(2, 20.0, None, intake.body(SECOND), HIT)]
+    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judgements, not_judged = judge.judge("log", calls)
+    assert kinds(judgements) == [("hit", True)] and not_judged == [("log:1", "it has no usage")]
+
+
+def test_a_failed_call_writes_nothing() -> None:
+    intake = Intake(keep_content=True)
+    failed = LoggedCall(1, 10.0, None, intake.body(FIRST), status=529)
+    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judgements, _ = judge.judge("log", [failed, LoggedCall(2, 20.0, None, intake.body(SECOND), Usage(3, 0, 2500))])
+    assert kinds(judgements) == [("cold", True)]
+
+
 def test_evidence_counts_what_calls_prove_and_contradict() -> None:
     rows = {each.rule: each for each in evidence_of(judged((FIRST, COLD), (SECOND, HIT)))}
     assert rows["9 lookback"].standing == "proved by 1"

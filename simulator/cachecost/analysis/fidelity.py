@@ -33,13 +33,17 @@ ESTIMATE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A billed call, rendered: one prompt a pass."""
+    """A call, rendered: one prompt a pass. Without a bill it only takes part in the cache."""
 
     number: int
     call: LoggedCall
-    billed: Usage
+    bill: Usage | None
     rules: ModelRules
     prompts: tuple[Prompt, ...]
+
+    @property
+    def billed(self) -> Usage:
+        return self.bill or Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ class Judge:
         room = _Room(self, source)
         for number, call in enumerate(calls, 1):
             room.take(number, call)
-        return [room.judgement(case) for case in room.cases], room.not_judged
+        judgements = [room.judgement(case) for case in room.cases]
+        return [judgement for judgement in judgements if judgement is not None], room.not_judged
 
 
 class _Room:
@@ -107,12 +112,13 @@ class _Room:
         if case is None:
             return
         self.cases.append(case)
-        if len(case.prompts) == 1:
-            self.anchors.learn(number, case.prompts[0], case.billed)
+        if len(case.prompts) == 1 and case.bill is not None:
+            self.anchors.learn(number, case.prompts[0], case.bill)
 
     def _case(self, number: int, call: LoggedCall, rules: ModelRules) -> _Case | None:
         if call.failed or call.billed is None:
             self.not_judged.append((f"{self.source}:{call.line}", "it failed" if call.failed else "it has no usage"))
+        if call.failed:
             return None
         sent = marks_sent(call.request)
         if why := refusal(call.request, sent, rules):
@@ -128,17 +134,19 @@ class _Room:
             self._renderers[generation] = Renderer(self.judge.counter_for(generation))
         return self._renderers[generation]
 
-    def judgement(self, case: _Case) -> Judgement:
-        """Predict the call from what came before it, then look at its bill."""
+    def judgement(self, case: _Case) -> Judgement | None:
+        """Predict the call from what came before it, then look at its bill; None where it has none."""
         sizes = [self._sizes(case, prompt) for prompt in case.prompts]
         possible = list(self._possible(case, sizes[0]))
         prediction = self._predict(case, sizes)
         for prompt in case.prompts:
             for mark in prompt.marks:
                 self.written.setdefault(mark.prefix, case.number)
+        if case.bill is None:
+            return None
         kind, exact = _verdict(case, prediction, possible)
         if len(case.prompts) > 1 and kind != "unknown":
-            self._learn_passes(case, prediction, sizes[0])
+            self._learn_passes(case, prediction)
         usage = prediction.usage
         facts = Facts(
             case.call.request,
@@ -185,9 +193,9 @@ class _Room:
         later = (prompt.marks[-1].prefix for prompt in case.prompts[:-1] if prompt.marks)
         return sizes.of(hit) + sum(sizes.of(prefix) for prefix in later)
 
-    def _learn_passes(self, case: _Case, prediction: _Prediction, sizes: KnownSizes) -> None:
-        """What a sum over passes tells, if the first one read what was predicted, and other bills tell how much."""
-        read = sizes.told(prediction.hit) if prediction.hit else 0
+    def _learn_passes(self, case: _Case, prediction: _Prediction) -> None:
+        """What a sum over passes tells, if the first one read what was predicted, and earlier bills tell how much."""
+        read = self.anchors.told_before(case.number, prediction.hit) if prediction.hit else 0
         if read is None:
             return
         marked = [prompt.marks[-1].prefix for prompt in case.prompts if prompt.marks]

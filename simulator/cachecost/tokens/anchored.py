@@ -46,6 +46,11 @@ class Anchors:
         """Take down that the bill of `call` tells the length of `prefix`."""
         self.prefixes.setdefault(prefix, {})[call] = tokens
 
+    def told_before(self, call: int, prefix: Prefix) -> int | None:
+        """The length that the bill of a call before `call` tells."""
+        bills = sorted(self.prefixes.get(prefix, {}).items())
+        return next((tokens for number, tokens in bills if number < call), None)
+
     def all(self, prompt: Prompt) -> AnchoredSizes:
         """Sizes for replaying: every bill counts."""
         return self.without(NO_CALL, prompt)
