@@ -10,6 +10,7 @@ from decimal import Decimal
 from cachecost.cache import Outcome, PrefixCache
 from cachecost.causes import CauseFinder, cause_of
 from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.times import day_of
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO, CallRow, Cost, LayerTokens
 from cachecost.prompts.blocks import Block, Layer
@@ -63,7 +64,7 @@ def logged(call: LoggedCall) -> Call:
     return Call(
         call.request,
         call.start,
-        day_of(call.start) if call.timestamp is not None else None,
+        call.day,
         call.timestamp,
         call.host,
         call.workspace,
@@ -89,10 +90,6 @@ def planned(call: PlannedCall) -> Call:
         turn=call.turn,
         inquiry=call.inquiry,
     )
-
-
-def day_of(start: float) -> date:
-    return datetime.fromtimestamp(start, UTC).date()
 
 
 def quoted(book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool) -> Prices:

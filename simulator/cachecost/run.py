@@ -9,10 +9,10 @@ from pathlib import Path
 
 from cachecost import __version__
 from cachecost.conversations.model import Conversation
+from cachecost.conversations.times import day_of
 from cachecost.ledger import Claim, Comparison, RunResult
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
-from cachecost.replay import day_of
 from cachecost.scenario import Scenario, conversation_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
 from cachecost.terms import Progress, Terms, quiet

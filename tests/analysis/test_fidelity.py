@@ -138,6 +138,19 @@ def test_a_failed_call_writes_nothing() -> None:
     assert kinds(judgements) == [("cold", True)]
 
 
+def test_server_tools_without_a_mark_are_uncached_in_every_pass() -> None:
+    use = {**tool_use(90, "s1"), "type": "server_tool_use"}
+    result = {**tool_result(400, "s1"), "type": "web_search_tool_result"}
+    row = (body(ASK), Usage(4500, 0, 0), [use, result, text(100)])
+    assert kinds(judged(row)) == [("cold", True)]
+
+
+def test_a_bill_without_cached_tokens_tells_that_a_prefix_was_too_short() -> None:
+    """The counter says 1,500; an equal prompt was billed 900 tokens, so nothing can have been written."""
+    short = mark_last(body(user(text(1500))))
+    assert kinds(judged((short, Usage(900, 0, 0)), (short, Usage(900, 0, 0)))) == [("cold", True), ("cold", True)]
+
+
 def test_evidence_counts_what_calls_prove_and_contradict() -> None:
     rows = {each.rule: each for each in evidence_of(judged((FIRST, COLD), (SECOND, HIT)))}
     assert rows["9 lookback"].standing == "proved by 1"

@@ -21,7 +21,7 @@ from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay import SECONDS_BETWEEN_PASSES, day_of, quoted
+from cachecost.replay import SECONDS_BETWEEN_PASSES, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -103,8 +103,7 @@ class _Room:
     def take(self, number: int, call: LoggedCall) -> None:
         """Render a call, and learn what its bill tells; calls without a bill only take part in the cache."""
         try:
-            day = day_of(call.start) if call.timestamp is not None else None
-            rules = self.judge.rules.rules(call.host or self.judge.host, call.request.model, day)
+            rules = self.judge.rules.rules(call.host or self.judge.host, call.request.model, call.day)
             case = self._case(number, call, rules)
         except CannotEvaluate as error:
             self.not_judged.append((f"{self.source}:{call.line}", str(error)))
@@ -196,9 +195,9 @@ class _Room:
     def _learn_passes(self, case: _Case, prediction: _Prediction) -> None:
         """What a sum over passes tells, if the first one read what was predicted, and earlier bills tell how much."""
         read = self.anchors.told_before(case.number, prediction.hit) if prediction.hit else 0
-        if read is None:
-            return
         marked = [prompt.marks[-1].prefix for prompt in case.prompts if prompt.marks]
+        if read is None or not marked:
+            return
         self.anchors.learn_prefix(case.number, marked[-1], case.billed.write + read)
         if len(marked) == 2:
             self.anchors.learn_prefix(case.number, marked[0], case.billed.read - read)

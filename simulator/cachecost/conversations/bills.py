@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import day_of
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -50,7 +48,7 @@ class Bill:
             self.unpriced[str(error)] += 1
 
     def _cost(self, call: LoggedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
-        day: date | None = day_of(call.start) if call.timestamp is not None else None
+        day = call.day
         params = call.request.params
         found = prices.prices(
             call.host or self.host,

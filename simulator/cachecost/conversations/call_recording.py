@@ -4,8 +4,8 @@ Line 1 is the header: {"format": 1, "kind": "calls", "content": "keep"|"digest",
 come blocks (see block_table.py), heads and calls, each before the first line that uses it:
 
     {"head": 1, "model": …, "params": {…}, "tools": [block numbers], "system": [block numbers]}
-    {"call": 7, "head": 1, "timestamp": as logged, "first_token_s": seconds, "host", "workspace", "status",
-     "service": "batch", "after": [6, 12], "messages": [["assistant", [block numbers]], …],
+    {"call": 7, "head": 1, "timestamp": as logged, "seen_on": day, "first_token_s": seconds, "host", "workspace",
+     "status", "service": "batch", "after": [6, 12], "messages": [["assistant", [block numbers]], …],
      "marks": [["tools", 3, "5m"], ["messages", 0, 4, "1h"]], "automatic": "5m", "fault": …,
      "usage": {"input_tokens", "cache_read_input_tokens", "ephemeral_5m_input_tokens",
                "ephemeral_1h_input_tokens", "output_tokens"},
@@ -171,6 +171,7 @@ class _Writer:
         workspace = self.free.word(call.workspace) if self.free else call.workspace
         return {
             "timestamp": call.timestamp,
+            "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
             "first_token_s": call.first_token_s or None,
             "host": call.host,
             "workspace": workspace or None,

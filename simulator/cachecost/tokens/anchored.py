@@ -28,12 +28,16 @@ class Anchors:
 
     prefixes: dict[Prefix, Bills] = field(default_factory=dict)
     prompts: dict[tuple[Prefix, int], Bills] = field(default_factory=dict)
+    ends: dict[Prefix, Bills] = field(default_factory=dict)
+    """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
     ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
     """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage) -> None:
         """Take down what the bill of one call (a single pass) tells."""
-        self.prompts.setdefault(_prompt_key(prompt), {})[call] = billed.total_input
+        end, tail = _prompt_key(prompt)
+        self.prompts.setdefault((end, tail), {})[call] = billed.total_input
+        self.ends.setdefault(end, {})[call] = max(0, billed.total_input - tail)
         self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
         cached = billed.read + billed.write
         if cached and prompt.marks:
@@ -72,6 +76,7 @@ def _points(anchors: Anchors, call: int, end: Prefix) -> Iterator[tuple[int, int
     node: Prefix | None = end
     while node is not None:
         told = other_bill(anchors.prefixes.get(node), call)
+        told = other_bill(anchors.ends.get(node), call) if told is None else told
         if told is not None:
             yield (node.tokens, told)
         node = node.parent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
@@ -137,6 +138,7 @@ class _Reading:
             tuple(map(_iteration, line.objects("iterations"))),
             self._blocks(line, "response"),
             self.source,
+            _day(line),
         )
         line.done()
         return call
@@ -257,6 +259,15 @@ def _is_int(value: object) -> bool:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _day(line: Checked) -> date | None:
+    told = line.text("seen_on") if line.has("seen_on") else None
+    try:
+        return date.fromisoformat(told) if told else None
+    except ValueError:
+        line.fault("seen_on", f"expected a day like 2026-03-07; got '{told}'")
+        return None
 
 
 def _is_number(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.readers.peek import top_keys
+from cachecost.conversations.times import day_of
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import ABSENT, Intake, RawBody, load, not_a_message
@@ -40,6 +41,7 @@ class RawRow(msgspec.Struct):
     workspace: msgspec.Raw = ABSENT
     status: msgspec.Raw = ABSENT
     service: msgspec.Raw = ABSENT
+    commit_date: msgspec.Raw = ABSENT
     source: msgspec.Raw = ABSENT
 
 
@@ -62,7 +64,8 @@ class LoggedCall:
     `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine).
     `response` holds the blocks of the answer, where the log has them: all if the intake keeps content, else only
     an answer that tells of server tools, which take part in the cache. `source` is who recorded the call, where the
-    log or the recording says so.
+    log or the recording says so, `seen_on` the day by which it was recorded (`commit_date`): rules and prices are
+    those of that day where the times were taken out.
     """
 
     line: int
@@ -78,6 +81,12 @@ class LoggedCall:
     iterations: tuple[Iteration, ...] = ()
     response: tuple[Block, ...] = ()
     source: str = ""
+    seen_on: date | None = None
+
+    @property
+    def day(self) -> date | None:
+        """The day whose rules and prices hold: of its time, else of `seen_on`; None: nothing tells."""
+        return day_of(self.start) if self.timestamp is not None else self.seen_on
 
     @property
     def failed(self) -> bool:
@@ -184,6 +193,7 @@ class RequestLog:
             _iterations(usage, path),
             self._response(raw),
             source=_source(raw),
+            seen_on=_seen_on(raw),
         )
 
     def _response(self, raw: RawRow) -> tuple[Block, ...]:
@@ -194,6 +204,11 @@ class RequestLog:
 
     def _fault(self, number: int, message: str) -> None:
         self._faults.append(Fault(str(self.path), message, number))
+
+
+def _seen_on(raw: RawRow) -> date | None:
+    told = _field(raw.commit_date, "commit_date", str)
+    return None if told is None else day_of(seconds(told))
 
 
 def seconds(timestamp: str) -> float:
