@@ -23,10 +23,12 @@ KNOWN_KEYS = frozenset({
     "tool_choice", "type", "name", "disable_parallel_tool_use", "thinking", "budget_tokens", "display",
     "output_config", "effort", "format", "schema", "task_budget", "total", "remaining", "output_format", "speed",
     "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
-    "stream", "service_tier", "context_management", "edits", "betas",
+    "stream", "service_tier", "context_management", "edits", "betas", "keep", "trigger", "value", "clear_at_least",
+    "clear_tool_inputs",
 })
 KNOWN_WORDS = frozenset({
-    "message", "compaction", "advisor_message", "fallback_message",
+    "message", "compaction", "advisor_message", "fallback_message", "clear_thinking_20251015", "all",
+    "clear_tool_uses_20250919", "compact_20260112", "thinking_turns", "tool_uses", "input_tokens",
     "auto", "any", "tool", "none", "enabled", "disabled", "adaptive", "summarized", "omitted", "low", "medium",
     "high", "xhigh", "max", "json_schema", "tokens", "fast", "standard", "priority", "standard_only", "global",
     "us", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",

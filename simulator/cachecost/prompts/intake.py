@@ -47,13 +47,14 @@ class RawBody(msgspec.Struct):
     thinking: msgspec.Raw = ABSENT
     output_config: msgspec.Raw = ABSENT
     output_format: msgspec.Raw = ABSENT
+    context_management: msgspec.Raw = ABSENT
     speed: msgspec.Raw = ABSENT
     container: msgspec.Raw = ABSENT
     inference_geo: msgspec.Raw = ABSENT
     max_tokens: msgspec.Raw = ABSENT
 
 
-OBJECTS = ("tool_choice", "thinking", "output_config", "output_format")
+OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context_management")
 PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens")
 
 

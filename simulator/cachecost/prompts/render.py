@@ -9,6 +9,7 @@ from typing import Any
 
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
+from cachecost.prompts.edits import edited, edits_of
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules, Switches
 
@@ -63,7 +64,13 @@ class Renderer:
         self._stripped: dict[Thread, Thread] = {}
 
     def render(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str = "") -> Prompt:
-        """The prompt of `request` with `marks` (automatic resolved). Raises CannotCount."""
+        """The prompt of `request` with `marks` (automatic resolved), context edits applied. Raises CannotCount."""
+        plain = self._rendered(request, marks, rules, workspace)
+        if not edits_of(request):
+            return plain
+        return self._rendered(*edited(request, marks, plain.total_tokens), rules, workspace)
+
+    def _rendered(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str) -> Prompt:
         hidden = self.counter.hidden(request, rules)
         salts = salts_of(request, rules)
         head = self._head(request, salts, hidden, rules.pool(workspace))

@@ -1,0 +1,120 @@
+"""Context editing: what the server clears from a thread before it looks the prompt up.
+
+`clear_tool_uses_20250919` replaces the oldest tool results once the prompt reaches its trigger,
+`clear_thinking_20251015` drops the thinking of all but the last turns that think. Both work on
+what was sent, anew in each call; what stands before the first cleared block stays cached.
+Source: platform.claude.com, Context editing, 2026-08-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of
+from cachecost.prompts.request import Mark, Request
+
+CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
+TRIGGER_TOKENS, KEPT_TOOL_USES = 100_000, 3
+"""The API's defaults, of the type's own date: another default would be another type."""
+PLACEHOLDER_TOKENS = 12
+"""What stands for a cleared result; its length is not published: an assumption."""
+
+
+def edits_of(request: Request) -> list[Mapping[str, Any]]:
+    """The edits that the request asks for, as sent."""
+    edits = (request.params.get("context_management") or {}).get("edits")
+    return [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
+
+
+def edited(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -> tuple[Request, tuple[Mark, ...]]:
+    """The request and its marks after the edits; `prompt_tokens` is its length before them."""
+    plan = _Plan()
+    for edit in edits_of(request):
+        if edit.get("type") == CLEAR_THINKING:
+            plan.thoughts |= set(_cleared_thoughts(request.thread, edit))
+        elif edit.get("type") == CLEAR_TOOLS and _is_due(request.thread, edit, prompt_tokens):
+            plan.results |= set(_cleared_results(request.thread, edit))
+    return plan.applied(request, marks) if plan.thoughts or plan.results else (request, marks)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """Messages whose thinking goes, by number from 1, and (message, block) of the results that go."""
+
+    thoughts: set[int] = field(default_factory=set)
+    results: set[tuple[int, int]] = field(default_factory=set)
+
+    def applied(self, request: Request, marks: tuple[Mark, ...]) -> tuple[Request, tuple[Mark, ...]]:
+        nodes = list(request.thread.back())[::-1]
+        thread = nodes[0].parent if nodes else request.thread
+        places: dict[Thread, Thread] = {}
+        for node in nodes:
+            assert thread is not None and node.message is not None
+            blocks = tuple(self._blocks(node))
+            thread = thread.then(Message.of(node.message.role, blocks)) if blocks else thread
+            places[node] = thread
+        moved = tuple(self._moved(mark, places) for mark in marks)
+        return replace(request, thread=thread or request.thread, marks=moved), moved
+
+    def _blocks(self, node: Thread) -> Iterator[Block]:
+        assert node.message is not None
+        for index, block in enumerate(node.message.blocks):
+            if (node.length, index) in self.results:
+                yield _placeholder(block)
+            elif not (block.is_thinking and node.length in self.thoughts):
+                yield block
+
+    def _moved(self, mark: Mark, places: Mapping[Thread, Thread]) -> Mark:
+        if mark.layer is not Layer.MESSAGES or mark.node is None or mark.node.message is None:
+            return mark
+        gone = 0
+        if mark.node.length in self.thoughts:
+            gone = sum(block.is_thinking for block in mark.node.message.blocks[: mark.index])
+        return replace(mark, node=places[mark.node], index=mark.index - gone)
+
+
+def _placeholder(block: Block) -> Block:
+    digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
+    return Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
+
+
+def _cleared_thoughts(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:
+    """Messages before the last `keep` turns that think; a turn begins with a human message."""
+    keep = edit.get("keep")
+    kept = keep.get("value") if isinstance(keep, Mapping) else None
+    if not isinstance(kept, int):
+        return
+    turns: list[Thread | None] = []
+    for node in thread.back():
+        if node.message is not None and node.message.has_thinking:
+            if node.human not in turns:
+                turns.append(node.human)
+            if turns.index(node.human) >= kept:
+                yield node.length
+
+
+def _is_due(thread: Thread, edit: Mapping[str, Any], prompt_tokens: int) -> bool:
+    trigger = edit.get("trigger")
+    told: Mapping[str, Any] = trigger if isinstance(trigger, Mapping) else {"value": TRIGGER_TOKENS}
+    limit = int(told.get("value", TRIGGER_TOKENS))
+    if told.get("type") == "tool_uses":
+        return sum(1 for _ in _results(thread)) >= limit
+    return prompt_tokens >= limit
+
+
+def _cleared_results(thread: Thread, edit: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """All but the last `keep` tool results."""
+    keep = edit.get("keep")
+    kept = int(keep.get("value", KEPT_TOOL_USES)) if isinstance(keep, Mapping) else KEPT_TOOL_USES
+    return list(_results(thread))[kept:]
+
+
+def _results(thread: Thread) -> Iterator[tuple[int, int]]:
+    """(message, block) of every tool result, latest first."""
+    for node in thread.back():
+        assert node.message is not None
+        for index in range(len(node.message.blocks) - 1, -1, -1):
+            if node.message.blocks[index].kind == "tool_result":
+                yield node.length, index

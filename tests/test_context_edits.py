@@ -1,0 +1,76 @@
+"""Context editing: cleared results and thinking change the prompt from the first cleared block on."""
+
+from __future__ import annotations
+
+from bodies import Body, Engine, assistant, body, mark_last, text, thinking, tool_result, tool_use, user
+from cachecost.prompts.edits import PLACEHOLDER_TOKENS
+
+CLEARED = PLACEHOLDER_TOKENS * 4
+START = user(text(2000, "go"))
+
+
+def loop(calls: int, **edit: object) -> Body:
+    """A tool loop with a result of 1,000 tokens a call, under one edit."""
+    messages = [START]
+    for number in range(calls):
+        messages += [assistant(tool_use(90, f"t{number}")), user(tool_result(1000, f"t{number}"))]
+    return mark_last(body(*messages, context_management={"edits": [edit]}))
+
+
+def clear(trigger: int, keep: int = 1) -> dict[str, object]:
+    return {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": trigger},
+        "keep": {"type": "tool_uses", "value": keep},
+    }
+
+
+def test_below_its_trigger_nothing_is_cleared() -> None:
+    engine = Engine()
+    engine.call(loop(2, **clear(10_000)))
+    outcome = engine.call(loop(3, **clear(10_000)))
+    assert (outcome.read, outcome.write_5m) == (2000 + 2 * 1090, 1090)
+
+
+def test_from_its_trigger_on_old_results_are_placeholders_and_what_follows_is_written_again() -> None:
+    engine = Engine()
+    engine.call(mark_last(body(START)))
+    engine.call(loop(2, **clear(5000)))
+    outcome = engine.call(loop(3, **clear(5000)))
+    assert (outcome.read, outcome.write_5m) == (2000, 2 * (90 + CLEARED) + 1090)
+
+
+def test_the_trigger_itself_is_enough_and_one_token_less_is_not() -> None:
+    length = 2000 + 3 * 1090
+    assert Engine().call(loop(3, **clear(length))).write_5m < length
+    assert Engine().call(loop(3, **clear(length + 1))).write_5m == length
+
+
+def test_a_trigger_by_tool_uses() -> None:
+    by_uses = {**clear(0), "trigger": {"type": "tool_uses", "value": 3}}
+    assert Engine().call(loop(2, **by_uses)).write_5m == 2000 + 2 * 1090
+    assert Engine().call(loop(3, **by_uses)).write_5m == 2000 + 2 * (90 + CLEARED) + 1090
+
+
+def talk(keep: object) -> Body:
+    turns = []
+    for number in range(3):
+        turns += [user(text(700, f"q{number}")), assistant(thinking(300, f"r{number}"), text(200, f"a{number}"))]
+    edit = {"type": "clear_thinking_20251015", "keep": keep}
+    return mark_last(body(*turns, user(text(100)), context_management={"edits": [edit]}))
+
+
+def test_thinking_of_all_but_the_last_turns_is_cleared() -> None:
+    whole = 3 * 1200 + 100
+    assert Engine().call(talk("all")).write_5m == whole
+    for kept in (1, 2, 3):
+        outcome = Engine().call(talk({"type": "thinking_turns", "value": kept}))
+        assert outcome.write_5m == whole - (3 - kept) * 300
+
+
+def test_a_mark_behind_cleared_thinking_stays_on_its_block() -> None:
+    marked_answer = {**text(2000, "a"), "cache_control": {"type": "ephemeral"}}
+    messages = [user(text(700)), assistant(thinking(300), marked_answer), user(text(50)), assistant(thinking(300))]
+    edit = {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}
+    outcome = Engine().call(body(*messages, user(text(60)), context_management={"edits": [edit]}))
+    assert (outcome.write_5m, outcome.uncached) == (2700, 50 + 300 + 60)
