@@ -186,3 +186,24 @@ print([name for name in ({heavy}) if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_conversation_is_replayed_under_the_strategies_that_are_named(folder: Path) -> None:
+    recording = Path(__file__).parents[1] / "scenarios" / "recordings" / "jp-17727484633.jsonl"
+    done = cachecost("replay", str(recording), "--strategy", "none", "--strategy", "automatic", "--json", cwd=folder)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert [row["strategy"] for row in rows] == ["none"] * 7 + ["automatic"] * 7
+    assert sum(row["usage"]["cache_read_input_tokens"] for row in rows[:7]) == 0
+    assert sum(row["usage"]["cache_read_input_tokens"] for row in rows[7:]) > 0
+
+
+def test_an_unknown_strategy_is_named_with_the_nearest(folder: Path) -> None:
+    done = cachecost("replay", "scenarios/small.yaml", "--strategy", "progresive", cwd=folder)
+    assert done.returncode == 2 and "did you mean 'progressive'?" in done.stderr
+
+
+def test_a_conversation_without_a_strategy_says_what_is_missing(folder: Path) -> None:
+    recording = Path(__file__).parents[1] / "scenarios" / "recordings" / "jp-17727484633.jsonl"
+    done = cachecost("replay", str(recording), cwd=folder)
+    assert done.returncode == 2 and "whose calls a strategy decides" in done.stderr

@@ -62,7 +62,8 @@ def compare(conversation: Conversation, strategies: Sequence[StrategyLike], **te
     shared = terms_of(conversation, **terms)
     ledgers = [shared.ledger(_spec(strategy), conversation) for strategy in strategies]
     rules = {name: str(value) for name, value in shared.rules.items()}
-    return Result(Comparison("", shared.host, shared.model, shared.day, rules, ledgers, ledgers[0].strategy))
+    day = shared.day or data_date(shared.host)
+    return Result(Comparison("", shared.host, shared.model, day, rules, ledgers, ledgers[0].strategy))
 
 
 def terms_of(

@@ -48,10 +48,10 @@ class _Reading:
         self.variant = variant
         self.scenario = scenario
         self.conversation = conversation_of(scenario, folder)
-        day: date = scenario.as_of or data_date(scenario.host)
-        prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
+        self.day: date = scenario.as_of or data_date(scenario.host)
+        prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, self.day)
         tokens = scenario.tokens or DEFAULT_TOKENS
-        self.terms = Terms(scenario.model, day, prices, scenario.host, tokens, scenario.rules)
+        self.terms = Terms(scenario.model, self.day, prices, scenario.host, tokens, scenario.rules)
 
     def comparison(self, progress: Progress) -> Comparison:
         scenario = self.scenario
@@ -59,7 +59,7 @@ class _Reading:
             self.variant,
             scenario.host,
             scenario.model,
-            self.terms.day,
+            self.day,
             {name: str(value) for name, value in scenario.rules.items()},
             [self.terms.ledger(spec, self.conversation, progress) for spec in scenario.strategies],
             scenario.first,
@@ -67,7 +67,7 @@ class _Reading:
 
     def claim(self, told: ClaimSpec) -> Claim:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
-        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, told.tokens)
+        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.day, told.tokens)
         per_token = sum((sign * getattr(prices, name) for sign, name in told.terms), Decimal(0))
         times = f" × {told.times}" if told.times > 1 else ""
         how = f"{told.tokens:,} tokens × ${per_token.normalize():f} per million ({told.price}){times}"
@@ -78,7 +78,7 @@ class _Reading:
         talk = self.conversation
         questions = [f"{len(talk.inquiries)} questions"] if talk.inquiries else []
         calls = f"{len(talk.replies)} calls of the main thread"
-        prices = f"prices and rules of {self.terms.day}"
+        prices = f"prices and rules of {self.day}"
         return " · ".join([self._what(talk), calls, *questions, self.scenario.model, prices])
 
     def _what(self, talk: Conversation) -> str:

@@ -28,10 +28,13 @@ def quiet(strategy: str, calls: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is equal for all strategies of a comparison. `rules` are switches by name, `day` picks rules and prices."""
+    """What is equal for all strategies of a comparison. `rules` are switches by name.
+
+    `day` picks rules and prices; None: that of each call.
+    """
 
     model: str
-    day: date
+    day: date | None
     prices: PriceBook
     host: str = "anthropic"
     tokens: str = "tiktoken"

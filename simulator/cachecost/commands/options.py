@@ -61,10 +61,11 @@ def ground_options(command: Command) -> Command:
 
 def ground(rule: tuple[str, ...], prices: Path | None, as_of: date | None, host: str) -> Ground:
     """The rules and prices that the options ask for. Raises InputError."""
-    return Ground(RuleBook(switches_from(_pairs(rule)), as_of), PriceBook.load(prices, as_of), host)
+    return Ground(RuleBook(switches_from(switch_pairs(rule)), as_of), PriceBook.load(prices, as_of), host)
 
 
-def _pairs(rule: tuple[str, ...]) -> dict[str, str]:
+def switch_pairs(rule: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE … as a mapping. Raises UsageError."""
     pairs = {}
     for item in rule:
         name, equals, value = item.partition("=")

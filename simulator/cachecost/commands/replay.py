@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, ground, ground_options
-from cachecost.conversations.readers.detect import read_calls
+from cachecost.commands.options import Ground, ground, ground_options, switch_pairs
+from cachecost.conversations.readers.detect import read_calls, read_conversation
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.ledger import CallRow
+from cachecost.faults import CannotEvaluate
+from cachecost.ledger import CallRow, Ledger
 from cachecost.replay import NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
@@ -50,7 +51,11 @@ def replay(
     As recorded when no strategy is named, else re-planned under each.
     """
     base = ground(rule, prices, as_of, host)
-    rows = _rows_as_recorded(log, format_, base, tokens)
+    if strategies:
+        ledgers = _planned(log, format_, strategies, base, switch_pairs(rule), tokens)
+        rows: Iterable[CallRow] = (row for ledger in ledgers for row in ledger.rows)
+    else:
+        rows = _rows_as_recorded(log, format_, base, tokens)
     failed = _print_json(rows) if as_json else _print_table(log, rows)
     return NOT_EVALUATED_CODE if failed else 0
 
@@ -72,6 +77,25 @@ def _rows_as_recorded(log: Path, format_: str, base: Ground, tokens: str | None)
     return simulation.rows(map(logged, calls))
 
 
+def _planned(
+    log: Path, format_: str, strategies: tuple[str, ...], base: Ground, rules: dict[str, str], tokens: str | None
+) -> Iterator[Ledger]:
+    """A conversation as each strategy would have sent it. Raises InputError for a log of requests."""
+    from cachecost.strategies.registry import find
+    from cachecost.terms import Terms
+
+    for name in strategies:
+        try:
+            find(name)
+        except ValueError as error:
+            raise click.UsageError(f"--strategy {error}") from None
+    conversation = read_conversation(log, format_, _say)
+    if conversation.model is None:
+        raise CannotEvaluate(f"{log} names no model, so nothing can be planned for it")
+    terms = Terms(conversation.model, base.rules.as_of, base.prices, base.host, tokens or FILLER, rules)
+    return (terms.ledger(name, conversation) for name in strategies)
+
+
 def _say(words: str) -> None:
     click.echo(words, err=True)
 
@@ -89,9 +113,10 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
 
 
 def _print_table(log: Path, rows: Iterable[CallRow]) -> bool:
-    from cachecost.ledger import Ledger
     from cachecost.views.replay_text import print_ledgers
 
-    ledger = Ledger("as recorded", list(rows))
-    print_ledgers(str(log), [ledger], sys.stdout)
-    return any(row.error_type == NOT_EVALUATED for row in ledger.rows)
+    ledgers: dict[str, list[CallRow]] = {}
+    for row in rows:
+        ledgers.setdefault(row.strategy, []).append(row)
+    print_ledgers(str(log), [Ledger(name, made) for name, made in ledgers.items()], sys.stdout)
+    return any(row.error_type == NOT_EVALUATED for made in ledgers.values() for row in made)
