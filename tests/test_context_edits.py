@@ -74,3 +74,30 @@ def test_a_mark_behind_cleared_thinking_stays_on_its_block() -> None:
     edit = {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}
     outcome = Engine().call(body(*messages, user(text(60)), context_management={"edits": [edit]}))
     assert (outcome.write_5m, outcome.uncached) == (2700, 50 + 300 + 60)
+
+
+SUMMARY = {"type": "compaction", "content": "what was said so far " * 100}
+
+
+def test_nothing_before_a_compaction_block_counts() -> None:
+    engine = Engine()
+    long = [START, assistant(text(3000, "a")), user(text(500))]
+    short = engine.call(mark_last(body(assistant(SUMMARY), user(text(400, "next")))))
+    outcome = engine.call(mark_last(body(*long, assistant(SUMMARY), user(text(400, "next")))))
+    assert outcome.read == short.write_5m and outcome.write_5m == 0
+
+
+def test_the_last_compaction_block_of_a_message_counts_and_marks_before_it_are_gone() -> None:
+    marked_start = user({**text(2000, "go"), "cache_control": {"type": "ephemeral"}})
+    answer = assistant(text(300), SUMMARY, text(1500, "kept"))
+    outcome = Engine().call(mark_last(body(marked_start, answer, user(text(100)))))
+    alone = Engine().call(mark_last(body(assistant(SUMMARY, text(1500, "kept")), user(text(100)))))
+    assert outcome.write_5m == alone.write_5m and len(outcome.marks) == 1
+
+
+def test_after_compaction_the_head_is_still_read() -> None:
+    engine = Engine()
+    head = {"system": [{**text(1500, "system"), "cache_control": {"type": "ephemeral"}}]}
+    engine.call(mark_last(body(START, **head)))
+    outcome = engine.call(mark_last(body(START, assistant(SUMMARY), user(text(100)), **head)))
+    assert outcome.read == 1500

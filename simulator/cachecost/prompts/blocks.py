@@ -20,6 +20,7 @@ DIGEST_BYTES = 16
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 COMPACT = JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+COMPACTION = "compaction"
 NO_COUNTS: Mapping[str, int] = {}
 
 
@@ -87,6 +88,7 @@ class Message:
     has_image: bool = False
     has_citations: bool = False
     has_thinking: bool = False
+    has_compaction: bool = False
 
     @classmethod
     def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
@@ -103,18 +105,21 @@ class Message:
             has_image=any(block.has_image for block in blocks),
             has_citations=any(block.has_citations for block in blocks),
             has_thinking=any(block.is_thinking for block in blocks),
+            has_compaction=any(block.kind == COMPACTION for block in blocks),
         )
 
 
 class Thread:
     """A message and all before it, as sent. The root has no message and length 0.
 
-    `human` is the node of the last human message at or before this one (None: there is none).
+    `human` is the node of the last human message at or before this one (None: there is none),
+    `compaction` that of the last message with a compaction block, before which nothing counts.
     """
 
     __slots__ = (
         "blocks",
         "children",
+        "compaction",
         "has_citations",
         "has_image",
         "has_thinking",
@@ -133,6 +138,8 @@ class Thread:
         self.has_image: bool = bool(parent and parent.has_image) or bool(message and message.has_image)
         self.has_citations: bool = bool(parent and parent.has_citations) or bool(message and message.has_citations)
         self.has_thinking: bool = bool(parent and parent.has_thinking) or bool(message and message.has_thinking)
+        is_new = message is not None and message.has_compaction
+        self.compaction: Thread | None = self if is_new else (parent.compaction if parent else None)
         self.human: Thread | None = self if message and message.is_human else (parent.human if parent else None)
 
     def then(self, message: Message) -> Thread:

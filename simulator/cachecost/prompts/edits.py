@@ -1,4 +1,4 @@
-"""Context editing: what the server clears from a thread before it looks the prompt up.
+"""Context editing and compaction: what the server leaves out of a thread before it looks the prompt up.
 
 `clear_tool_uses_20250919` replaces the oldest tool results once the prompt reaches its trigger,
 `clear_thinking_20251015` drops the thinking of all but the last turns that think. Both work on
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Thread, digest_of
 from cachecost.prompts.request import Mark, Request
 
 CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
@@ -37,6 +37,30 @@ def edited(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -> tup
         elif edit.get("type") == CLEAR_TOOLS and _is_due(request.thread, edit, prompt_tokens):
             plan.results |= set(_cleared_results(request.thread, edit))
     return plan.applied(request, marks) if plan.thoughts or plan.results else (request, marks)
+
+
+def since_compaction(request: Request, marks: tuple[Mark, ...]) -> tuple[Request, tuple[Mark, ...]]:
+    """The request without what stands before its last compaction block: the API ignores it."""
+    first = request.thread.compaction
+    if first is None or first.message is None:
+        return request, marks
+    kinds = [block.kind for block in first.message.blocks]
+    cut = len(kinds) - 1 - kinds[::-1].index(COMPACTION)
+    nodes = list(request.thread.back())[::-1]
+    thread, places = nodes[0].parent or Thread(), {}
+    for node in nodes[first.length - 1 :]:
+        assert node.message is not None
+        blocks = node.message.blocks[cut:] if node is first else node.message.blocks
+        thread = places[node] = thread.then(Message.of(node.message.role, blocks))
+    moved = tuple(kept for mark in marks if (kept := _kept(mark, first, cut, places)) is not None)
+    return replace(request, thread=thread, marks=moved), moved
+
+
+def _kept(mark: Mark, first: Thread, cut: int, places: Mapping[Thread, Thread]) -> Mark | None:
+    if mark.layer is not Layer.MESSAGES or mark.node is None:
+        return mark
+    index = mark.index - cut if mark.node is first else mark.index
+    return replace(mark, node=places[mark.node], index=index) if mark.node in places and index >= 0 else None
 
 
 @dataclass(slots=True)

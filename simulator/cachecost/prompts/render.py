@@ -9,7 +9,7 @@ from typing import Any
 
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
-from cachecost.prompts.edits import edited, edits_of
+from cachecost.prompts.edits import edited, edits_of, since_compaction
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules, Switches
 
@@ -65,6 +65,7 @@ class Renderer:
 
     def render(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str = "") -> Prompt:
         """The prompt of `request` with `marks` (automatic resolved), context edits applied. Raises CannotCount."""
+        request, marks = since_compaction(request, marks)
         plain = self._rendered(request, marks, rules, workspace)
         if not edits_of(request):
             return plain
