@@ -138,26 +138,17 @@ class _Room:
         sizes = [self._sizes(case, prompt) for prompt in case.prompts]
         possible = list(self._possible(case, sizes[0]))
         prediction = self._predict(case, sizes)
-        for prompt in case.prompts:
-            for mark in prompt.marks:
-                self.written.setdefault(mark.prefix, case.number)
+        for mark in (mark for prompt in case.prompts for mark in prompt.marks):
+            self.written.setdefault(mark.prefix, case.number)
         if case.bill is None:
             return None
         kind, exact = _verdict(case, prediction, possible)
         if len(case.prompts) > 1 and kind != "unknown":
             self._learn_passes(case, prediction)
-        usage = prediction.usage
-        facts = Facts(
-            case.call.request,
-            case.rules,
-            case.prompts[0],
-            prediction.outcomes[0],
-            prediction.cause,
-            len(case.prompts),
-            case.call.timestamp is not None,
-            usage,
-            case.billed,
-        )
+        return self._judged(case, prediction, kind, exact, _reason(kind, exact, case, prediction, sizes[0]))
+
+    def _judged(self, case: _Case, prediction: _Prediction, kind: str, exact: bool, reason: str) -> Judgement:
+        facts = _facts(case, prediction)
         return Judgement(
             self.source,
             case.number,
@@ -165,13 +156,13 @@ class _Room:
             case.call.request.model,
             kind,
             exact,
-            usage,
-            case.billed,
-            self._dollars(case, usage),
-            self._dollars(case, case.billed),
-            _reason(kind, exact, case, prediction, sizes[0]),
+            facts.predicted,
+            facts.billed,
+            self._dollars(case, facts.predicted),
+            self._dollars(case, facts.billed),
+            reason,
             case.call.source,
-            features_of(case.call.request, len(case.prompts)),
+            features_of(case.call.request, facts.passes),
             exercised(facts),
             broken(facts),
         )
@@ -220,6 +211,20 @@ class _Room:
             return None
         paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
         return sum(prices.cost(paid).values(), ZERO)
+
+
+def _facts(case: _Case, prediction: _Prediction) -> Facts:
+    return Facts(
+        case.call.request,
+        case.rules,
+        case.prompts[0],
+        prediction.outcomes[0],
+        prediction.cause,
+        len(case.prompts),
+        case.call.timestamp is not None,
+        prediction.usage,
+        case.billed,
+    )
 
 
 def _verdict(case: _Case, prediction: _Prediction, possible: Sequence[tuple[int, bool]]) -> tuple[str, bool]:
