@@ -5,7 +5,7 @@ come blocks (see block_table.py), heads and calls, each before the first line th
 
     {"head": 1, "model": …, "params": {…}, "tools": [block numbers], "system": [block numbers]}
     {"call": 7, "head": 1, "timestamp": as logged, "seen_on": day, "first_token_s": seconds, "host", "workspace",
-     "status", "service": "batch", "after": [6, 12], "messages": [["assistant", [block numbers]], …],
+     "session", "status", "service": "batch", "after": [6, 12], "messages": [["assistant", [block numbers]], …],
      "marks": [["tools", 3, "5m"], ["messages", 0, 4, "1h"]], "automatic": "5m", "fault": …,
      "usage": {"input_tokens", "cache_read_input_tokens", "ephemeral_5m_input_tokens",
                "ephemeral_1h_input_tokens", "output_tokens"},
@@ -168,13 +168,14 @@ class _Writer:
         return after, new[::-1]
 
     def _circumstances(self, call: LoggedCall) -> dict[str, Any]:
-        workspace = self.free.word(call.workspace) if self.free else call.workspace
+        word = self.free.word if self.free else str
         return {
             "timestamp": call.timestamp,
             "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
             "first_token_s": call.first_token_s or None,
             "host": call.host,
-            "workspace": workspace or None,
+            "workspace": word(call.workspace) or None,
+            "session": word(call.session) or None,
             "status": call.status,
             "service": "batch" if call.is_batch else None,
         }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from gzip import BadGzipFile
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from cachecost.faults import Fault, InputError, nearest
 from cachecost.prompts.wire import shown
 
 Warn = Callable[[str], None]
+GZIP = b"\x1f\x8b"
 
 
 def quiet(_: str) -> None:
@@ -151,19 +155,18 @@ def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]
     A last line without newline that does not parse is a recording still being written: left
     out, and said to `warn`. Raises InputError if the file cannot be opened.
     """
-    with opened(path) as stream:
-        for number, raw in enumerate(stream, 1):
-            if not raw.strip():
-                continue
-            value = parsed(raw)
-            if isinstance(value, ValueError) and not raw.endswith(b"\n"):
-                warn(f"{path}:{number} the last line is cut off (still being written?): left out")
-            elif isinstance(value, ValueError):
-                faults.append(Fault(str(path), f"damaged JSON: {value}", number))
-            elif not isinstance(value, dict):
-                faults.append(Fault(str(path), f"expected an object; got {shown(value)}", number))
-            else:
-                yield Checked(value, faults, str(path), number)
+    for number, raw in byte_lines(path):
+        if not raw.strip():
+            continue
+        value = parsed(raw)
+        if isinstance(value, ValueError) and not raw.endswith(b"\n"):
+            warn(f"{path}:{number} the last line is cut off (still being written?): left out")
+        elif isinstance(value, ValueError):
+            faults.append(Fault(str(path), f"damaged JSON: {value}", number))
+        elif not isinstance(value, dict):
+            faults.append(Fault(str(path), f"expected an object; got {shown(value)}", number))
+        else:
+            yield Checked(value, faults, str(path), number)
 
 
 def parsed(raw: bytes) -> Any:
@@ -178,9 +181,24 @@ def parsed(raw: bytes) -> Any:
         return ValueError("nested too deeply")
 
 
-def opened(path: Path) -> Any:
-    """`path`, open for reading bytes. Raises InputError if it cannot be."""
+def byte_lines(path: Path, buffering: int = -1) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
+    number = 0
+    with opened(path, buffering) as stream:
+        try:
+            for number, line in enumerate(stream, 1):
+                yield number, line
+        except (BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError([Fault(str(path), f"damaged gzip after this line: {error}", number)]) from None
+
+
+def opened(path: Path, buffering: int = -1) -> Any:
+    """`path`, open for reading bytes, unpacked if it is gzip. Raises InputError if it cannot be."""
     try:
-        return path.open("rb")
+        stream: Any = path.open("rb", buffering=buffering)
+        if not path.is_file() or stream.peek(2)[:2] != GZIP:
+            return stream
+        stream.close()
+        return gzip.open(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error

@@ -139,6 +139,7 @@ class _Reading:
             self._blocks(line, "response"),
             self.source,
             _day(line),
+            line.text("session", ""),
         )
         line.done()
         return call

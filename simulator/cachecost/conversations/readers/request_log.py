@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.checked import Warn, byte_lines, quiet
 from cachecost.conversations.readers.peek import top_keys
 from cachecost.conversations.times import day_of
 from cachecost.faults import Fault, InputError
@@ -39,6 +39,7 @@ class RawRow(msgspec.Struct):
     first_token_s: msgspec.Raw = ABSENT
     host: msgspec.Raw = ABSENT
     workspace: msgspec.Raw = ABSENT
+    session: msgspec.Raw = ABSENT
     status: msgspec.Raw = ABSENT
     service: msgspec.Raw = ABSENT
     commit_date: msgspec.Raw = ABSENT
@@ -65,7 +66,8 @@ class LoggedCall:
     `response` holds the blocks of the answer, where the log has them: all if the intake keeps content, else only
     an answer that tells of server tools, which take part in the cache. `source` is who recorded the call, where the
     log or the recording says so, `seen_on` the day by which it was recorded (`commit_date`): rules and prices are
-    those of that day where the times were taken out.
+    those of that day where the times were taken out. `session` is the conversation that the log says it belongs to
+    ("": it does not say), `id` what tells copies of one call in several files ("": nothing does).
     """
 
     line: int
@@ -82,6 +84,8 @@ class LoggedCall:
     response: tuple[Block, ...] = ()
     source: str = ""
     seen_on: date | None = None
+    session: str = ""
+    id: str = ""
 
     @property
     def day(self) -> date | None:
@@ -138,16 +142,15 @@ class RequestLog:
     def calls(self) -> Iterator[LoggedCall]:
         """Calls in input order, until the first fault; then the rest is only checked.
 
-        Raises InputError (an empty file, damaged lines, bodies that are no Messages request) and OSError.
+        Raises InputError (an empty file, damaged lines, bodies that are no Messages request, what cannot be read).
         """
         number = 0
-        with self.path.open("rb", buffering=CHUNK) as file:
-            for number, line in enumerate(file, 1):
-                call = self._read(number, line) if line.strip() else None
-                if call is not None and not self._faults:
-                    yield call
-                if len(self._faults) >= MOST_FAULTS:
-                    break
+        for number, line in byte_lines(self.path, CHUNK):
+            call = self._read(number, line) if line.strip() else None
+            if call is not None and not self._faults:
+                yield call
+            if len(self._faults) >= MOST_FAULTS:
+                break
         if not number:
             self._faults.append(
                 Fault(str(self.path), "expected a request log, one JSON object a line; got an empty file")
@@ -194,6 +197,7 @@ class RequestLog:
             self._response(raw),
             source=_source(raw),
             seen_on=_seen_on(raw),
+            session=_field(raw.session, "session", str) or "",
         )
 
     def _response(self, raw: RawRow) -> tuple[Block, ...]:
