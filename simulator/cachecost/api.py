@@ -63,7 +63,7 @@ def compare(conversation: Conversation, strategies: Sequence[StrategyLike], **te
     ledgers = [shared.ledger(_spec(strategy), conversation) for strategy in strategies]
     rules = {name: str(value) for name, value in shared.rules.items()}
     day = shared.day or data_date(shared.host)
-    return Result(Comparison("", shared.host, shared.model, day, rules, ledgers, ledgers[0].strategy))
+    return Result(Comparison("", shared.host, shared.model or "", day, rules, ledgers, ledgers[0].strategy))
 
 
 def terms_of(

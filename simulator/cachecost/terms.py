@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from heapq import merge
 
 from cachecost.conversations.model import Conversation
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
-from cachecost.replay import Simulation, planned
+from cachecost.replay import Simulation, logged, planned
 from cachecost.strategies.build import build
-from cachecost.strategies.plan import Strategy
+from cachecost.strategies.plan import PlannedCall, Strategy
 from cachecost.strategies.spec import StrategySpec
 from cachecost.tokens.factory import make_counter
 
@@ -26,20 +29,26 @@ def quiet(strategy: str, calls: int) -> None:
     """No progress is shown."""
 
 
+Talks = Conversation | Sequence[Conversation]
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What is equal for all strategies of a comparison. `rules` are switches by name.
 
-    `day` picks rules and prices; None: that of each call.
+    `model` is that of every conversation; None: of each its own. `day` picks rules and prices; None: that of each
+    call. `bills` are the recorded calls that the conversations were found in: what was charged for them sizes
+    whatever a strategy sends again (rule 17).
     """
 
-    model: str
+    model: str | None
     day: date | None
     prices: PriceBook
     host: str = "anthropic"
     tokens: str = "tiktoken"
     rules: Mapping[str, object] = field(default_factory=dict)
     counters: dict[str, TokenCounter] = field(default_factory=dict)
+    bills: Sequence[LoggedCall] = ()
 
     def book(self, over: Mapping[str, object] | None = None) -> RuleBook:
         """The rules, with a strategy's own readings `over` them. Raises InputError."""
@@ -51,19 +60,42 @@ class Terms:
             self.counters[generation] = make_counter(self.tokens, generation)
         return self.counters[generation]
 
-    def ledger(self, spec: StrategySpec | str, conversation: Conversation, progress: Progress = quiet) -> Ledger:
-        """Every call that a strategy makes of `conversation`. Raises CannotEvaluate."""
+    def ledger(self, spec: StrategySpec | str, conversations: Talks, progress: Progress = quiet) -> Ledger:
+        """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate."""
+        talks = [conversations] if isinstance(conversations, Conversation) else list(conversations)
         book = self.book()
         strategy = build(spec, model=self.model, facts=lambda model: book.rules(self.host, model))
-        counter = self.counter(book.rules(self.host, self.model).generation)
-        rows = self._rows(strategy, conversation, progress)
-        return Ledger(strategy.name, rows, strategy.notes(conversation), counter.source, counter.band)
+        rows = self._rows(strategy, talks, progress)
+        counters = [self.counter(book.rules(self.host, model).generation) for model in self._models(talks)]
+        notes = list(dict.fromkeys(note for talk in talks for note in strategy.notes(talk)))
+        source = "; ".join(dict.fromkeys(counter.source for counter in counters))
+        return Ledger(strategy.name, rows, notes, source, max((counter.band for counter in counters), default=0.0))
 
-    def _rows(self, strategy: Strategy, conversation: Conversation, progress: Progress) -> list[CallRow]:
+    def _models(self, talks: Sequence[Conversation]) -> list[str]:
+        """The models that are known, each once."""
+        named = dict.fromkeys(filter(None, [self.model] if self.model else [talk.model for talk in talks]))
+        return [model for model in named if self.model or _is_known(self.book(), self.host, model)]
+
+    def _rows(self, strategy: Strategy, talks: Sequence[Conversation], progress: Progress) -> list[CallRow]:
         book = self.book(getattr(strategy, "rules", None))
         simulation = Simulation(book, self.prices, self.counter, self.host, strategy.name)
+        for number, bill in enumerate(self.bills, 1):
+            if bill.billed:
+                simulation.learn(number, logged(bill), bill.billed)
         rows = []
-        for number, call in enumerate(strategy.plan(conversation), 1):
+        for number, call in enumerate(_in_time(strategy, talks), 1):
             rows.append(simulation.row(planned(call)))
             progress(strategy.name, number)
         return rows
+
+
+def _is_known(book: RuleBook, host: str, model: str) -> bool:
+    try:
+        return bool(book.rules(host, model).generation)
+    except CannotEvaluate:
+        return False
+
+
+def _in_time(strategy: Strategy, talks: Sequence[Conversation]) -> Iterator[PlannedCall]:
+    """The calls of all conversations, in the order they start."""
+    return merge(*(strategy.plan(talk) for talk in talks), key=lambda call: call.start)

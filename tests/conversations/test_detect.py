@@ -42,7 +42,7 @@ def test_what_nobody_knows_is_what_the_caller_says_or_a_fault(tmp_path: Path) ->
     path = tmp_path / "file"
     path.write_text('{"a": {"request": 1}}\n')
     assert detect(path, otherwise="request-log") == ("request-log", "it begins like nothing else")
-    with pytest.raises(InputError, match="expected one of the formats calls, request-log, recording, jp"):
+    with pytest.raises(InputError, match="expected one of the formats calls, "):
         detect(path)
 
 

@@ -150,8 +150,8 @@ def test_a_bad_file_is_refused_and_the_others_are_imported(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "expected one of the formats calls, request-log, recording, jp; the file is empty"),
-        ("hello", "expected one of the formats calls, request-log, recording, jp; the file begins like none of them"),
+        ("", f"expected one of the formats {', '.join(READERS)}; the file is empty"),
+        ("hello", f"expected one of the formats {', '.join(READERS)}; the file begins like none of them"),
     ],
 )
 def test_an_unknown_format_is_told(tmp_path: Path, text: str, why: str) -> None:
@@ -174,9 +174,10 @@ def test_a_format_can_be_named(tmp_path: Path) -> None:
 def test_where_it_cannot_go_is_told(tmp_path: Path) -> None:
     path = jp_file(tmp_path)
     out = tmp_path / "out.jsonl"
-    with pytest.raises(InputError) as error:
-        import_files([path, path], out)
-    assert str(error.value) == f"{out} expected a folder for 2 recordings; got a file's name"
+    report = import_files([path, path], out)
+    told = f"holds a conversation (jp: {detect(path)[1]}): name a folder for it, not a file for all"
+    assert [str(fault) for fault in report.refused] == [f"{path} {told}"] * 2
+    assert not out.exists()
     with pytest.raises(InputError) as error:
         import_files([path], path / "folder")
     assert str(error.value) == f"{path / 'folder'} cannot be made: Not a directory"

@@ -73,6 +73,13 @@ def import_(
 
 
 def _tell(report: Any) -> None:
+    from cachecost.views.numbers import dollars, tokens
+
     for one in report.imported:
-        click.echo(f"{one.recording}  {one.calls} calls, {one.inquiries} inquiries  ({one.format}: {one.reason})")
-    click.echo(f"{len(report.imported)} of {report.files} files imported, {report.calls} calls")
+        asked = f", {one.inquiries} inquiries" if one.inquiries else ""
+        held = f"{one.calls} calls in {one.conversations} conversations{asked}"
+        click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
+    billed = report.billed
+    if billed.total_input:
+        parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"
+        click.echo(f"billed {dollars(report.billed_usd)}: {parts}, {tokens(billed.output_tokens)} output")

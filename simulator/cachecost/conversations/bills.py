@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -38,6 +39,12 @@ class Bill:
         self.usage += call.billed
         if self.prices:
             self._price(call, call.billed, self.prices)
+
+    def adding(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+        """The calls as they come, each taken into the sums."""
+        for call in calls:
+            self.add(call)
+            yield call
 
     def _price(self, call: LoggedCall, billed: Usage, prices: PriceBook) -> None:
         parts = [(call.request.model, billed)]

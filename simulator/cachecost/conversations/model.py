@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachecost.prompts.blocks import NOTHING, Block, Part
+from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
+from cachecost.prompts.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,43 @@ class Inquiry:
     batch: int = 0
 
 
-Event = Human | Reply | Results | Inquiry
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """The thread goes on otherwise: its first `keep` messages stay, then come `messages`, without a call.
+
+    `why` is "start" (said before the recording begins), "fork", "compaction", "edit" or "insertion".
+    """
+
+    at: float
+    keep: int
+    messages: tuple[Message, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """From here on the main thread is sent with this model, head and these parameters."""
+
+    at: float
+    model: str
+    tools: Part
+    system: Part
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A call beside the main thread that leaves nothing in it. The marks of `request` are as recorded."""
+
+    at: float
+    request: Request
+    reply: Reply
+
+
+Talk = Human | Reply | Results | Inquiry
+"""What recordings of conversations tell."""
+Event = Talk | Rewrite | Switch | Aside
+"""What conversations that are found in calls tell, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +111,11 @@ class Conversation:
     licence: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Request parameters of the main thread (thinking, output_config …), as far as known."""
+    host: str | None = None
+    workspace: str = ""
+    is_batch: bool = False
+    root: Thread = field(default_factory=Thread, compare=False)
+    """What threads grow from: those of a log, so that prompts planned anew share what was recorded."""
 
     @property
     def replies(self) -> list[Reply]:

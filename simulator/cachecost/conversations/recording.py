@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal
 from cachecost.conversations.block_table import BlockReader, BlockWriter, Count
 from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Talk
 from cachecost.conversations.times import iso
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import NOTHING, Block, Part
@@ -67,6 +67,8 @@ def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str
     yield _header(conversation, table, tools, system)
     yield from tool_lines + system_lines
     for event in conversation.events:
+        if not isinstance(event, Talk):
+            raise ValueError(f"{conversation.name}: found in calls; write the calls (call_recording.write)")
         numbers, lines = table.add(_blocks(event))
         yield from lines
         yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **_details(event, table.free)}
@@ -87,11 +89,11 @@ def _header(conversation: Conversation, table: BlockWriter, tools: list[int], sy
     }
 
 
-def _blocks(event: Event) -> tuple[Block, ...]:
+def _blocks(event: Talk) -> tuple[Block, ...]:
     return (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
 
 
-def _details(event: Event, free: ContentFree | None) -> dict[str, Any]:
+def _details(event: Talk, free: ContentFree | None) -> dict[str, Any]:
     if isinstance(event, Reply):
         told = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
         return {name: value for name, value in told.items() if value is not None}
@@ -167,7 +169,7 @@ class _Reading:
         self.faults = faults
         self.header: Checked | None = None
         self.table = BlockReader()
-        self.events: list[Event] = []
+        self.events: list[Talk] = []
 
     def take(self, line: Checked) -> bool:
         """Read a line; False if nothing after it can be understood."""
@@ -234,7 +236,7 @@ def _inquiry(line: Checked, at: float, blocks: tuple[Block, ...]) -> Inquiry | N
     return Inquiry(at, *blocks, answer_type, tool_use, batch) if len(blocks) == 2 else None
 
 
-READERS: dict[str, Callable[[Checked, float, tuple[Block, ...]], Event | None]] = {
+READERS: dict[str, Callable[[Checked, float, tuple[Block, ...]], Talk | None]] = {
     "human": lambda line, at, blocks: Human(at, blocks),
     "reply": _reply,
     "results": lambda line, at, blocks: Results(at, blocks),

@@ -6,9 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.model import (
+    Aside,
+    Conversation,
+    Event,
+    Human,
+    Inquiry,
+    Reply,
+    Results,
+    Rewrite,
+    Switch,
+)
 from cachecost.faults import CannotEvaluate
-from cachecost.prompts.blocks import Block, Message, Thread
+from cachecost.prompts.blocks import Block, Message
 from cachecost.prompts.request import Request
 from cachecost.providers.switches import shown
 from cachecost.strategies.inquiry import Asking, ModelFacts, Questions, window_of
@@ -50,10 +60,13 @@ class Agent:
         model = self.model or conversation.model
         if model is None:
             raise CannotEvaluate(f"strategy '{self.name}': no model is given and {conversation.name} names none")
-        merged = {**conversation.params, **self.params}
-        params = {key: value for key, value in merged.items() if value is not None}
         tools = self.asking.main_tools(conversation.tools) if self.asking else conversation.tools
-        return Request(model, Thread(), tools, conversation.system, params=params)
+        params = self.parameters(conversation.params)
+        return Request(model, conversation.root, tools, conversation.system, params=params)
+
+    def parameters(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        """What is sent instead of the parameters that were."""
+        return {key: value for key, value in {**recorded, **self.params}.items() if value is not None}
 
     def window(self) -> int | None:
         """Tokens that a question's thread is cut to; None where it is not cut."""
@@ -107,15 +120,15 @@ def _notes_on_window(agent: Agent, conversation: Conversation) -> Iterator[str]:
 
 
 def _blocks(event: Event) -> tuple[Block, ...]:
-    return () if isinstance(event, Inquiry) else event.blocks
+    return event.blocks if isinstance(event, Human | Reply | Results) else ()
 
 
 class _Walk:
     """One pass over a conversation: the thread as it grows, and who must wait for whom."""
 
     def __init__(self, agent: Agent, conversation: Conversation) -> None:
-        self._events = conversation.events
-        self._placement = agent.placement
+        self._agent = agent
+        self._conversation = conversation
         self._main = agent.bare_request(conversation)
         self._thread = self._main.thread
         self._trail = Trail()
@@ -128,8 +141,13 @@ class _Walk:
             )
 
     def calls(self) -> Iterator[PlannedCall]:
+        told = self._conversation
+        for call in self._calls():
+            yield replace(call, host=told.host, workspace=told.workspace, is_batch=told.is_batch)
+
+    def _calls(self) -> Iterator[PlannedCall]:
         asked: list[Inquiry] = []
-        for event in self._events:
+        for event in self._conversation.events:
             if isinstance(event, Inquiry):
                 asked.append(event)
                 continue
@@ -142,16 +160,47 @@ class _Walk:
         if isinstance(event, Reply):
             yield self._call(event)
             self._grow("assistant", event.blocks)
+        elif isinstance(event, Aside):
+            yield self._aside(event)
+        elif isinstance(event, Switch):
+            self._switch(event)
+        elif isinstance(event, Rewrite):
+            self._rewrite(event)
         elif isinstance(event, Human | Results):
             self._turn += isinstance(event, Human)
             self._grow("user", event.blocks)
 
     def _call(self, reply: Reply) -> PlannedCall:
-        main = self._main
-        marks, automatic = self._placement.place(View(self._thread, main.tools, main.system, self._trail))
-        request = replace(main, thread=self._thread, marks=marks, automatic=automatic)
         self._ready = start = max(reply.at, self._ready)
+        request = self._marked(replace(self._main, thread=self._thread), self._agent.placement)
         return PlannedCall(start, request, reply.blocks, reply.output_tokens, reply.first_token_s, turn=self._turn)
+
+    def _aside(self, event: Aside) -> PlannedCall:
+        """A side call with its own head, marked as this agent marks side calls."""
+        agent, reply = self._agent, event.reply
+        placement = agent.asking.placement(agent.placement) if agent.asking else agent.placement
+        request = self._marked(replace(event.request, params=agent.parameters(event.request.params)), placement)
+        start = max(event.at, self._ready)
+        return PlannedCall(
+            start, request, reply.blocks, reply.output_tokens, reply.first_token_s, "aside", turn=self._turn
+        )
+
+    def _marked(self, bare: Request, placement: Placement) -> Request:
+        marks, automatic = placement.place(View(bare.thread, bare.tools, bare.system, self._trail))
+        return replace(bare, marks=marks, automatic=automatic)
+
+    def _switch(self, event: Switch) -> None:
+        """The main thread goes on with another model or head; what the agent sets itself stays."""
+        as_told = replace(
+            self._conversation, model=event.model, tools=event.tools, system=event.system, params=event.params
+        )
+        self._main = self._agent.bare_request(as_told)
+
+    def _rewrite(self, event: Rewrite) -> None:
+        while self._thread.length > event.keep and self._thread.parent is not None:
+            self._thread = self._thread.parent
+        for message in event.messages:
+            self._thread = self._thread.then(message)
 
     def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
         if asked and self._questions is not None:

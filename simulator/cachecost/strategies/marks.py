@@ -153,15 +153,16 @@ class LastTool(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class SystemBlock(Primitive):
-    """A system block: the last, the first, each, or one by its number from 0."""
+    """A system block: the last, the last two, the first, each, or one by its number from 0."""
 
-    which: Literal["last", "first", "each"] | int = "last"
+    which: Literal["last", "last_two", "first", "each"] | int = "last"
     rank: ClassVar[int] = 1
     least: ClassVar[int] = 0
 
     def spots(self, view: View) -> Iterator[Spot]:
         markable = [index for index, block in enumerate(view.system.blocks) if is_markable(block)]
-        chosen = {"last": markable[-1:], "first": markable[:1], "each": markable}.get(str(self.which))
+        named = {"last": markable[-1:], "last_two": markable[-2:], "first": markable[:1], "each": markable}
+        chosen = named.get(str(self.which))
         if chosen is None:
             chosen = [index for index in markable if index == self.which]
         yield from ((Layer.SYSTEM, None, index) for index in chosen)

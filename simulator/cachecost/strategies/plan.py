@@ -27,6 +27,9 @@ class PlannedCall:
     purpose: str = "main"
     turn: int = 0
     inquiry: int | None = None
+    host: str | None = None
+    workspace: str = ""
+    is_batch: bool = False
 
 
 class Strategy(Protocol):

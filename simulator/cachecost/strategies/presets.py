@@ -56,6 +56,14 @@ PLACEMENTS = (
         LastMessage(),
     ),
     _marking(
+        "claude-code",
+        "the last two system blocks, and the last block of the last message",
+        "Claude Code 2.1.197 and 2.1.330, as recorded",
+        "2026-11-21",
+        SystemBlock("last_two"),
+        LastMessage(),
+    ),
+    _marking(
         "rfc013-as-written",
         "last tool, system, last message, and the message before the latest human one",
         RFC013,

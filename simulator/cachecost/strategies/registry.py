@@ -2,15 +2,18 @@
 
 A package adds strategies by entry points of the group `cachecost.strategies`. An entry point's name is
 the strategy's, its object a Strategy or something that makes one when called. They are loaded when a
-name is not built in, and for listings; a built-in name cannot be taken.
+name is not built in, and for listings; a built-in name cannot be taken. NAME@1h and NAME@5m are a strategy with that
+TTL on all marks that name none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cachecost.faults import nearest
+from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "cachecost.strategies"
+TTLS = ("5m", "1h")
 Found = Agent | Strategy
 
 
@@ -45,13 +49,25 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Found:
-    """The strategy of that name. Raises UnknownStrategy."""
+    """The strategy of that name. Raises UnknownStrategy, and ValueError for a TTL that does not go with it."""
     if name in PRESETS:
         return PRESETS[name]
+    base, at, ttl = name.rpartition("@")
+    if at and ttl in TTLS:
+        return _with_ttl(find(base), name, cast("TTL", ttl))
     others = _entry_points()
     if name in others:
         return _loaded(others[name])
     raise UnknownStrategy(name, sorted({*PRESETS, *others}))
+
+
+def _with_ttl(found: Found, name: str, ttl: TTL) -> Agent:
+    if not isinstance(found, Agent):
+        raise ValueError(f"'{found.name}' is another package's strategy: it takes no TTL")
+    placement = replace(found.placement, ttl=ttl)
+    if fault := placement.ttl_fault():
+        raise ValueError(f"{name}: {fault}")
+    return replace(found, name=name, placement=placement)
 
 
 def listing() -> list[Listed]:

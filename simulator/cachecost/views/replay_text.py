@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO
 
@@ -10,27 +11,44 @@ from rich.console import Console
 from rich.table import Table
 
 from cachecost.ledger import ZERO, CallRow, Ledger
+from cachecost.providers.usage import Usage
 from cachecost.views.numbers import counted, dollars, percent, tokens
 
+BILLED = "as billed"
 
-def print_ledgers(title: str, ledgers: Sequence[Ledger], stream: IO[str]) -> None:
-    """A line of sums a ledger, then a line a cause; rich respects NO_COLOR, pipes and the width."""
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """What a recording says was charged."""
+
+    calls: int
+    usage: Usage
+    dollars: Decimal
+
+
+def print_ledgers(title: str, ledgers: Sequence[Ledger], stream: IO[str], billed: Billed | None = None) -> None:
+    """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width."""
     console = Console(file=stream, highlight=False)
-    console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False)
-    console.print(_sums(ledgers))
+    console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
+    console.print(_sums(ledgers, billed))
     for ledger in ledgers:
         console.print(_causes(ledger))
         for reason, count in _errors(ledger.rows).items():
             console.print(f"  {counted(count, 'call')} without usage: {reason}", markup=False)
 
 
-def _sums(ledgers: Sequence[Ledger]) -> Table:
+def _sums(ledgers: Sequence[Ledger], billed: Billed | None) -> Table:
     table = _table("strategy", "calls", "read", "write 5m", "write 1h", "uncached", "output", "cost")
+    if billed:
+        _add_sums(table, BILLED, billed.calls, billed.usage, billed.dollars)
     for ledger in ledgers:
-        usage = ledger.usage
-        amounts = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
-        table.add_row(ledger.strategy, f"{len(ledger.rows):,}", *map(tokens, amounts), dollars(ledger.cost.total))
+        _add_sums(table, ledger.strategy, len(ledger.rows), ledger.usage, ledger.cost.total)
     return table
+
+
+def _add_sums(table: Table, name: str, calls: int, usage: Usage, cost: Decimal) -> None:
+    amounts = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
+    table.add_row(name, f"{calls:,}", *map(tokens, amounts), dollars(cost))
 
 
 def _causes(ledger: Ledger) -> Table:

@@ -9,7 +9,7 @@ from typing import Protocol
 from cachecost.conversations import recording
 from cachecost.conversations.checked import Warn, opened, quiet
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers import calls, jp, request_log
+from cachecost.conversations.readers import calls, claude_code, jp, request_log
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError, nearest
 
@@ -41,7 +41,7 @@ class CallReader(Reader, Protocol):
         ...
 
 
-CALLS: dict[str, CallReader] = {"calls": calls, "request-log": request_log}
+CALLS: dict[str, CallReader] = {"calls": calls, "request-log": request_log, "claude-code": claude_code}
 CONVERSATIONS: dict[str, ConversationReader] = {"recording": recording, "jp": jp}
 READERS: dict[str, Reader] = {**CALLS, **CONVERSATIONS}
 
@@ -91,4 +91,11 @@ def read_calls(
         raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
     if format_ == "auto" and name != "request-log":
         warn(f"{path}: taken for {name} ({reason})")
+    if lacks(name):
+        warn(f"{path}: {lacks(name)}")
     return CALLS[name].calls(path, warn, keep_content)
+
+
+def lacks(name: str) -> str:
+    """What recordings in a format never tell, and what stands in for it; empty where they tell all."""
+    return str(getattr(READERS[name], "LACKS", ""))

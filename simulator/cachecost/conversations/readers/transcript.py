@@ -27,20 +27,25 @@ from typing import Any, NamedTuple
 
 from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
 from cachecost.conversations.readers.peek import top_keys
-from cachecost.conversations.readers.request_log import usage_of
+from cachecost.conversations.readers.transcript_line import (
+    client_of,
+    content_of,
+    is_summed,
+    kind_of,
+    longer,
+    modes_of,
+    usage_on,
+)
 from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
 from cachecost.conversations.times import seconds
 from cachecost.faults import Fault, InputError
-from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
 
 __all__ = ["Step", "read_steps", "sniff", "steps_to_records"]
 MAIN, SIDE = "main", "side"
 SYNTHETIC = "<synthetic>"
-THINKING = ("thinking", "redacted_thinking")
 BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
-PRICED = {"service_tier": "batch", "speed": "fast", "inference_geo": "us"}
-"""Fields of a usage with the value that changes the price, in the order of `steps.MODES`."""
 SILENT = ("summary", "attachment", "progress", "file-history-snapshot", "queue-operation")
 """Types of lines that are known to say nothing of calls."""
 OWN_KEYS = ("parentUuid", "leafUuid", "sessionId", "isSidechain", "isSnapshot")
@@ -51,6 +56,11 @@ def sniff(head: bytes) -> str | None:
     first = parsed(head.split(b"\n", 1)[0])
     if isinstance(first, dict) and first.get("kind") == KIND:
         return f"its first line says format and kind {KIND}"
+    return sniff_lines(head)
+
+
+def sniff_lines(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a transcript; None if it is not."""
     keys = set(top_keys(head))
     own = next((key for key in OWN_KEYS if key in keys), None)
     if own is None and {"uuid", "message"} <= keys:
@@ -78,12 +88,37 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
 
 
 def _read(lines: Iterable[Checked], file: str, warn: Warn) -> list[Step]:
-    reading = _Transcript()
+    return [growing.step for growing in grown(lines, file, warn)]
+
+
+def grown(lines: Iterable[Checked], file: str, warn: Warn, keeps_content: bool = False) -> list[Growing]:
+    """The steps of a transcript's lines; with `keeps_content` they hold what was asked and answered, too."""
+    reading = Transcript(keeps_content)
     for line in lines:
         reading.take(line)
     for note, times in sorted(reading.notes.items()):
         warn(f"{file}: {times:,} {note}")
-    return [growing.step for growing in reading.steps.values()]
+    return list(reading.steps.values())
+
+
+@dataclass(slots=True, eq=False)
+class Said:
+    """What a person, a tool or the client put in with one record, and what was put in before it since the last step.
+
+    `is_cut` is a compaction: nothing before it goes into the next request.
+    """
+
+    blocks: list[Any]
+    before: Said | None
+    is_cut: bool = False
+
+    def path(self) -> list[Said]:
+        """All since the last step or the last compaction, latest first; the compaction ends it."""
+        found, node = [self], self
+        while node.before is not None and not node.is_cut:
+            node = node.before
+            found.append(node)
+        return found
 
 
 @dataclass(slots=True)
@@ -92,16 +127,27 @@ class _Tail:
 
     blocks: int = 0
     between: set[str] = field(default_factory=set)
+    said: list[Said] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Growing:
-    """A step whose lines are still being read."""
+@dataclass(slots=True, eq=False)
+class Growing:
+    """A step whose lines are still being read.
+
+    `answer` holds the blocks of its answer, `asked` those that its request has after the answer of the step
+    `before`, both only where content is kept. With `is_cut` the request begins with `asked`.
+    """
 
     step: Step
     client: str
     tail: _Tail = field(default_factory=_Tail)
     goes_on: bool = False
+    before: Growing | None = None
+    session: str = ""
+    id: str = ""
+    answer: list[Any] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    is_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -110,28 +156,35 @@ class _Chain:
 
     name: str
     is_side: bool
-    step: _Growing | None = None
+    step: Growing | None = None
     time: float | None = None
+    said: Said | None = None
     beginning: _Tail = field(default_factory=_Tail)
 
 
 class _Place(NamedTuple):
-    """Where a record stands: its chain, the last step on the way to it, its time."""
+    """Where a record stands: its chain, the last step on the way to it, its time, what was said since that step."""
 
     chain: _Chain
-    step: _Growing | None
+    step: Growing | None
     time: float | None
+    said: Said | None
 
     @property
     def tail(self) -> _Tail:
         return self.step.tail if self.step else self.chain.beginning
 
 
-class _Transcript:
+_Taken = tuple[Growing | None, Said | None]
+"""What a record leaves behind: the last step, and what was said since."""
+
+
+class Transcript:
     """A transcript while it is read, line by line."""
 
-    def __init__(self) -> None:
-        self.steps: dict[tuple[object, object], _Growing] = {}
+    def __init__(self, keeps_content: bool = False) -> None:
+        self.keeps_content = keeps_content
+        self.steps: dict[tuple[object, object], Growing] = {}
         self.notes: Counter[str] = Counter()
         self._places: dict[str, _Place] = {}
         self._chains: dict[tuple[str, object], _Chain] = {}
@@ -153,9 +206,9 @@ class _Transcript:
         moment = line.moment("timestamp")
         time = seconds(moment) if moment else None
         before = self._before(line)
-        step = TAKE[kind](self, line, before, time) if kind in TAKE else before.step
-        place = _Place(before.chain, step, before.time if time is None else time)
-        place.chain.step, place.chain.time = place.step, place.time
+        step, said = TAKE[kind](self, line, before, time) if kind in TAKE else (before.step, before.said)
+        place = _Place(before.chain, step, before.time if time is None else time, said)
+        place.chain.step, place.chain.time, place.chain.said = place.step, place.time, place.said
         if isinstance(uuid, str):
             self._places[uuid] = place
 
@@ -172,7 +225,7 @@ class _Transcript:
         chain = self._chains.get(key)
         if chain is None:
             chain = self._chains[key] = _Chain(self._name(SIDE if is_side else MAIN), is_side)
-        return _Place(chain, chain.step, chain.time)
+        return _Place(chain, chain.step, chain.time, chain.said)
 
     def _parent(self, line: Checked) -> _Place | None:
         names = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
@@ -186,52 +239,101 @@ class _Transcript:
 
     # --------------------------------------------------------------------------------- one kind of line
 
-    def answer(self, line: Checked, before: _Place, time: float | None) -> _Growing | None:
-        """A line of an answer. The step that it belongs to."""
+    def answer(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+        """A line of an answer."""
         message = line.within(line.mapping("message"), "message")
         if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
             before.tail.between.add("error")
             self.notes["answers of the client's own: they cost nothing"] += 1
-            return before.step
+            return before.step, before.said
         if not message.has("usage"):
             self.notes["answers without usage: left out"] += 1
-            return before.step
-        return self._grown(line, message, before, time)
+            return before.step, before.said
+        growing = self._grown(line, message, before, time)
+        return growing, before.said if growing is before.step else None
 
-    def _grown(self, line: Checked, message: Checked, before: _Place, time: float | None) -> _Growing:
+    def _grown(self, line: Checked, message: Checked, before: _Place, time: float | None) -> Growing:
         """The step of this line, with what the line adds to it."""
         key = (message.data.get("id") or ("line", line.line), line.data.get("requestId"))
-        told, content = message.mapping("usage"), _content(message)
+        told, content = message.mapping("usage"), content_of(message)
         if key not in self.steps:
-            step = _begun(len(self.steps) + 1, line, message.text("model"), before, time)
-            self.steps[key] = _Growing(replace(step, modes=_modes(told), summed=_is_summed(told)), _client(line))
-            if before.step:
-                before.step.goes_on = True
+            self.steps[key] = self._begun(line, message.text("model"), before, time, told)
+            self.steps[key].id = " ".join(map(str, filter(None, key))) if message.data.get("id") else ""
         growing = self.steps[key]
         growing.tail.blocks += len(content)
-        growing.step = _longer(growing.step, _usage(message, told), content, time)
+        growing.answer += content if self.keeps_content else []
+        growing.step = longer(growing.step, usage_on(message, told), content, time)
         return growing
 
-    def user(self, line: Checked, before: _Place, time: float | None) -> _Growing | None:
-        """A person's words, tool results, or what the client puts in."""
-        content = _content(line.within(line.mapping("message"), "message"))
-        before.tail.blocks += len(content)
-        if line.data.get("isCompactSummary"):
-            before.tail.between.add("compaction")
-        elif any(_kind(block) != "tool_result" for block in content):
-            before.tail.between.add("human")
-        return before.step
+    def _begun(self, line: Checked, model: str, before: _Place, time: float | None, told: dict[str, Any]) -> Growing:
+        """A step that begins with this line."""
+        step = _begun(len(self.steps) + 1, line, model, before, time)
+        growing = Growing(replace(step, modes=modes_of(told), summed=is_summed(told)), client_of(line))
+        growing.before, growing.session = before.step, str(line.data.get("sessionId") or "")
+        growing.asked, growing.is_cut = _asked(before)
+        if before.step:
+            before.step.goes_on = True
+        return growing
 
-    def system(self, line: Checked, before: _Place, time: float | None) -> _Growing | None:
+    def user(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+        """A person's words, tool results, or what the client puts in."""
+        content = content_of(line.within(line.mapping("message"), "message"))
+        before.tail.blocks += len(content)
+        said = before.said
+        if line.data.get("isCompactSummary"):
+            said = self._cut(before)
+        elif any(kind_of(block) != "tool_result" for block in content):
+            before.tail.between.add("human")
+        return before.step, self._say(before.tail, content, said)
+
+    def system(self, line: Checked, before: _Place, time: float | None) -> _Taken:
         """What the client notes: boundaries, errors, and much else."""
         boundary = BOUNDARIES.get(str(line.data.get("subtype")))
+        if boundary == "compaction":
+            return before.step, self._cut(before)
         if boundary:
             before.tail.between.add(boundary)
-        return before.step
+        return before.step, before.said
+
+    def _say(self, tail: _Tail, blocks: list[Any], before: Said | None) -> Said | None:
+        if not self.keeps_content:
+            return None
+        said = Said(blocks, before)
+        tail.said.append(said)
+        return said
+
+    def _cut(self, before: _Place) -> Said | None:
+        """A compaction; a boundary and the summary that follows it are one."""
+        before.tail.between.add("compaction")
+        is_known = before.said is not None and before.said.is_cut
+        return before.said if is_known else Said([], None, is_cut=True)
 
 
-TAKE = {"assistant": _Transcript.answer, "user": _Transcript.user, "system": _Transcript.system}
+TAKE = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
 """How each kind of line that matters is taken."""
+
+
+def _asked(before: _Place) -> tuple[list[Any], bool]:
+    """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
+
+    Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
+    """
+    path = before.said.path() if before.said else []
+    is_cut = bool(path) and path[-1].is_cut
+    called = {block.get("id") for block in before.step.answer if isinstance(block, dict)} if before.step else set()
+    missing = called - {_answers(block) for said in path for block in said.blocks} - {None}
+    asked: list[Any] = []
+    for said in before.tail.said:
+        if said in path:
+            asked += said.blocks
+        elif not is_cut:
+            asked += [block for block in said.blocks if _answers(block) in missing]
+    return asked, is_cut
+
+
+def _answers(block: object) -> object:
+    """The tool call that a result answers; None for any other block."""
+    return block.get("tool_use_id") if isinstance(block, dict) else None
 
 
 def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
@@ -244,7 +346,7 @@ def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
 
 def _begun(number: int, line: Checked, model: str, before: _Place, time: float | None) -> Step:
     """A step that begins with this line, its usage still to be told."""
-    between = before.tail.between | _differences(before.step, model, _client(line))
+    between = before.tail.between | _differences(before.step, model, client_of(line))
     return Step(
         number,
         line.line or 0,
@@ -260,7 +362,7 @@ def _begun(number: int, line: Checked, model: str, before: _Place, time: float |
     )
 
 
-def _differences(before: _Growing | None, model: str, client: str) -> set[str]:
+def _differences(before: Growing | None, model: str, client: str) -> set[str]:
     """What a step does not share with the one that it goes on from."""
     if before is None:
         return set()
@@ -270,52 +372,3 @@ def _differences(before: _Growing | None, model: str, client: str) -> set[str]:
         "fork": before.goes_on,
     }
     return {name for name, holds in told.items() if holds}
-
-
-def _client(line: Checked) -> str:
-    return str(line.data.get("version") or "")
-
-
-def _longer(step: Step, usage: Usage, content: list[Any], time: float | None) -> Step:
-    """A step with one more line of its answer."""
-    times = [known for known in (step.ended, time) if known is not None]
-    return replace(
-        step,
-        usage=usage if usage.output_tokens >= step.usage.output_tokens else step.usage,
-        thinking=step.thinking or any(_kind(block) in THINKING for block in content),
-        ended=max(times) if step.answered is not None else None,
-    )
-
-
-def _usage(message: Checked, told: dict[str, Any]) -> Usage:
-    """The usage of a line. What of a write is in neither the 5m nor the 1h part counts as 5m."""
-    try:
-        usage = usage_of(told, "usage")
-    except NotAMessage as fault:
-        message.fault(fault.path, str(fault).removeprefix(f"{fault.path}: "))
-        return Usage()
-    missing = (told.get("cache_creation_input_tokens") or 0) - usage.write
-    return replace(usage, write_5m=usage.write_5m + missing) if missing > 0 else usage
-
-
-def _modes(usage: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(mode for name, mode in PRICED.items() if usage.get(name) == mode)
-
-
-def _is_summed(usage: dict[str, Any]) -> bool:
-    passes, tools = usage.get("iterations"), usage.get("server_tool_use")
-    return (isinstance(passes, list) and len(passes) > 1) or (isinstance(tools, dict) and any(tools.values()))
-
-
-def _content(message: Checked) -> list[Any]:
-    """The blocks of a message. A text is one."""
-    content = message.data.get("content")
-    if isinstance(content, list):
-        return content
-    if content is not None and not isinstance(content, str):
-        message.fault("content", f"expected a text or an array of blocks; got {shown(content)}")
-    return [content] if isinstance(content, str) else []
-
-
-def _kind(block: object) -> object:
-    return block.get("type") if isinstance(block, dict) else "text"

@@ -1,0 +1,288 @@
+"""From calls to conversations: who goes on from whom, which calls stand aside, where a thread was rewritten.
+
+Nothing but the requests is needed; a session named in the log is respected. What decides:
+
+- A call goes on from the latest call whose messages are all at its beginning, one with the same head before others.
+- Of several that go on from one call, the one that most follows from is the main thread. Others that nothing follows
+  from are side calls, the rest forks: conversations of their own. So is a last call with another head or schema.
+- A call that shares only the first messages with an earlier one under the same head rewrote the thread (an edit); one
+  that shares none, in a session of that name, compacted it. Without a name it begins a conversation: a compaction and
+  a new session with the same head look alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.prompts.blocks import Block, Message, Thread
+
+SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format")
+"""What side calls change beside the head: they force a tool or ask for a schema."""
+Place = tuple[str, str | None, str, bool]
+"""Workspace, host, session, batch: calls of different places never go on from each other."""
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A call in the tree of calls: `before` is the one it goes on from, `follows` counts itself and all after it."""
+
+    call: LoggedCall
+    number: int
+    before: Turn | None = None
+    after: list[Turn] = field(default_factory=list)
+    follows: int = 1
+
+    @property
+    def thread(self) -> Thread:
+        return self.call.request.thread
+
+    @property
+    def head(self) -> tuple[str, bytes, bytes]:
+        request = self.call.request
+        return request.model, request.tools.digest, request.system.digest
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether all messages of the call before stand at the beginning of this one."""
+        return self.before is not None and shared_length(self.before.thread, self.thread) == self.before.thread.length
+
+
+def conversations_of(calls: Iterable[LoggedCall], warn: Warn = quiet) -> list[Conversation]:
+    """The conversations that `calls` (in time order) are, in the order they begin. What is left out goes to `warn`."""
+    tree = CallTree()
+    for call in calls:
+        tree.add(call)
+    for note, times in sorted(tree.notes.items()):
+        warn(f"{times:,} {note}")
+    return [_Telling(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)]
+
+
+class CallTree:
+    """Calls, each put behind the one that it goes on from."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.notes: Counter[str] = Counter()
+        self._ends: dict[tuple[Place, Thread], list[Turn]] = {}
+        self._through: dict[tuple[Place, Thread], Turn] = {}
+        self._latest: dict[tuple[Place, tuple[str, bytes, bytes]], Turn] = {}
+
+    def add(self, call: LoggedCall) -> None:
+        if call.failed or call.request.fault:
+            self.notes["failed or refused calls: no part of a conversation"] += 1
+            return
+        turn = Turn(call, len(self.turns))
+        place = _place(call)
+        turn.before = self._before(turn, place)
+        if turn.before is not None:
+            turn.before.after.append(turn)
+        self.turns.append(turn)
+        self._enter(turn, place)
+
+    def adding(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+        """The calls as they come, each put into the tree."""
+        for call in calls:
+            self.add(call)
+            yield call
+
+    @property
+    def conversations(self) -> int:
+        """How many conversations the calls are, forks included."""
+        return sum(1 for _ in self.mains())
+
+    def _enter(self, turn: Turn, place: Place) -> None:
+        self._ends.setdefault((place, turn.thread), []).append(turn)
+        self._latest[place, turn.head] = turn
+        for node in turn.thread.back():
+            if (place, node) in self._through:
+                break
+            self._through[place, node] = turn
+
+    def _before(self, turn: Turn, place: Place) -> Turn | None:
+        """The call that this one goes on from: by its messages, else by some of them, else by its session."""
+        shared: Turn | None = None
+        for node in turn.thread.back():
+            if node is not turn.thread and (place, node) in self._ends:
+                return _nearest(turn, self._ends[place, node])
+            shared = shared or self._through.get((place, node))
+        tip = self._latest.get((place, turn.head))
+        if tip is not None and (place[2] or (shared is not None and _root(shared) is _root(tip))):
+            return tip
+        return None
+
+    def mains(self) -> Iterator[tuple[list[Turn], list[Turn]]]:
+        """Each main thread with its side calls, in the order they begin."""
+        for turn in reversed(self.turns):
+            turn.follows = 1 + sum(one.follows for one in turn.after)
+        begins = [turn for turn in self.turns if turn.before is None]
+        found = []
+        while begins:
+            main, asides, forks = _followed(begins.pop())
+            begins += forks
+            found.append((main, asides))
+        yield from sorted(found, key=lambda one: one[0][0].number)
+
+
+def _followed(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
+    """The main thread from `first` on, the calls beside it, and those that begin forks."""
+    main, asides, forks = [first], list[Turn](), list[Turn]()
+    while main[-1].after:
+        turn = main[-1]
+        following = max(turn.after, key=lambda one: (not _stands_aside(one), one.follows, one.number))
+        others = [one for one in turn.after if one is not following or _stands_aside(one)]
+        asides += [one for one in others if not one.after]
+        forks += [one for one in others if one.after]
+        if following in others:
+            break
+        main.append(following)
+    return main, asides, forks
+
+
+def _stands_aside(turn: Turn) -> bool:
+    """Whether nothing follows from a call that was sent otherwise than the one before it."""
+    if turn.after or turn.before is None:
+        return False
+    mine, theirs = turn.call.request, turn.before.call.request
+    heads = (mine.tools.digest, mine.system.digest) != (theirs.tools.digest, theirs.system.digest)
+    return heads or any(mine.params.get(name) != theirs.params.get(name) for name in SIDE_PARAMETERS)
+
+
+def _place(call: LoggedCall) -> Place:
+    return call.workspace, call.host, call.session, call.is_batch
+
+
+def _nearest(turn: Turn, candidates: Sequence[Turn]) -> Turn:
+    """The latest of the candidates with the same head, else the latest."""
+    same = [one for one in candidates if one.head == turn.head]
+    return (same or list(candidates))[-1]
+
+
+def _root(turn: Turn) -> Turn:
+    while turn.before is not None:
+        turn = turn.before
+    return turn
+
+
+def shared_length(one: Thread, other: Thread) -> int:
+    """How many first messages two threads of one tree share."""
+    while one is not other:
+        if one.length >= other.length and one.parent is not None:
+            one = one.parent
+        elif other.parent is not None:
+            other = other.parent
+        else:
+            return 0
+    return one.length
+
+
+class _Telling:
+    """Tells a main thread and its side calls as events."""
+
+    def __init__(self, main: list[Turn], asides: list[Turn], number: int) -> None:
+        self._main = main
+        self._asides = sorted(asides, key=_when)
+        self._number = number
+        self._events: list[Event] = []
+
+    def conversation(self) -> Conversation:
+        first = self._main[0].call
+        request = first.request
+        for index, turn in enumerate(self._main):
+            self._tell_asides(before=turn)
+            self._tell(turn, index)
+        self._tell_asides(before=None)
+        return Conversation(
+            first.session or f"conversation {self._number}",
+            tuple(self._events),
+            request.model,
+            request.tools,
+            request.system,
+            first.source,
+            params=request.params,
+            host=first.host,
+            workspace=first.workspace,
+            is_batch=first.is_batch,
+            root=_root_of(request.thread),
+        )
+
+    def _tell_asides(self, before: Turn | None) -> None:
+        while self._asides and (before is None or _when(self._asides[0]) < _when(before)):
+            call = self._asides.pop(0).call
+            self._events.append(Aside(call.start, call.request, _reply(call, call.response)))
+
+    def _tell(self, turn: Turn, index: int) -> None:
+        call = turn.call
+        if index and _sent(call) != _sent(self._main[index - 1].call):
+            request = call.request
+            self._events.append(Switch(call.start, request.model, request.tools, request.system, request.params))
+        self._tell_messages(turn, index)
+        self._events.append(_reply(call, self._answer(index)))
+
+    def _tell_messages(self, turn: Turn, index: int) -> None:
+        """What came into the thread since the main call before."""
+        at = turn.call.start
+        keep = shared_length(self._main[index - 1].thread, turn.thread) if index else 0
+        goes_on = index > 0 and turn.goes_on
+        new = _messages_after(turn.thread, keep)
+        if goes_on and new and new[0].role == "assistant":
+            keep, new = keep + 1, new[1:]
+        last = new.pop() if new and new[-1].role == "user" else None
+        if new or (index and not goes_on):
+            self._events.append(Rewrite(at, keep, tuple(new), self._why(turn, index, keep)))
+        if last is not None:
+            has_results = any(block.kind == "tool_result" for block in last.blocks)
+            self._events.append((Results if has_results else Human)(at, last.blocks))
+
+    def _why(self, turn: Turn, index: int, keep: int) -> str:
+        if index == 0:
+            return "start" if turn.before is None else "fork"
+        if turn.goes_on:
+            return "insertion"
+        shorter = turn.thread.length < self._main[index - 1].thread.length
+        return "compaction" if keep == 0 or shorter else "edit"
+
+    def _answer(self, index: int) -> tuple[Block, ...]:
+        """The answer as the next call sends it: what the client made of it is what goes on."""
+        following = self._main[index + 1] if index + 1 < len(self._main) else None
+        if following is None or not following.goes_on:
+            return self._main[index].call.response
+        new = _messages_after(following.thread, self._main[index].thread.length)
+        return new[0].blocks if new and new[0].role == "assistant" else ()
+
+
+def _when(turn: Turn) -> tuple[float, int]:
+    return turn.call.start, turn.number
+
+
+def _reply(call: LoggedCall, blocks: tuple[Block, ...]) -> Reply:
+    output = call.billed.output_tokens if call.billed else None
+    return Reply(call.start, blocks, call.first_token_s or None, output)
+
+
+def _sent(call: LoggedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
+    """How a call is sent: everything but messages and marks."""
+    request = call.request
+    return request.model, request.tools.digest, request.system.digest, request.params
+
+
+def _messages_after(thread: Thread, length: int) -> list[Message]:
+    """The messages of a thread after the first `length`."""
+    found = []
+    for node in thread.back():
+        if node.length <= length:
+            break
+        assert node.message is not None
+        found.append(node.message)
+    return found[::-1]
+
+
+def _root_of(thread: Thread) -> Thread:
+    while thread.parent is not None:
+        thread = thread.parent
+    return thread

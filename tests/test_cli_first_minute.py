@@ -1,0 +1,63 @@
+"""A Claude Code user's first minute: a folder of transcripts in, what they cost and would have cost out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conversations.test_merging import BESIDE, FIRST, GOES_ON, project
+
+
+def cachecost(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cachecost", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Path:
+    (tmp_path / "X").mkdir()
+    project(tmp_path / "X", one=FIRST, two=[*FIRST, *GOES_ON], three=BESIDE)
+    made = cachecost("import", "X", "-o", "x.jsonl", cwd=tmp_path)
+    assert made.returncode == 0
+    assert made.stdout == (
+        'x.jsonl  3 calls in 3 conversations  (claude-code: its first line has a "type" and a "parentUuid")\n'
+        "billed $0.043: 5.0k read, 6.1k written, 16 uncached, 93 output\n"
+    )
+    return tmp_path
+
+
+def test_what_did_it_cost_and_what_otherwise(sessions: Path) -> None:
+    """By hand, at 5, 0.50, 6.25, 10 and 25 dollars per million; the session of 704 tokens is too short to cache."""
+    asked = ("none", "claude-code", "claude-code@1h")
+    done = cachecost("replay", "x.jsonl", *(word for name in asked for word in ("--strategy", name)), cwd=sessions)
+    assert (done.returncode, done.stderr) == (
+        0,
+        "x.jsonl: taken for calls (its first line says format and kind calls)\n",
+    )
+    table = [line.split() for line in done.stdout.splitlines()[1:6]]
+    assert table == [
+        ["strategy", "calls", "read", "write", "5m", "write", "1h", "uncached", "output", "cost"],
+        ["as", "billed", "3", "5.0k", "6.1k", "0", "16", "93", "$0.043"],
+        ["none", "3", "0", "0", "0", "11k", "93", "$0.058"],
+        ["claude-code", "3", "5.0k", "5.4k", "0", "716", "93", "$0.0422"],
+        ["claude-code@1h", "3", "5.0k", "0", "5.4k", "716", "93", "$0.0624"],
+    ]
+
+
+def test_planned_anew_as_the_client_sent_it_is_as_recorded(sessions: Path) -> None:
+    """What a transcript is marked with is what the strategy of that name marks."""
+    recorded = cachecost("replay", "x.jsonl", "--json", cwd=sessions).stdout.splitlines()
+    planned = cachecost("replay", "x.jsonl", "--strategy", "claude-code", "--json", cwd=sessions).stdout.splitlines()
+    assert [json.loads(line)["usage"] for line in recorded] == [json.loads(line)["usage"] for line in planned]
+    assert {json.loads(line)["strategy"] for line in planned} == {"claude-code"}
+
+
+def test_a_ttl_that_a_strategy_cannot_have_is_told(sessions: Path) -> None:
+    done = cachecost("replay", "x.jsonl", "--strategy", "claude-cod@1h", cwd=sessions)
+    assert done.returncode == 2
+    assert "got 'claude-cod' (did you mean 'claude-code'?)" in done.stderr
