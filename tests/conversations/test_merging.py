@@ -12,7 +12,7 @@ from cachecost.conversations.readers.calls import calls
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, Line, answer, user
 
 FIRST = [user("a", None, 0), answer("b", "a", 3, (10, 0, 5000, 30), CALL, sessionId="one")]
-GOES_ON = [user("c", "b", 7, RESULT), answer("d", "c", 9, (2, 5010, 400, 55), SAYS, "msg_2", sessionId="two")]
+GOES_ON = [user("c", "b", 7, RESULT), answer("d", "c", 9, (2, 5000, 400, 55), SAYS, "msg_2", sessionId="two")]
 BESIDE = [user("x", None, 5), answer("y", "x", 6, (4, 0, 700, 8), SAYS, "msg_3", sessionId="three")]
 
 
@@ -48,7 +48,7 @@ def test_a_folder_becomes_one_recording_in_the_order_of_time(tmp_path: Path, log
     ]
     assert (report.files, report.calls, len(report.imported)) == (3, 3, 1)
     assert report.imported[0].file == "3 files"
-    assert report.billed.total_input == 10 + 5000 + 4 + 700 + 2 + 5010 + 400
+    assert report.billed.total_input == 10 + 5000 + 4 + 700 + 2 + 5000 + 400
     assert said == [
         "a transcript has no system prompt, tools and marks: sized by its bills, marked as Claude Code 2.1 does"
     ]
