@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 import click
 
 from cachecost.commands.options import ground, ground_options
+from cachecost.commands.progress import reading_bar
 
 INVALID, NOT_EVALUATED = 2, 3
 
@@ -49,18 +50,19 @@ def import_(
 
     base = ground(rule, prices, as_of, host)
 
-    report = import_files(
-        logs,
-        out,
-        cast("Literal['keep', 'digest']", content),
-        count=count_content,
-        format_=format_,
-        source=source,
-        licence=licence,
-        warn=lambda words: click.echo(words, err=True),
-        prices=base.prices,
-        host=base.host,
-    )
+    with reading_bar("importing", logs):
+        report = import_files(
+            logs,
+            out,
+            cast("Literal['keep', 'digest']", content),
+            count=count_content,
+            format_=format_,
+            source=source,
+            licence=licence,
+            warn=lambda words: click.echo(words, err=True),
+            prices=base.prices,
+            host=base.host,
+        )
     for fault in report.refused:
         click.echo(str(fault), err=True)
     for why, number in sorted(report.unpriced.items()):

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from cachecost.commands.options import Ground, ground, ground_options, switch_pairs
+from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
@@ -58,12 +59,13 @@ def replay(
     """
     base = ground(rule, prices, as_of, host)
     bill = Bill(base.prices, base.host)
-    if strategies:
-        ledgers = _planned(log, format_, strategies, base, switch_pairs(rule), tokens, bill)
-        rows: Iterable[CallRow] = (row for ledger in ledgers for row in ledger.rows)
-    else:
-        rows = _rows_as_recorded(log, format_, base, tokens, bill)
-    failed = _print_json(rows) if as_json else _print_table(log, rows, bill)
+    with reading_bar("reading", [log]):
+        if strategies:
+            ledgers = _planned(log, format_, strategies, base, switch_pairs(rule), tokens, bill)
+            rows: Iterable[CallRow] = (row for ledger in ledgers for row in ledger.rows)
+        else:
+            rows = _rows_as_recorded(log, format_, base, tokens, bill)
+        failed = _print_json(rows) if as_json else _print_table(log, rows, bill)
     return NOT_EVALUATED_CODE if failed else 0
 
 

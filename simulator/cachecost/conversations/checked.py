@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from gzip import BadGzipFile
 from math import isfinite
 from pathlib import Path
@@ -16,6 +17,8 @@ from cachecost.faults import Fault, InputError, nearest
 from cachecost.prompts.wire import shown
 
 Warn = Callable[[str], None]
+WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
+"""Told the bytes of each line that is read, so that somebody may show how far it is."""
 GZIP = b"\x1f\x8b"
 
 
@@ -183,10 +186,11 @@ def parsed(raw: bytes) -> Any:
 
 def byte_lines(path: Path, buffering: int = -1) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
-    number = 0
+    number, watch = 0, WATCH.get()
     with opened(path, buffering) as stream:
         try:
             for number, line in enumerate(stream, 1):
+                watch(len(line))
                 yield number, line
         except (BadGzipFile, EOFError, zlib.error) as error:
             raise InputError([Fault(str(path), f"damaged gzip after this line: {error}", number)]) from None
