@@ -61,3 +61,29 @@ def test_a_ttl_that_a_strategy_cannot_have_is_told(sessions: Path) -> None:
     done = cachecost("replay", "x.jsonl", "--strategy", "claude-cod@1h", cwd=sessions)
     assert done.returncode == 2
     assert "got 'claude-cod' (did you mean 'claude-code'?)" in done.stderr
+
+
+def test_on_another_model(sessions: Path) -> None:
+    asked = ("replay", "x.jsonl", "--strategy", "none", "--model", "claude-haiku-4-5", "--json")
+    rows = [json.loads(line) for line in cachecost(*asked, cwd=sessions).stdout.splitlines()]
+    assert {row["model"] for row in rows} == {"claude-haiku-4-5"}
+    done = cachecost("replay", "x.jsonl", "--model", "claude-haiku-4-5", cwd=sessions)
+    assert done.returncode == 2
+    assert "--model needs --strategy: as recorded, each call ran on its own model" in done.stderr
+
+
+def test_a_call_of_which_only_the_bill_is_known_counts_in_the_bill_and_is_not_predicted(tmp_path: Path) -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 100}
+    request = {"model": "claude-opus-4-6", "messages": []}
+    bare = {"timestamp": "2026-03-07T10:00:00Z", "request": request, "usage": usage}
+    (tmp_path / "log.jsonl").write_text(json.dumps(bare) + "\n")
+    done = cachecost("replay", "log.jsonl", cwd=tmp_path)
+    assert (done.returncode, "as billed         1" in done.stdout) == (3, True)
+    planned = cachecost("replay", "log.jsonl", "--strategy", "none", cwd=tmp_path)
+    assert planned.returncode == 3
+    assert "1 calls of which the log holds only the bill: no part of a conversation" in planned.stderr
+    assert "log.jsonl holds no conversation that could be planned anew" in planned.stderr
+    made = cachecost("replay", "log.jsonl", "--json", cwd=tmp_path)
+    assert json.loads(made.stdout)["error"]["message"] == "the log holds nothing of what was sent, only the bill"
+    judged = cachecost("validate", "log.jsonl", "--json", cwd=tmp_path)
+    assert judged.returncode == 3 and json.loads(judged.stdout)["calls"] == 0

@@ -29,6 +29,7 @@ from cachecost.tokens.anchored import Anchors
 AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
+BILL_ONLY = "the log holds nothing of what was sent, only the bill"
 SECONDS_BETWEEN_PASSES = 0.001
 """A later pass of a server tool's loop reads what the one before it wrote, so it starts later, however little."""
 
@@ -54,6 +55,7 @@ class Call:
     output_tokens: int | None = None
     is_batch: bool = False
     failed: bool = False
+    is_bill_only: bool = False
     purpose: str = "main"
     turn: int = 0
     inquiry: int | None = None
@@ -70,10 +72,19 @@ def logged(call: LoggedCall) -> Call:
         call.workspace,
         call.first_token_s,
         response=call.response,
-        output_tokens=call.billed.output_tokens if call.billed else None,
+        output_tokens=_output_told(call),
         is_batch=call.is_batch,
         failed=call.failed,
+        is_bill_only=call.is_bill_only,
     )
+
+
+def _output_told(call: LoggedCall) -> int | None:
+    """What the bill says, or the answer's blocks where a trace says how long they were; None: nothing tells."""
+    if call.billed:
+        return call.billed.output_tokens
+    told = [block.tokens for block in call.response]
+    return sum(filter(None, told)) if told and None not in told else None
 
 
 def planned(call: PlannedCall) -> Call:
@@ -156,6 +167,8 @@ class Simulation:
     def row(self, call: Call) -> CallRow:
         """Simulate one call. What cannot be evaluated or is refused is a row with its error."""
         self._number += 1
+        if call.is_bill_only:
+            return self._without_usage(call, None, BILL_ONLY, NOT_EVALUATED)
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
             return self._evaluate(call, rules)

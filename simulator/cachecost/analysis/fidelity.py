@@ -21,7 +21,7 @@ from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay import SECONDS_BETWEEN_PASSES, quoted
+from cachecost.replay import BILL_ONLY, SECONDS_BETWEEN_PASSES, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -117,7 +117,9 @@ class _Room:
     def _case(self, number: int, call: LoggedCall, rules: ModelRules) -> _Case | None:
         if call.failed or call.billed is None:
             self.not_judged.append((f"{self.source}:{call.line}", "it failed" if call.failed else "it has no usage"))
-        if call.failed:
+        if call.is_bill_only:
+            self.not_judged.append((f"{self.source}:{call.line}", BILL_ONLY))
+        if call.failed or call.is_bill_only:
             return None
         sent = marks_sent(call.request)
         if why := refusal(call.request, sent, rules):

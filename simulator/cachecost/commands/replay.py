@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -37,6 +38,7 @@ COUNTERS = (ANCHORED, "tiktoken", "bytes", "ctok", "count_tokens")
     metavar="NAME",
     help="Re-plan under this strategy (NAME, or NAME@1h for that TTL); repeatable.",
 )
+@click.option("--model", metavar="MODEL", help="Re-plan as if all ran on this model.")
 @click.option(
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
@@ -46,6 +48,7 @@ def replay(
     log: Path,
     format_: str,
     strategies: tuple[str, ...],
+    model: str | None,
     tokens: str | None,
     as_json: bool,
     rule: tuple[str, ...],
@@ -57,67 +60,79 @@ def replay(
 
     As recorded when no strategy is named, else re-planned under each.
     """
+    if model and not strategies:
+        raise click.UsageError("--model needs --strategy: as recorded, each call ran on its own model")
     base = ground(rule, prices, as_of, host)
-    bill = Bill(base.prices, base.host)
+    asked = _Asked(log, format_, strategies, model, tokens, base, switch_pairs(rule), Bill(base.prices, base.host))
     with reading_bar("reading", [log]):
-        if strategies:
-            ledgers = _planned(log, format_, strategies, base, switch_pairs(rule), tokens, bill)
-            rows: Iterable[CallRow] = (row for ledger in ledgers for row in ledger.rows)
-        else:
-            rows = _rows_as_recorded(log, format_, base, tokens, bill)
-        failed = _print_json(rows) if as_json else _print_table(log, rows, bill)
+        rows = asked.planned() if strategies else asked.as_recorded()
+        failed = _print_json(rows) if as_json else _print_table(log, rows, asked.bill)
     return NOT_EVALUATED_CODE if failed else 0
 
 
 NOT_EVALUATED_CODE = 3
 
 
-def _rows_as_recorded(log: Path, format_: str, base: Ground, tokens: str | None, bill: Bill) -> Iterator[CallRow]:
-    calls: Iterable[LoggedCall] = bill.adding(read_calls(log, format_, _say, keep_content=tokens != "bytes"))
-    if tokens in (None, ANCHORED):
-        calls = list(calls)
-        tokens = ANCHORED if any(call.billed for call in calls) else FILLER
-    counter = FILLER if tokens == ANCHORED else tokens
-    simulation = Simulation(base.rules, base.prices, lambda generation: make_counter(counter, generation), base.host)
-    if tokens == ANCHORED:
-        for number, call in enumerate(calls, 1):
-            if call.billed:
-                simulation.learn(number, logged(call), call.billed)
-    return simulation.rows(map(logged, calls))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be replayed, on what ground; the bills that are met on the way are added to `bill`."""
 
+    log: Path
+    format_: str
+    strategies: tuple[str, ...]
+    model: str | None
+    tokens: str | None
+    ground: Ground
+    rules: dict[str, str]
+    bill: Bill
 
-def _planned(
-    log: Path,
-    format_: str,
-    strategies: tuple[str, ...],
-    base: Ground,
-    rules: dict[str, str],
-    tokens: str | None,
-    bill: Bill,
-) -> Iterator[Ledger]:
-    """A recording as each strategy would have sent it: its conversation, or those that its calls are."""
-    from cachecost.terms import Terms
+    @property
+    def may_anchor(self) -> bool:
+        return self.tokens in (None, ANCHORED)
 
-    _check_names(strategies)
-    talks, bills = _talks(log, format_, bill)
-    filler = FILLER if tokens in (None, ANCHORED) else tokens
-    anchors = bills if tokens in (None, ANCHORED) else []
-    terms = Terms(None, base.rules.as_of, base.prices, base.host, filler, rules, bills=anchors)
-    return (terms.ledger(name, talks) for name in strategies)
+    @property
+    def counter(self) -> str:
+        """What counts the tokens that no bill tells."""
+        return FILLER if self.tokens in (None, ANCHORED) else self.tokens
 
+    def calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
+        return self.bill.adding(read_calls(self.log, self.format_, _say, keep_content))
 
-def _talks(log: Path, format_: str, bill: Bill) -> tuple[list[Conversation], list[LoggedCall]]:
-    """The conversations of a recording, and the calls that they were found in, if it holds calls."""
-    from cachecost.conversations.sessions import conversations_of
+    def as_recorded(self) -> Iterator[CallRow]:
+        """The row of each call, sized by all bills of the recording where it has any."""
+        calls: Iterable[LoggedCall] = self.calls(keep_content=self.tokens != "bytes")
+        base = self.ground
+        simulation = Simulation(base.rules, base.prices, lambda name: make_counter(self.counter, name), base.host)
+        if self.may_anchor:
+            calls = list(calls)
+            for number, call in enumerate(calls, 1):
+                if call.billed:
+                    simulation.learn(number, logged(call), call.billed)
+        return simulation.rows(map(logged, calls))
 
-    name, _ = detect(log, format_)
-    if name in CALLS:
-        calls = list(bill.adding(read_calls(log, format_, _say)))
-        return conversations_of(calls, lambda words: _say(f"{log}: {words}")), calls
-    conversation = CONVERSATIONS[name].read(log, _say)
-    if conversation.model is None:
-        raise CannotEvaluate(f"{log} names no model, so nothing can be planned for it")
-    return [conversation], []
+    def planned(self) -> Iterator[CallRow]:
+        """The rows of each strategy, all of one before the next: the recording as it would have sent it."""
+        from cachecost.terms import Terms
+
+        _check_names(self.strategies)
+        talks, bills = self._talks()
+        if not talks:
+            raise CannotEvaluate(f"{self.log} holds no conversation that could be planned anew")
+        if self.model is None and not any(talk.model for talk in talks):
+            raise CannotEvaluate(f"{self.log} names no model, so nothing can be planned for it: say --model")
+        base, anchors = self.ground, bills if self.may_anchor else []
+        terms = Terms(self.model, base.rules.as_of, base.prices, base.host, self.counter, self.rules, bills=anchors)
+        return (row for name in self.strategies for row in terms.ledger(name, talks).rows)
+
+    def _talks(self) -> tuple[list[Conversation], list[LoggedCall]]:
+        """The conversations of the recording, and the calls that they were found in, if it holds calls."""
+        from cachecost.conversations.sessions import conversations_of
+
+        name, _ = detect(self.log, self.format_)
+        if name not in CALLS:
+            return [CONVERSATIONS[name].read(self.log, _say)], []
+        calls = list(self.calls())
+        return conversations_of(calls, lambda words: _say(f"{self.log}: {words}")), calls
 
 
 def _check_names(strategies: tuple[str, ...]) -> None:

@@ -77,6 +77,9 @@ class CallTree:
         if call.failed or call.request.fault:
             self.notes["failed or refused calls: no part of a conversation"] += 1
             return
+        if call.is_bill_only:
+            self.notes["calls of which the log holds only the bill: no part of a conversation"] += 1
+            return
         turn = Turn(call, len(self.turns))
         place = _place(call)
         turn.before = self._before(turn, place)

@@ -179,7 +179,9 @@ class _Walk:
         """A side call with its own head, marked as this agent marks side calls."""
         agent, reply = self._agent, event.reply
         placement = agent.asking.placement(agent.placement) if agent.asking else agent.placement
-        request = self._marked(replace(event.request, params=agent.parameters(event.request.params)), placement)
+        sent = event.request
+        model = agent.model if agent.model and sent.model == self._conversation.model else sent.model
+        request = self._marked(replace(sent, model=model, params=agent.parameters(sent.params)), placement)
         start = max(event.at, self._ready)
         return PlannedCall(
             start, request, reply.blocks, reply.output_tokens, reply.first_token_s, "aside", turn=self._turn

@@ -93,6 +93,13 @@ class LoggedCall:
         return day_of(self.start) if self.timestamp is not None else self.seen_on
 
     @property
+    def is_bill_only(self) -> bool:
+        """Whether the log holds the bill of the call but nothing of what was sent."""
+        request = self.request
+        is_empty = not (request.thread.length or request.tools.blocks or request.system.blocks)
+        return is_empty and self.billed is not None and self.billed.total_input > 0
+
+    @property
     def failed(self) -> bool:
         return self.status is not None and self.status >= 400
 
