@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS, ContentFree, key_of
+from cachecost.conversations.block_table import BlockWriter
+from cachecost.conversations.checked import GZIP
+from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS, ContentFree, key_from, key_of
 from cachecost.conversations.model import Inquiry
 from cachecost.faults import InputError
-from cachecost.prompts.wire import text_block
+from cachecost.prompts.blocks import given_block
+from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
 
@@ -35,6 +39,50 @@ def test_the_key_of_a_source_is_of_all_its_bytes(tmp_path: Any) -> None:
     assert key != key_of(path)
     with pytest.raises(InputError, match="cannot be read: No such file or directory"):
         key_of(tmp_path / "b")
+
+
+def test_a_key_of_ones_own_is_a_file_of_any_bytes(tmp_path: Any) -> None:
+    path, packed = tmp_path / "key", tmp_path / "key.gz"
+    path.write_bytes(b"x")
+    packed.write_bytes(gzip.compress(b"x"))
+    assert key_from(path) == key_from(path) != key_from(packed)
+    assert len(key_from(path)) == 32 and key_from(path) != key_of(path)
+    path.write_bytes(GZIP + b" by chance")
+    assert len(key_from(path)) == 32
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="key expected a key, which may be any bytes; the file is empty"):
+        key_from(path)
+    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
+        key_from(tmp_path / "b")
+
+
+@pytest.mark.parametrize(("number", "rounded"), [(0, 0), (1, 64), (63, 64), (64, 64), (65, 128)])
+def test_lengths_are_rounded_up_and_what_is_counted_stays(number: int, rounded: int) -> None:
+    free = ContentFree(b"k", 64)
+    lengths = {"cl100k": number, "ctok-3": number, "unseen": number}
+    assert free.size(number) == rounded
+    assert free.counts({**lengths, "parameter": 3, "330x291 image": 1}) == {
+        **dict.fromkeys(lengths, rounded),
+        "parameter": 3,
+        "330x291 image": 1,
+    }
+    assert FREE.counts(lengths) == lengths and FREE.size(number) == number
+
+
+def test_there_is_no_rounding_to_nothing() -> None:
+    with pytest.raises(ValueError, match="round_to=0: expected a whole number from 1"):
+        ContentFree(b"k", 0)
+
+
+def test_a_rounded_recording_tells_no_exact_length_of_a_block() -> None:
+    text = {"type": "text", "text": "x" * 100}
+    blocks = [block_of("user", text), given_block("text", "user", "head", 50)]
+    table = BlockWriter(ContentFree(b"k", 64), lambda block: ({"cl100k": 13, "parameter": 2}, "text"))
+    one, two = table.add(blocks)[1]
+    assert (one["size"], one["counts"]) == (128, {"cl100k": 64, "parameter": 2})
+    assert (two["size"], two["tokens"]) == (256, 64)
+    schema = {"output_config": {"format": {"schema": {"a": 1}}}}
+    assert table.params(schema)["output_config"]["format"]["counts"] == {"cl100k": 64, "parameter": 2}
 
 
 def test_words_are_told_apart_and_empty_stays_empty() -> None:

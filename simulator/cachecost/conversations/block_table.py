@@ -4,7 +4,8 @@ A line with content says {"block": 7, "role": "user", "content": {…}}; what `b
 role and content (kind, digest, size, flags) is left out unless the block says otherwise. One
 without says {"block": 7, "kind": "text", "role": "user", "digest": 32 hex digits, "size": bytes,
 "counts": {tokenizer: tokens}, "prose": content kind}, and "tokens", "image", "citations", "empty" (a text
-of no characters) where set.
+of no characters) where set. Where a recording was made with `round_to`, "size", "tokens" and "counts" are rounded up
+(content_free.py).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class BlockWriter:
         elif self.count:
             counts = self.count(text_block("system", schema_text(wanted["schema"])))[0]
         if counts:
-            written["counts"] = dict(sorted(counts.items()))
+            written["counts"] = dict(sorted(free.counts(counts).items()))
 
     def _fields(self, block: Block) -> dict[str, Any]:
         if self.free:
@@ -86,12 +87,14 @@ def _told(
 ) -> dict[str, Any]:
     content = None if free else block.content
     base = None if content is None else block_of(block.role, content)
+    size, tokens = (block.size, block.tokens) if free is None else _rounded(block, free)
+    counts = free.counts(counts) if free else counts
     fields: dict[str, Any] = {
         "kind": block.kind if base is None or base.kind != block.kind else None,
         "role": block.role,
         "digest": (free.digest(digest) if free else digest).hex() if base is None or base.digest != digest else None,
-        "size": block.size if base is None or base.size != block.size else None,
-        "tokens": block.tokens,
+        "size": size if base is None or base.size != size else None,
+        "tokens": tokens,
         "counts": dict(sorted(counts.items())) or None,
         "prose": prose if prose != DEFAULT_PROSE else None,
         "image": block.has_image if block.has_image != (base is not None and base.has_image) else None,
@@ -100,6 +103,10 @@ def _told(
         "content": content,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _rounded(block: Block, free: ContentFree) -> tuple[int, int | None]:
+    return free.size(block.size), None if block.tokens is None else free.size(block.tokens)
 
 
 class BlockReader:

@@ -2,11 +2,17 @@
 
 The key comes from the source itself and is stored nowhere. So the same source always gives the
 same digests, and who has two recordings but not their sources cannot tell that both hold a text.
+A key of one's own (`key_from`) lets those who have it, and nobody else, match the texts of several recordings.
+
+Sizes and token counts can give a known text away. Rounded up to a multiple they do not: each block then seems up to
+`round_to - 1` bytes and tokens longer than it is, and predictions from such a recording are too high by as much a block
+(exact zeros stay). What was billed stays exact: it tells the length of whole prompts.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b, file_digest
 from pathlib import Path
@@ -14,6 +20,7 @@ from typing import Any
 
 from cachecost.conversations.checked import opened
 from cachecost.conversations.model import Inquiry
+from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import DIGEST_BYTES, compact
 
 ANSWER_TYPES = frozenset({"boolean", "select", "text", "number", "string"})
@@ -44,6 +51,8 @@ BODY_REFUSED = re.compile(
     r"(?:tools|system|messages)(?:\.(?:\d+|content|text|thinking|redacted_thinking|cache_control))*: "
     r"(?:Extra inputs are not permitted|cache_control cannot be set for empty text blocks)"
 )
+LENGTHS = re.compile(r"cl100k|ctok-.*|unseen")
+"""The counts of a block that are lengths: tokens by tokenizer, and bytes that only a signature or a file holds."""
 
 
 def key_of(path: Path) -> bytes:
@@ -52,15 +61,43 @@ def key_of(path: Path) -> bytes:
         return file_digest(stream, lambda: blake2b(digest_size=32, person=b"recording key")).digest()
 
 
+def key_from(path: Path) -> bytes:
+    """The key that a user's own file is: a digest of its bytes, packed or not, and as hard to guess as they are.
+
+    Never the key that `key_of` makes of the same file. Raises InputError if it cannot be read or is empty.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
+    if not data:
+        raise InputError([Fault(str(path), "expected a key, which may be any bytes; the file is empty")])
+    return blake2b(data, digest_size=32, person=b"key of a user").digest()
+
+
 @dataclass(frozen=True, slots=True)
 class ContentFree:
-    """Replaces words by digests under `key` (1 to 64 bytes). Equal stays equal, nothing else stays."""
+    """Replaces words by digests under `key` (1 to 64 bytes). Equal stays equal, nothing else stays.
+
+    Sizes and token counts of blocks are rounded up to multiples of `round_to`; 1 leaves them exact.
+    """
 
     key: bytes
+    round_to: int = 1
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.key) <= 64:
             raise ValueError(f"key of {len(self.key)} bytes: expected 1 to 64, e.g. key_of(source)")
+        if self.round_to < 1:
+            raise ValueError(f"round_to={self.round_to}: expected a whole number from 1")
+
+    def size(self, number: int) -> int:
+        """A length in bytes or tokens, rounded up."""
+        return -(-number // self.round_to) * self.round_to
+
+    def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """The counts of a block: lengths rounded up; how many parameters, pages … it has, and of what size, stays."""
+        return {name: self.size(number) if LENGTHS.fullmatch(name) else number for name, number in counts.items()}
 
     def digest(self, digest: bytes) -> bytes:
         """A block's identity, under the key."""
