@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from cachecost.analysis.chain_states import AgeCount, ages
 from cachecost.analysis.chains import judge_steps, judge_transcript
 from cachecost.analysis.evidence import evidence_of
-from cachecost.conversations.readers.transcript import Step, steps_to_records
+from cachecost.conversations.readers.transcripts.transcript import Step, steps_to_records
 from cachecost.ledger import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

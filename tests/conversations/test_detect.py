@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
+from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.detect import detect, read_calls, read_conversation
-from cachecost.conversations.readers.peek import top_keys
 from cachecost.faults import InputError
 
 CALLS = '{"format":1,"kind":"calls","content":"keep","name":"n"}\n'

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.transcript import read_steps
+from cachecost.conversations.readers.transcripts.transcript import read_steps
 from cachecost.conversations.steps import BETWEEN, MODES, Step, steps_of, steps_to_records
 from cachecost.faults import Fault, InputError
 from cachecost.providers.usage import Usage

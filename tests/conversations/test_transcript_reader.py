@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.transcript import read_steps, sniff
+from cachecost.conversations.readers.transcripts.transcript import read_steps, sniff
 from cachecost.conversations.steps import Step
 from cachecost.faults import InputError
 from cachecost.providers.usage import Usage

@@ -32,7 +32,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cachecost.analysis.chain_states import TOLERANCE, Entry, Span, State, in_loop, span_of, states_of
-from cachecost.conversations.readers.transcript import Step, read_steps
+from cachecost.conversations.readers.transcripts.transcript import Step, read_steps
 from cachecost.conversations.times import day_of
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO, Judgement

@@ -20,7 +20,7 @@ from typing import Any
 
 from cachecost.conversations.checked import Warn, json_lines, quiet
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.readers.transcript import Growing, grown, sniff_lines
+from cachecost.conversations.readers.transcripts.transcript import Growing, grown, sniff_lines
 from cachecost.conversations.steps import Step
 from cachecost.conversations.times import iso
 from cachecost.faults import Fault, InputError

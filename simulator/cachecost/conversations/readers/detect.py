@@ -9,7 +9,22 @@ from typing import Protocol
 from cachecost.conversations import recording
 from cachecost.conversations.checked import Warn, opened, quiet
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers import calls, claude_code, jp, request_log
+from cachecost.conversations.readers import (
+    anthropic_batch,
+    calls,
+    claude_code,
+    har,
+    jp,
+    langfuse,
+    langsmith,
+    litellm,
+    mitmproxy,
+    mooncake,
+    openai_log,
+    otel,
+    request_log,
+    vcr,
+)
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError, nearest
 
@@ -41,7 +56,22 @@ class CallReader(Reader, Protocol):
         ...
 
 
-CALLS: dict[str, CallReader] = {"calls": calls, "request-log": request_log, "claude-code": claude_code}
+CALLS: dict[str, CallReader] = {
+    "calls": calls,
+    "mooncake": mooncake,
+    "anthropic-batch": anthropic_batch,
+    "openai-log": openai_log,
+    "langfuse": langfuse,
+    "langsmith": langsmith,
+    "litellm": litellm,
+    "otel": otel,
+    "har": har,
+    "vcr": vcr,
+    "mitmproxy": mitmproxy,
+    "request-log": request_log,
+    "claude-code": claude_code,
+}
+"""In the order in which they are asked: one whose marks are rarer comes before one that would take it, too."""
 CONVERSATIONS: dict[str, ConversationReader] = {"recording": recording, "jp": jp}
 READERS: dict[str, Reader] = {**CALLS, **CONVERSATIONS}
 

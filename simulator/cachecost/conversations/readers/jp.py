@@ -29,7 +29,7 @@ from typing import Any
 
 from cachecost.conversations.checked import Checked, Warn, opened, parsed, quiet
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.jp_story import Question, Story
+from cachecost.conversations.readers.transcripts.jp_story import Question, Story
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import block_of, shown, text_block

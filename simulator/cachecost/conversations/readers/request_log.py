@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.checked import Warn, byte_lines, quiet
-from cachecost.conversations.readers.peek import top_keys
+from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.times import day_of
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
@@ -110,13 +110,21 @@ class Starts:
     def __init__(self) -> None:
         self._last: float | None = None
 
-    def of(self, timestamp: str | None) -> float:
-        """Seconds since the epoch of the next call. Raises NotAMessage."""
+    def of(self, timestamp: str | None, told: float | None = None) -> float:
+        """Seconds since the epoch of the next call; without a timestamp, what is `told`. Raises NotAMessage."""
         if timestamp is not None:
             self._last = seconds(timestamp)
+        elif told is not None:
+            self._last = told
         else:
             self._last = 0.0 if self._last is None else self._last + SECONDS_BETWEEN_UNTIMED
         return self._last
+
+    def unusual(self, start: float, timestamp: str | None) -> float | None:
+        """When the next call starts, if nothing else tells; None if its timestamp does, or rule 11."""
+        usual = self.of(timestamp)
+        self._last = start
+        return start if timestamp is None and start != usual else None
 
 
 def sniff(head: bytes) -> str | None:

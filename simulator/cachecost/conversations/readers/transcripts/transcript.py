@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
-from cachecost.conversations.readers.peek import top_keys
-from cachecost.conversations.readers.transcript_line import (
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.transcripts.line import (
     client_of,
     content_of,
     is_summed,

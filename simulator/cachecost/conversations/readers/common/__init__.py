@@ -1,0 +1,1 @@
+"""What logs of other tools have in common."""

@@ -1,0 +1,89 @@
+"""JSON that tools export: JSON Lines, one value a file, an array, or values printed one after another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cachecost.conversations.checked import Checked, Warn, byte_lines, json_lines
+from cachecost.faults import Fault, InputError
+from cachecost.prompts.wire import shown
+
+BOM = b"\xef\xbb\xbf"
+
+
+def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
+    """The objects of a file, in order; those of an array one by one. JSON Lines are read line by line.
+
+    What is no object, and what is damaged, becomes a fault. Raises InputError if the file cannot be read.
+    """
+    if _is_one_value(path):
+        yield from _values(path, faults)
+    else:
+        yield from json_lines(path, faults, warn)
+
+
+def _is_one_value(path: Path) -> bool:
+    """Whether the first line opens a value that goes on over lines, or an array: JSON Lines do neither."""
+    first = next((line.removeprefix(BOM).strip() for _, line in byte_lines(path) if line.strip()), b"")
+    return first.startswith(b"[") or first == b"{"
+
+
+def _values(path: Path, faults: list[Fault]) -> Iterator[Checked]:
+    """The objects of one value, or of values that were printed one after another."""
+    text = _text(path, faults)
+    decoder, line = json.JSONDecoder(), 1
+    at = last = _next(text, 0)
+    while at < len(text):
+        line, last = line + text.count("\n", last, at), at
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            reason = f"damaged JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
+            faults.append(Fault(str(path), reason, error.lineno))
+            return
+        except RecursionError:
+            faults.append(Fault(str(path), "damaged JSON: nested too deeply", line))
+            return
+        yield from _checked(value, faults, path, line)
+        at = _next(text, end)
+
+
+def _text(path: Path, faults: list[Fault]) -> str:
+    data = b"".join(line for _, line in byte_lines(path))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        faults.append(Fault(str(path), "damaged JSON: not UTF-8", data.count(b"\n", 0, error.start) + 1))
+        return ""
+
+
+def _next(text: str, at: int) -> int:
+    """Where the next value begins."""
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _checked(value: Any, faults: list[Fault], path: Path, line: int) -> Iterator[Checked]:
+    if isinstance(value, dict):
+        yield Checked(value, faults, str(path), line)
+        return
+    if not isinstance(value, list):
+        faults.append(Fault(str(path), f"expected an object; got {shown(value)}", line))
+        return
+    for number, one in enumerate(value):
+        if isinstance(one, dict):
+            yield Checked(one, faults, str(path), line, f"[{number}].")
+        else:
+            faults.append(Fault(str(path), f"[{number}]: expected an object; got {shown(one)}", line))
+
+
+def must_hold(path: Path, expected: str, found: int, faults: list[Fault]) -> None:
+    """Raises InputError with the faults; with one that the file is empty, where nothing at all was found."""
+    if not found and not faults:
+        faults.append(Fault(str(path), f"expected {expected}; got nothing"))
+    if faults:
+        raise InputError(faults)

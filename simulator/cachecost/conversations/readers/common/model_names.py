@@ -1,0 +1,58 @@
+"""Names of models and providers as gateways and tracers write them -> the model's own id, and our host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("anthropic", "anthropic_text"),
+    "bedrock": ("bedrock", "bedrock_converse", "aws.bedrock", "aws_bedrock", "amazon_bedrock", "aws", "amazon"),
+    "google-cloud": (
+        "vertex_ai",
+        "vertex_ai_beta",
+        "vertex_ai_anthropic_models",
+        "gcp.vertex_ai",
+        "vertexai",
+        "google",
+    ),
+    "foundry": ("azure_ai", "azure.ai.inference", "az.ai.inference"),
+    "openrouter": ("openrouter",),
+    "openai": ("openai", "text_completion_openai"),
+    "gemini": ("gemini", "gcp.gemini", "gcp.gen_ai"),
+    "deepseek": ("deepseek",),
+    "xai": ("xai", "x_ai"),
+    "mistral": ("mistral", "mistral_ai", "mistralai", "codestral"),
+    "qwen": ("dashscope", "qwen"),
+    "vllm": ("hosted_vllm", "vllm"),
+    "sglang": ("sglang",),
+}
+HOSTS = {spelling: host for host, spellings in _SPELLINGS.items() for spelling in spellings}
+"""Our name of a host, by what LiteLLM, OpenTelemetry and OpenInference call the provider."""
+
+
+def named(model: str, provider: str = "") -> tuple[str, str | None]:
+    """(the model's own id, the host). The host is None where neither the name nor the provider tells it."""
+    known = HOSTS.get(_plain(provider))
+    head, _, rest = model.partition("/")
+    if rest and (_plain(head) in HOSTS or _plain(head) == _plain(provider)):
+        known, model = known or HOSTS.get(_plain(head)), rest
+    if known == "bedrock":
+        model = _of_bedrock(model)
+    elif known == "openrouter":
+        model = model.rpartition("/")[2]
+    return model, _believable(known, model)
+
+
+def _plain(provider: str) -> str:
+    return provider.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _of_bedrock(model: str) -> str:
+    """Without the route and the region before the id ("converse/us-east-1/…"); an ARN is an id."""
+    at = model.find("arn:")
+    return model[at:] if at >= 0 else model.rpartition("/")[2]
+
+
+def _believable(host: str | None, model: str) -> str | None:
+    """OpenAI serves no Claude: a client of OpenAI's that calls one talks to somebody else."""
+    return None if host == "openai" and "claude" in model else host

@@ -1,0 +1,1 @@
+"""One recorded HTTP exchange, whoever recorded it."""

@@ -1,0 +1,104 @@
+"""The answer of a model API, in one piece or streamed, in the words of the Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.conversations.readers.common.batch_results import STATUS
+from cachecost.conversations.readers.http.bodies import Misplaced, answer, unpacked
+from cachecost.conversations.readers.http.converse import from_converse_blocks
+from cachecost.conversations.readers.http.routes import Route
+from cachecost.conversations.readers.http.streams import gathered
+from cachecost.conversations.readers.openai.bodies import from_chat_message, from_responses_output
+from cachecost.conversations.readers.request_log import Iteration
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.usage import Usage
+
+FAILED = 500
+"""The status of an answer that is an error of an unknown type, though its status said 200."""
+SHAPES = {"messages": "anthropic", "converse": "bedrock", "chat": "openai", "responses": "openai"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an answer tells. `status` is that of an error which came after a good status; `created` is in seconds."""
+
+    content: Sequence[dict[str, Any]] = ()
+    usage: Usage | None = None
+    iterations: tuple[Iteration, ...] = ()
+    id: str = ""
+    model: str = ""
+    created: float | None = None
+    status: int | None = None
+
+
+def answer_of(data: bytes, headers: Mapping[str, str], at: str, route: Route) -> Answer:
+    """What a body tells as the answer of a route's API; nothing where the recorder kept none. Raises NotAMessage."""
+    data = unpacked(data, headers.get("content-encoding", ""), at)
+    if not data.strip():
+        return Answer()
+    value = answer(data, headers.get("content-type", ""), at)
+    try:
+        whole = gathered(value, route.api) if isinstance(value, list) else value
+        return _error(whole) or _whole(whole, route)
+    except NotAMessage as error:
+        raise Misplaced(at, error) from None
+
+
+def _error(whole: Mapping[str, Any]) -> Answer | None:
+    error = whole.get("error")
+    if not isinstance(error, Mapping) or whole.get("usage"):
+        return None
+    code = error.get("code")
+    known = STATUS.get(str(error.get("type")), FAILED)
+    return Answer(status=code if isinstance(code, int) and 400 <= code <= 599 else known)
+
+
+def _whole(whole: Mapping[str, Any], route: Route) -> Answer:
+    """The answer of one API, in the words of the Messages API. Raises NotAMessage."""
+    usage = whole.get("usage")
+    created = whole.get("created") or whole.get("created_at")
+    return Answer(
+        _content(whole, route),
+        None if usage is None else usage_from(usage, "usage", SHAPES[route.api]),
+        _iterations(usage) if route.api == "messages" else (),
+        str(whole.get("id") or ""),
+        str(whole.get("model") or ""),
+        float(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
+    )
+
+
+def _content(whole: Mapping[str, Any], route: Route) -> list[dict[str, Any]]:
+    if route.api == "responses":
+        return from_responses_output(_at(whole, "output", list))
+    if route.api == "converse":
+        message = _at(_at(whole, "output", dict), "message", dict)
+        return from_converse_blocks(message.get("content") or [], "output.message.content")
+    if route.api == "messages":
+        return list(_at(whole, "content", list))
+    choices = _at(whole, "choices", list)
+    message = choices[0].get("message") if choices and isinstance(choices[0], Mapping) else None
+    return from_chat_message(message) if isinstance(message, Mapping) else []
+
+
+def _at(value: Mapping[str, Any], name: str, kind: type) -> Any:
+    found = value.get(name)
+    if not isinstance(found, kind):
+        raise NotAMessage(name, "an array" if kind is list else "an object", found)
+    return found
+
+
+def _iterations(usage: Any) -> tuple[Iteration, ...]:
+    passes = usage.get("iterations") if isinstance(usage, Mapping) else None
+    told_ = [one for one in passes if isinstance(one, Mapping)] if isinstance(passes, list) else []
+    return tuple(
+        Iteration(
+            str(one.get("type") or "message"),
+            usage_from(one, f"usage.iterations.{number}", "anthropic"),
+            str(one.get("model") or ""),
+        )
+        for number, one in enumerate(told_)
+    )

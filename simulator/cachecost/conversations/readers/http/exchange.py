@@ -1,0 +1,170 @@
+"""One HTTP exchange, as proxies, browsers and test recorders keep it -> the model call that it was, if it was one.
+
+What is read: requests to the Messages API, whoever serves it (Anthropic, InvokeModel on Bedrock, rawPredict on Google
+Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, and to OpenAI's Chat Completions and Responses; answers
+in one piece or streamed. Of the headers only those of `HEADERS` are looked at: no key, no cookie is ever kept.
+
+An exchange does not tell which organization or workspace it belonged to. Nor does a server tell when it wrote a cache
+entry: `first_token_s` is when its first byte came. Betas change no prompt that the body does not show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from hashlib import blake2b
+from typing import Any
+
+from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.told import Told
+from cachecost.conversations.readers.http.answers import Answer, answer_of
+from cachecost.conversations.readers.http.bodies import Misplaced, json_object, unpacked
+from cachecost.conversations.readers.http.converse import from_converse
+from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
+from cachecost.conversations.readers.openai.bodies import from_chat, from_responses
+from cachecost.conversations.times import day_of, iso, seconds
+from cachecost.prompts.wire import NotAMessage
+
+NO_ANSWER = "that nobody answered"
+REDIRECTED = "that were sent elsewhere (redirects)"
+SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id", "conversation_id")
+RESET = "anthropic-ratelimit-requests-reset"
+"""When a limit is full again, within minutes of the call: the day where the recorder took the date out."""
+HEADERS = frozenset((*SESSIONS, RESET, "content-type", "content-encoding", "date"))
+ASKED = {"messages": "messages", "converse": "messages", "chat": "messages", "responses": "input"}
+"""What a body of each API has: at an address that nobody knows, what has neither this nor a model is something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A request and its answer. `status` is None where none came, `started` ISO 8601 (None: not told).
+
+    Headers are by their names in lower case (see `headers_of`). `request_at` and `response_at` are what a fault calls
+    the bodies, `line` is where the exchange is in its file.
+    """
+
+    url: str
+    method: str = "POST"
+    request_headers: Mapping[str, str] = field(default_factory=dict)
+    request: bytes = b""
+    status: int | None = 200
+    response_headers: Mapping[str, str] = field(default_factory=dict)
+    response: bytes = b""
+    started: str | None = None
+    first_token_s: float = 0.0
+    request_at: str = "request.body"
+    response_at: str = "response.body"
+    line: int = 0
+
+
+def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The headers that are looked at, by their names in lower case; the last of one name wins."""
+    return {name.lower(): value for name, value in pairs if name.lower() in HEADERS}
+
+
+def told(exchange: Exchange) -> Told | None:
+    """The model call that an exchange was; None if it was none. Raises NotAMessage with the place of the fault."""
+    found = read(exchange)
+    return found if isinstance(found, Told) else None
+
+
+def read(exchange: Exchange) -> Told | str:
+    """The model call that an exchange was; else the words for what it was."""
+    route = route_of(exchange.method, exchange.url)
+    if isinstance(route, str):
+        return route
+    if exchange.status is None or 300 <= exchange.status < 400:
+        return NO_ANSWER if exchange.status is None else REDIRECTED
+    body = _body(exchange, route)
+    if isinstance(body, str):
+        return body
+    if exchange.status >= 400:
+        return _told(exchange, route, body, Answer())
+    headers, at = exchange.response_headers, exchange.response_at
+    return _told(exchange, route, body, answer_of(exchange.response, headers, at, route))
+
+
+def _body(exchange: Exchange, route: Route) -> dict[str, Any] | str:
+    """The body as it was sent; the words for what it is if it is of no API that is read."""
+    at, headers = exchange.request_at, exchange.request_headers
+    data = unpacked(exchange.request, headers.get("content-encoding", ""), at)
+    try:
+        body = json_object(data, at)
+    except NotAMessage:
+        if route.host is None and "json" not in headers.get("content-type", ""):
+            return NO_CALL
+        raise
+    if _is_another_models(route, body):
+        return UNREAD
+    return NO_CALL if route.host is None and not {ASKED[route.api], "model"} & body.keys() else body
+
+
+def _is_another_models(route: Route, body: Mapping[str, Any]) -> bool:
+    """Whether InvokeModel, which takes any model's own body, was sent one that is not Claude's, or not for messages."""
+    if route.host != "bedrock" or route.api != "messages" or not route.model:
+        return False
+    is_claude = "anthropic" in route.model or "anthropic_version" in body
+    return not is_claude or ("prompt" in body and "messages" not in body)
+
+
+def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: Answer) -> Told:
+    try:
+        body, host = _messages_body(sent, route, answered)
+    except NotAMessage as error:
+        raise Misplaced(exchange.request_at, error) from None
+    started = exchange.started or (iso(answered.created) if answered.created is not None else None)
+    return Told(
+        body=body,
+        usage=answered.usage,
+        answer=answered.content,
+        timestamp=started,
+        first_token_s=exchange.first_token_s,
+        host=host,
+        status=answered.status or exchange.status,
+        iterations=answered.iterations,
+        seen_on=_seen_on(exchange.response_headers),
+        session=_session(exchange.request_headers, sent),
+        id=f"{answered.id} {_digest(exchange.request)}" if answered.id else "",
+        line=exchange.line,
+    )
+
+
+def _messages_body(sent: Mapping[str, Any], route: Route, answered: Answer) -> tuple[dict[str, Any], str | None]:
+    """(the Messages body, the host); the model is the body's own, the URL's, or the answer's."""
+    written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answered.model or route.model
+    model, host = named(written, route.host or "")
+    sent = {**sent, "model": model or None}
+    if route.api == "converse":
+        return from_converse(sent, model), route.host or host
+    if route.api == "messages":
+        return dict(sent), route.host or host
+    return (from_chat if route.api == "chat" else from_responses)(sent), route.host or host
+
+
+def _digest(request: bytes) -> str:
+    """Recorders invent ids, so an id alone does not say that two calls are one."""
+    return blake2b(request, digest_size=8).hexdigest()
+
+
+def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
+    """The conversation that a client names: in a header, or as Claude Code does within the id of its user."""
+    session = next((headers[name] for name in SESSIONS if headers.get(name)), "")
+    metadata = body.get("metadata")
+    user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    if session or not isinstance(user, str):
+        return session
+    if user.startswith("{"):
+        try:
+            return str(json.loads(user).get("session_id") or "")
+        except ValueError:
+            return ""
+    return user.partition("_session_")[2]
+
+
+def _seen_on(headers: Mapping[str, str]) -> date | None:
+    try:
+        return day_of(seconds(headers[RESET]))
+    except (KeyError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,63 @@
+"""The model calls among a file's exchanges; what is wrong with one is a fault, what is none is counted and said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from cachecost.conversations.checked import Warn
+from cachecost.conversations.readers.common.told import Teller
+from cachecost.conversations.readers.http.bodies import Misplaced
+from cachecost.conversations.readers.http.exchange import Exchange, read
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.faults import Fault, InputError
+from cachecost.prompts.wire import NotAMessage
+
+REFUSED = "that the API refused and that are no Messages request"
+
+
+class ExchangeLog:
+    """Makes calls of the exchanges of one file. `faults` are those of the file itself, too."""
+
+    def __init__(self, path: Path, keep_content: bool) -> None:
+        self.path = path
+        self.faults: list[Fault] = []
+        self.left_out: Counter[str] = Counter()
+        self._teller = Teller(keep_content)
+        self._calls: list[LoggedCall] = []
+
+    def add(self, exchange: Exchange) -> None:
+        try:
+            self._add(exchange)
+        except NotAMessage as error:
+            if (exchange.status or 0) >= 400:
+                self.left_out[REFUSED] += 1
+            else:
+                self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
+
+    def _add(self, exchange: Exchange) -> None:
+        told = read(exchange)
+        if isinstance(told, str):
+            self.left_out[told] += 1
+            return
+        try:
+            self._calls.append(self._teller.call(told))
+        except NotAMessage as error:
+            raise _placed(exchange, error) from None
+
+    def end(self, warn: Warn, by_time: bool) -> list[LoggedCall]:
+        """The calls, in the order they started or in that of the file. Raises InputError with every fault."""
+        if self.faults:
+            raise InputError(self.faults)
+        for kind, number in sorted(self.left_out.items()):
+            warn(f"{self.path}: {number} entries {kind}: left out")
+        untold = sum(call.billed is None and not call.failed for call in self._calls)
+        if untold:
+            warn(f"{self.path}: {untold} calls whose answers do not tell their usage")
+        return sorted(self._calls, key=lambda call: call.start) if by_time else self._calls
+
+
+def _placed(exchange: Exchange, error: NotAMessage) -> NotAMessage:
+    """The fault with the place of the body that it is in."""
+    is_answers = error.path.startswith("response.")
+    return Misplaced(exchange.response_at if is_answers else exchange.request_at, error)

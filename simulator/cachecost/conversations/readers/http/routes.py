@@ -1,0 +1,89 @@
+"""Whom an HTTP request was sent to: the API by its path, our host by its name, the model where the URL tells it.
+
+Read in November 2026: Anthropic's pages on Claude on AWS, Google Cloud and Microsoft Foundry, Amazon's on the
+Messages API and Converse on Bedrock. A name that nobody knows (a proxy, a gateway, a machine of one's own) tells no
+host; the path still tells the API.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import unquote
+
+Api = Literal["messages", "chat", "responses", "converse"]
+
+NO_CALL = "that are no model call"
+COUNTS = "that count tokens"
+BATCHES = "of a batch API"
+UNREAD = "of model APIs that are not read"
+
+URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://(?P<name>[^/?#]*))?(?P<path>[^?#]*)", re.IGNORECASE)
+"""An address that was scrubbed is no URL any more (`https://[KEY]/…`), so no stricter parser is asked."""
+HOSTS = {
+    "anthropic": re.compile(r"api\.anthropic\.com|aws-external-anthropic\..*"),
+    "bedrock": re.compile(r"(.*\.)?bedrock-(runtime|mantle)[-.].*"),
+    "google-cloud": re.compile(r"(.*[-.])?aiplatform\..*"),
+    "foundry": re.compile(r".*\.services\.ai\.azure\.com"),
+    "openrouter": re.compile(r"(.*\.)?openrouter\.ai"),
+    "openai": re.compile(r"(.*\.)?(api\.openai\.com|chatgpt\.com|(openai|cognitiveservices)\.azure\.com)"),
+    "gemini": re.compile(r"generativelanguage\.googleapis\.com"),
+    "deepseek": re.compile(r"api\.deepseek\.com"),
+    "xai": re.compile(r"(.*\.)?api\.x\.ai"),
+    "mistral": re.compile(r"api\.mistral\.ai"),
+    "qwen": re.compile(r".*\.aliyuncs\.com"),
+}
+"""Our host, by the name that was asked. Claude Platform on AWS is Anthropic's own; Bedrock is Amazon's."""
+LEFT_OUT = {
+    COUNTS: re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
+    BATCHES: re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
+    UNREAD: re.compile(
+        r".*:(generateContent|streamGenerateContent)|.*/publishers/(?!anthropic/).*:(rawPredict|streamRawPredict)"
+        r"|.*/v1/(complete|completions|interactions)|.*/api/(chat|generate)|.*/v2/chat|.*/responses/compact"
+    ),
+}
+CLOUD = r"(?P<model>(?:locations/[^/]+/)?publishers/anthropic/models/[^/:]+):(?:rawPredict|streamRawPredict)"
+CALLS: tuple[tuple[Api, str | None, re.Pattern[str]], ...] = (
+    ("messages", None, re.compile(r".*/v1/messages")),
+    ("messages", "bedrock", re.compile(r".*/model/(?P<model>.+)/invoke(?:-with-response-stream)?")),
+    ("messages", "google-cloud", re.compile(rf".*?{CLOUD}")),
+    ("converse", "bedrock", re.compile(r".*/model/(?P<model>.+)/converse(?:-stream)?")),
+    ("chat", None, re.compile(r"(?:.*/deployments/(?P<model>[^/]+)|.*)/chat/completions")),
+    ("responses", None, re.compile(r".*/responses")),
+)
+"""Where calls are sent: the API, the host that its path tells, the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a model call went. `model` is what the URL says ("": nothing), `host` None where nothing tells it."""
+
+    api: Api
+    host: str | None
+    model: str = ""
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether the URL names a profile of somebody's account, and not the model behind it."""
+        return self.host == "bedrock" and ":application-inference-profile/" in self.model
+
+
+def route_of(method: str, url: str) -> Route | str:
+    """The route of a call of a model; for any other request, the words for what it is."""
+    found = URL.match(url)
+    path = found["path"].rstrip("/") if found else ""
+    if found is None or method.upper() != "POST":
+        return NO_CALL
+    for kind, pattern in LEFT_OUT.items():
+        if pattern.fullmatch(path):
+            return kind
+    for api, host, pattern in CALLS:
+        if match := pattern.fullmatch(path):
+            return Route(api, _host(found["name"] or "") or host, unquote(match.groupdict().get("model") or ""))
+    return NO_CALL
+
+
+def _host(name: str) -> str | None:
+    machine = name.rpartition("@")[2].partition(":")[0].lower()
+    return next((host for host, pattern in HOSTS.items() if pattern.fullmatch(machine)), None)

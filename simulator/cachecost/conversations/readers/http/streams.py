@@ -1,0 +1,189 @@
+"""The events of a streamed answer -> the answer as it would have come in one piece.
+
+Read in November 2026: the events of a stream as Anthropic's, OpenAI's and Amazon's SDKs have them (Messages, Chat
+Completions, Responses, ConverseStream). Anthropic's numbers of tokens are cumulative, so the largest is the last. A
+stream that ends early tells what it told: its blocks as far as they go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cachecost.conversations.readers.http.bodies import Events
+from cachecost.conversations.readers.http.routes import Api
+from cachecost.prompts.wire import NotAMessage
+
+Piece = dict[str, Any]
+
+
+def gathered(events: Events, api: Api) -> Piece:
+    """The answer that the events of a stream of this API come to. Raises NotAMessage."""
+    return _GATHER[api](events)
+
+
+# --------------------------------------------------------------------------------------------------- Anthropic
+
+
+def _message(events: Events) -> Piece:
+    """A Messages answer; the error where nothing but an error came."""
+    message: Piece = {}
+    blocks: dict[int, Piece] = {}
+    for event in events:
+        kind = event.get("type")
+        if kind == "message_start":
+            message = dict(_object(event.get("message")))
+        elif kind == "content_block_start":
+            blocks[_number(event, "index")] = dict(_object(event.get("content_block")))
+        elif kind == "content_block_delta":
+            _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), _object(event.get("delta")))
+        elif kind == "message_delta":
+            message["usage"] = _most(_object(message.get("usage")), _object(event.get("usage")))
+        elif kind == "error" and not message:
+            return event
+    return {**message, "content": [_done(block) for block in blocks.values()]} if message else {}
+
+
+def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
+    """Add a delta to its block; the input of a tool comes as JSON in pieces."""
+    for name, value in delta.items():
+        if name == "citation":
+            block["citations"] = [*(block.get("citations") or []), value]
+        elif isinstance(value, str) and name != "type":
+            block[name] = f"{block.get(name) or ''}{value}"
+        elif name != "type":
+            block[name] = value
+
+
+def _done(block: Piece) -> Piece:
+    """The block once its last delta has come. Input that is cut off stays the text it is."""
+    pieces = block.pop("partial_json", None)
+    return {**block, "input": _parsed(pieces)} if pieces else block
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def _most(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
+    """Of each number the larger; what is no number is as the later one says."""
+    both = dict(one)
+    for name, value in other.items():
+        before = both.get(name)
+        if isinstance(value, Mapping):
+            both[name] = _most(_object(before), value)
+        elif isinstance(value, int) and isinstance(before, int):
+            both[name] = max(before, value)
+        elif value is not None:
+            both[name] = value
+    return both
+
+
+def _number(event: Mapping[str, Any], name: str) -> int:
+    value = event.get(name)
+    if not isinstance(value, int):
+        raise NotAMessage(name, "the number of a block", value)
+    return value
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+# ------------------------------------------------------------------------------------------------------ OpenAI
+
+
+def _completion(events: Events) -> Piece:
+    """A chat completion: its first choice, and the usage that one of the last chunks brings."""
+    whole: Piece = {}
+    message: Piece = {"role": "assistant"}
+    calls: dict[int, Piece] = {}
+    for event in events:
+        whole |= {name: event[name] for name in ("id", "model", "created", "usage", "error") if event.get(name)}
+        choices = event.get("choices")
+        each = choices if isinstance(choices, list) else []
+        first = next((one for one in each if isinstance(one, Mapping) and not one.get("index")), {})
+        _grow(message, calls, _object(first.get("delta")))
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    return {**whole, "choices": [{"message": message}]}
+
+
+def _grow(message: Piece, calls: dict[int, Piece], delta: Mapping[str, Any]) -> None:
+    for name, value in delta.items():
+        if name == "tool_calls" and isinstance(value, list):
+            for piece in value:
+                _add_call(calls, _object(piece))
+        elif isinstance(value, str) and name != "role":
+            message[name] = f"{message.get(name) or ''}{value}"
+
+
+def _add_call(calls: dict[int, Piece], piece: Mapping[str, Any]) -> None:
+    number = _number(piece, "index") if "index" in piece else len(calls)
+    call = calls.setdefault(number, {"type": "function", "function": {"arguments": ""}})
+    if piece.get("id"):
+        call["id"] = piece["id"]
+    told, function = _object(piece.get("function")), call["function"]
+    if told.get("name"):
+        function["name"] = told["name"]
+    function["arguments"] += str(told.get("arguments") or "")
+
+
+def _response(events: Events) -> Piece:
+    """The response that the last event holds whole; of a stream that was cut off, the items that were done."""
+    ended = [event for event in events if isinstance(event.get("response"), Mapping) and "output" in event["response"]]
+    if ended and ended[-1].get("type") in ("response.completed", "response.incomplete", "response.failed"):
+        return dict(ended[-1]["response"])
+    items = [event.get("item") for event in events if event.get("type") == "response.output_item.done"]
+    return {**(ended[-1]["response"] if ended else {}), "output": [item for item in items if item]}
+
+
+# ------------------------------------------------------------------------------------------------------ Amazon
+
+
+def _converse(events: Events) -> Piece:
+    """A Converse answer. The kind of an event is in the frame's header; what is in it tells as much."""
+    blocks: dict[int, Piece] = {}
+    whole: Piece = {}
+    for event in events:
+        number = _number(event, "contentBlockIndex") if "contentBlockIndex" in event else -1
+        block = blocks.setdefault(number, {})
+        for name, value in _object(event.get("start")).items():
+            block[name] = dict(_object(value))
+        for name, value in _object(event.get("delta")).items():
+            _add(block, name, value)
+        if "usage" in event:
+            whole["usage"] = event["usage"]
+    content = [_whole_block(block) for block in blocks.values() if block]
+    return {**whole, "output": {"message": {"role": "assistant", "content": content}}}
+
+
+def _add(block: Piece, name: str, value: Any) -> None:
+    if isinstance(value, str):
+        block[name] = f"{block.get(name) or ''}{value}"
+        return
+    inner = block[name] = dict(_object(block.get(name)))
+    for key, piece in _object(value).items():
+        inner[key] = f"{inner.get(key) or ''}{piece}" if isinstance(piece, str) else piece
+
+
+def _whole_block(block: Piece) -> Piece:
+    if "toolUse" in block:
+        use = _object(block["toolUse"])
+        return {"toolUse": {**use, "input": _parsed(use.get("input") or "{}")}}
+    thought = _object(block.get("reasoningContent"))
+    if thought and "redactedContent" not in thought:
+        return {"reasoningContent": {"reasoningText": thought}}
+    return block
+
+
+_GATHER: Mapping[Api, Callable[[Events], Piece]] = {
+    "messages": _message,
+    "chat": _completion,
+    "responses": _response,
+    "converse": _converse,
+}

@@ -1,0 +1,110 @@
+"""Typed netstrings as mitmproxy writes them: LENGTH:DATA and a byte for the type, one value after another.
+
+Read in November 2026: mitmproxy 12.3, `mitmproxy.io.tnetstring` (a netstring's strings are bytes, `;` adds texts).
+Nothing in a file is trusted: no length beyond what is there, no depth beyond `DEEPEST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+MOST_DIGITS = 12
+DEEPEST = 40
+PIECE = 1 << 20
+
+
+class Damaged(ValueError):
+    """Bytes that are no typed netstring, and where they begin."""
+
+    def __init__(self, at: int, what: str) -> None:
+        super().__init__(f"{what} at byte {at}")
+
+
+class CutOff(Damaged):
+    """A value of which the end is missing."""
+
+
+def values(stream: BinaryIO) -> Iterator[Any]:
+    """The values of a file, one by one. Raises Damaged; CutOff if the file ends within one."""
+    at = 0
+    while head := stream.read(1):
+        length, digits = _length(stream, head, at)
+        data = _data(stream, length + 1)
+        if len(data) < length + 1:
+            raise CutOff(at, "a value that is cut off")
+        start = at + digits + 1
+        yield _Parser(data, start).value(0, length, data[length], 0)
+        at = start + length + 1
+
+
+def _length(stream: BinaryIO, head: bytes, at: int) -> tuple[int, int]:
+    """(the length before the colon, how many digits it has)."""
+    digits = head
+    while len(digits) <= MOST_DIGITS and digits.isdigit():
+        byte = stream.read(1)
+        if byte == b":":
+            return int(digits), len(digits)
+        if not byte:
+            raise CutOff(at, "a length that is cut off")
+        digits += byte
+    raise Damaged(at, "no length")
+
+
+def _data(stream: BinaryIO, length: int) -> bytes:
+    """Up to `length` bytes; memory is taken for what is there, whatever the length says."""
+    pieces = []
+    while length > 0 and (piece := stream.read(min(PIECE, length))):
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+class _Parser:
+    """One value that is whole in memory; `offset` is where its data begin in the file."""
+
+    def __init__(self, data: bytes, offset: int) -> None:
+        self._data = data
+        self._offset = offset
+
+    def value(self, start: int, end: int, kind: int, depth: int) -> Any:
+        if depth > DEEPEST:
+            raise self._damaged(start, "too many levels")
+        if kind in b"]}":
+            items = list(self._items(start, end, depth + 1))
+            return items if kind == ord("]") else self._mapping(items, start)
+        return self._scalar(self._data[start:end], kind, start)
+
+    def _scalar(self, data: bytes, kind: int, start: int) -> Any:
+        if kind == ord(","):
+            return data
+        try:
+            if kind == ord(";"):
+                return data.decode()
+            if kind in b"#^":
+                return int(data) if kind == ord("#") else float(data)
+            return {b"true!": True, b"false!": False, b"~": None}[data + bytes([kind])]
+        except (ValueError, KeyError):
+            raise self._damaged(start, "no value of its type") from None
+
+    def _items(self, start: int, end: int, depth: int) -> Iterator[Any]:
+        while start < end:
+            colon = self._data.find(b":", start, min(end, start + MOST_DIGITS + 1))
+            digits = self._data[start:colon] if colon > start else b""
+            if not digits.isdigit():
+                raise self._damaged(start, "no length")
+            first, last = colon + 1, colon + 1 + int(digits)
+            if last >= end:
+                raise self._damaged(start, "a length beyond its end")
+            yield self.value(first, last, self._data[last], depth)
+            start = last + 1
+
+    def _mapping(self, items: list[Any], start: int) -> dict[str, Any]:
+        """Keys are texts; old files have bytes."""
+        keys = [key.decode("latin-1") if isinstance(key, bytes) else key for key in items[::2]]
+        if len(items) % 2 or not all(isinstance(key, str) for key in keys):
+            raise self._damaged(start, "no keys with values")
+        return dict(zip(keys, items[1::2], strict=True))
+
+    def _damaged(self, start: int, what: str) -> Damaged:
+        return Damaged(self._offset + start, what)

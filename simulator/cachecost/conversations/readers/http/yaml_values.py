@@ -1,0 +1,122 @@
+"""YAML that recorders write -> plain values: whatever a tag says, texts, bytes, numbers, arrays and objects.
+
+As YAML 1.1, which PyYAML, Psych and go-yaml write, but times stay texts, and a number without a point is no float.
+Known tags: `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in cassettes
+are what they hold. Any other tag is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from base64 import b64decode
+from binascii import Error as Base64Error
+from typing import Any
+
+from cachecost.faults import Fault, InputError
+
+TAG = "tag:yaml.org,2002:"
+BINARY = (f"{TAG}binary", "!binary")
+HELD_IN = {f"{TAG}python/object/new:_io.BytesIO": "state", f"{TAG}python/object/apply:builtins.iter": "args"}
+"""Where a body that was no plain value is kept: the first of these."""
+MOST_VALUES = 20_000_000
+"""Aliases can make a small file denote a huge one."""
+INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
+FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?")
+"""PyYAML writes no other numbers, and words that are others to YAML 1.2 without quotes."""
+TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
+
+
+def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
+    """The one document in `text`, and the line of each object in it by its `id`. Raises InputError."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.version = (1, 1)
+    builder = _Builder(file)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            node = yaml.compose(text)
+        return (None if node is None else builder.build(node)), builder.lines
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(str(error.problem or error.context).split())
+        raise InputError([Fault(file, f"damaged YAML: {problem}", mark.line + 1 if mark else None)]) from None
+    except YAMLError as error:
+        line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+        raise InputError([Fault(file, "damaged YAML: a character that is not allowed", line)]) from None
+    except RecursionError:
+        raise InputError([Fault(file, "damaged YAML: nested too deeply")]) from None
+
+
+class _Builder:
+    """Turns nodes into values."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines: dict[int, int] = {}
+        self._values = 0
+        self._open: set[int] = set()
+
+    def build(self, node: Any) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES or id(node) in self._open:
+            raise self._fault(node, "aliases within what they stand for, or too many")
+        if isinstance(node.value, str):
+            return self._scalar(node)
+        self._open.add(id(node))
+        value = self._object(node) if _is_mapping(node) else [self.build(item) for item in node.value]
+        self._open.discard(id(node))
+        return value
+
+    def _object(self, node: Any) -> Any:
+        value = {str(self.build(key)): self.build(item) for key, item in node.value}
+        if len(value) < len(node.value):
+            raise self._fault(node, "a key given twice")
+        name = HELD_IN.get(str(node.tag))
+        held = value.get(name) if name else None
+        if isinstance(held, list) and held:
+            return _joined(held[0])
+        self.lines[id(value)] = node.start_mark.line + 1
+        return value
+
+    def _scalar(self, node: Any) -> Any:
+        tag, text = str(node.tag), node.value
+        if tag in BINARY:
+            return self._bytes(node)
+        return _plain(text, tag.removeprefix(TAG)) if node.style is None else text
+
+    def _bytes(self, node: Any) -> bytes:
+        try:
+            return b64decode("".join(node.value.split()), validate=True)
+        except (Base64Error, ValueError):
+            raise self._fault(node, "base64 that is none") from None
+
+    def _fault(self, node: Any, what: str) -> InputError:
+        return InputError([Fault(self.file, f"damaged YAML: {what}", node.start_mark.line + 1)])
+
+
+def _joined(value: Any) -> Any:
+    """The pieces that an iterator gave, as one."""
+    if not isinstance(value, list) or not all(isinstance(one, (str, bytes)) for one in value):
+        return value
+    return b"".join(one if isinstance(one, bytes) else one.encode() for one in value)
+
+
+def _is_mapping(node: Any) -> bool:
+    from ruamel.yaml.nodes import MappingNode
+
+    return isinstance(node, MappingNode)
+
+
+def _plain(text: str, tag: str) -> Any:
+    """The value of a word without quotes."""
+    if tag == "null":
+        return None
+    if tag == "bool" and text.lower() in TRUE + FALSE:
+        return text.lower() in TRUE
+    if tag == "int" and INT.fullmatch(text):
+        return int(text.replace("_", ""))
+    return float(text.replace("_", "")) if tag == "float" and FLOAT.fullmatch(text) else text

@@ -1,0 +1,1 @@
+"""OpenAI's bodies and answers, put into the words of the Messages API."""

@@ -1,0 +1,222 @@
+"""One request to OpenAI with its answer, as logs hold them -> a call."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, TypeVar
+
+from cachecost.conversations.checked import Checked
+from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.told import Teller, Told
+from cachecost.conversations.readers.openai.bodies import (
+    from_chat,
+    from_chat_message,
+    from_responses,
+    from_responses_output,
+)
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.times import iso
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.faults import Fault
+from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.providers.usage import Usage
+
+T = TypeVar("T")
+Body = Mapping[str, Any]
+CHAT, RESPONSE = "chat.completion", "response"
+LATEST = 253_402_300_799
+"""The last second of the year 9999; what is beyond it is no time in seconds."""
+OWN_MODELS = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d|codex-|computer-use-)")
+NO_CHAT = re.compile(r"text-embedding-|(omni|text)-moderation-")
+REFUSED = 400
+STATUS = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
+"""The HTTP status that goes with an error's code, where the status itself was not logged."""
+SESSIONS = ("session_id", "conversation_id", "thread_id")
+PLAIN_TIERS = (None, "auto", "default")
+UNKNOWN_START = "calls go on from a response that the file does not have: what was said before is missing"
+NO_MODEL_CALL = "entries that are no model call: left out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A request and its answer: the entries that hold them, where in those each stands, what the log says beside.
+
+    `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts.
+    """
+
+    entry: Checked
+    body: Body
+    answer_in: Checked
+    answer: Body
+    body_at: str = ""
+    answer_at: str = ""
+    time: str | None = None
+    first_token_s: float = 0.0
+    status: int | None = None
+    host: str = ""
+    session: str = ""
+    workspace: str = ""
+    is_batch: bool = False
+
+    @property
+    def told_session(self) -> str:
+        """The log's word, else the conversation, else what the client noted down."""
+        places = (self.body, self.answer)
+        told = [self.session, *map(_conversation, places), *map(_noted_session, places)]
+        return next(filter(None, told), "")
+
+
+class Exchanges:
+    """Makes calls of exchanges; one instance a file. `notes` counts what is to be said in the end."""
+
+    def __init__(self, teller: Teller) -> None:
+        self._teller = teller
+        self._earlier: dict[str, list[Any]] = {}
+        self.notes: Counter[str] = Counter()
+
+    def call(self, one: Exchange) -> LoggedCall | None:
+        """The call; None where it is no model call, or something in it is wrong (then there are faults)."""
+        kind = kind_of(one.body, one.answer)
+        if not kind:
+            self.notes[NO_MODEL_CALL] += 1
+            return None
+        usage, answer, time = _usage(one), _said(one, kind), _created(one)
+        body = _try(one.entry, one.body_at, lambda: self._body(one, kind))
+        if body is None:
+            return None
+        told_model = body["model"] or one.answer.get("model")
+        model, host = _host(told_model, one.answer) if isinstance(told_model, str) else (told_model, None)
+        self._note_tier(one)
+        told = Told(
+            body={**body, "model": model},
+            usage=usage,
+            answer=answer or (),
+            timestamp=one.time or time,
+            first_token_s=one.first_token_s,
+            host=one.host or host,
+            workspace=one.workspace,
+            status=one.status or _status(one.answer),
+            is_batch=one.is_batch,
+            session=one.told_session,
+            id=str(one.answer.get("id") or ""),
+            line=one.entry.line or 0,
+        )
+        return _try(one.entry, one.body_at, lambda: self._teller.call(told))
+
+    def _body(self, one: Exchange, kind: str) -> dict[str, Any]:
+        return from_chat(one.body) if kind == CHAT else from_responses(self._going_on(one.body, one.answer))
+
+    def _going_on(self, body: Body, answer: Body) -> Body:
+        """A Responses request with the items of what it goes on from before its own."""
+        before, talk = body.get("previous_response_id"), _conversation(body) or _conversation(answer)
+        earlier = self._earlier.get(str(before or talk), [])
+        if before and not earlier:
+            self.notes[UNKNOWN_START] += 1
+        own = body.get("input")
+        items = [{"role": "user", "content": own}] if isinstance(own, str) else own
+        if not isinstance(items, list):
+            return body
+        if items[: len(earlier)] != earlier:
+            items = [*earlier, *items]
+        output = answer.get("output")
+        names = [str(name) for name in (answer.get("id"), talk) if name]
+        if isinstance(output, list):
+            self._earlier.update({name: [*items, *output] for name in names})
+        return {**body, "input": items} if earlier else body
+
+    def _note_tier(self, one: Exchange) -> None:
+        tier = one.answer.get("service_tier")
+        if tier not in PLAIN_TIERS and not one.is_batch:
+            self.notes[f"calls of service tier {shown(tier)}, which has prices of its own"] += 1
+
+
+def kind_of(body: Body, answer: Body) -> str:
+    """CHAT or RESPONSE; "" for what is no model call (embeddings, moderation …)."""
+    kind = answer.get("object")
+    if kind in (CHAT, RESPONSE):
+        return str(kind)
+    if kind is not None or NO_CHAT.match(str(body.get("model"))):
+        return ""
+    if "messages" in body:
+        return CHAT
+    return RESPONSE if "input" in body or "instructions" in body else ""
+
+
+def time_of(answer: Body) -> float:
+    """When the answer was made, to sort by; what has no time comes last."""
+    told = answer.get("created", answer.get("created_at"))
+    return float(told) if isinstance(told, (int, float)) else inf
+
+
+def _created(one: Exchange) -> str | None:
+    """The answer's own time, ISO 8601: whole seconds."""
+    place = f"{one.answer_in.place}{one.answer_at}"
+    answer = Checked(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
+    name = "created" if "created" in one.answer else "created_at"
+    at = answer.number(name)
+    if at is None or at <= LATEST:
+        return None if at is None else iso(at)
+    answer.fault(name, f"expected seconds since the epoch; got {shown(one.answer[name])}")
+    return None
+
+
+def _usage(one: Exchange) -> Usage | None:
+    raw = one.answer.get("usage")
+    return None if raw is None else _try(one.answer_in, one.answer_at, lambda: usage_from(raw, "usage", "openai"))
+
+
+def _said(one: Exchange, kind: str) -> list[dict[str, Any]] | None:
+    """The blocks of the answer; of several choices those of the first."""
+    if kind == RESPONSE:
+        output = one.answer.get("output")
+        return None if output is None else _try(one.answer_in, one.answer_at, lambda: from_responses_output(output))
+    choices = one.answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, Mapping) else None
+    if not isinstance(message, Mapping):
+        return None
+    return _try(one.answer_in, f"{one.answer_at}choices.0.", lambda: from_chat_message(message))
+
+
+def _try(entry: Checked, place: str, make: Callable[[], T]) -> T | None:
+    """What `make` makes; what it refuses becomes a fault at `place` in `entry`."""
+    try:
+        return make()
+    except NotAMessage as fault:
+        entry.faults.append(Fault(entry.file, f"{entry.place}{place}{fault}", entry.line))
+        return None
+
+
+def _status(answer: Body) -> int | None:
+    """That of an answer which is an error."""
+    error = answer.get("error")
+    if not isinstance(error, Mapping):
+        return None
+    told = [error.get(name) for name in ("code", "status", "type")]
+    number = next((one for one in told if isinstance(one, int) and one >= REFUSED), None)
+    return number or next((STATUS[one] for one in told if isinstance(one, str) and one in STATUS), REFUSED)
+
+
+def _host(model: str, answer: Body) -> tuple[str, str | None]:
+    """The model's own id, and who served it, where the answer or the id tells."""
+    if "prompt_filter_results" in answer:
+        return named(model)[0], "foundry"
+    if str(answer.get("id")).startswith("gen-") and "provider" in answer:
+        return named(model, "openrouter")
+    own, host = named(model)
+    return own, host or ("openai" if OWN_MODELS.match(own) else None)
+
+
+def _conversation(body: Body) -> str:
+    told = body.get("conversation")
+    return str((told.get("id") if isinstance(told, Mapping) else told) or "")
+
+
+def _noted_session(body: Body) -> str:
+    notes = body.get("metadata")
+    told = [notes.get(name) for name in SESSIONS] if isinstance(notes, Mapping) else []
+    return next((one for one in told if isinstance(one, str)), "")

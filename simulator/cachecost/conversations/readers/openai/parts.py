@@ -1,0 +1,199 @@
+"""What OpenAI's two APIs have in common, in the words of the Messages API: content parts, marks, tools, parameters."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cachecost.prompts.intake import PARAMETERS
+from cachecost.prompts.wire import MARK, NotAMessage
+
+Body = dict[str, Any]
+DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,(.*)", re.DOTALL)
+BREAKPOINT = "prompt_cache_breakpoint"
+MARKS = (MARK, BREAKPOINT)
+TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
+LONG = ("1h", "12h", "24h")
+"""Lifetimes of `prompt_cache_options` that are not the short one; a mark then has our long one."""
+CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
+
+
+def lifetime(body: Mapping[str, Any]) -> Body:
+    """What an OpenAI breakpoint of this request is as a mark. Its TTL stands once, beside the messages."""
+    options = body.get("prompt_cache_options")
+    ttl = options.get("ttl") if isinstance(options, Mapping) else None
+    return {"type": "ephemeral", "ttl": "1h"} if ttl in LONG else {"type": "ephemeral"}
+
+
+def marked(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
+    """`block` with the mark that `raw` has: a `cache_control` (gateways take it), or OpenAI's own breakpoint."""
+    own = raw.get(MARK) or (mark if raw.get(BREAKPOINT) else None)
+    return {**block, MARK: own} if own else block
+
+
+def parts(content: Any, path: str, mark: Body) -> list[Body]:
+    """The blocks of a `content`: a text, parts, or nothing. Raises NotAMessage."""
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        raise NotAMessage(path, "a text or an array of parts", content)
+    return [part(one, f"{path}.{number}", mark) for number, one in enumerate(content)]
+
+
+def part(raw: Any, path: str, mark: Body) -> Body:
+    """The block of one content part; a kind that is not known stays as it is."""
+    kind = the(raw, path, "a content part").get("type")
+    if not isinstance(kind, str):
+        raise NotAMessage(f"{path}.type", "the part's type", kind)
+    if kind in TEXTS or kind == "refusal":
+        block = {"type": "text", "text": text(raw, "refusal" if kind == "refusal" else "text", path)}
+    elif kind in ("image_url", "input_image"):
+        block = _image(raw, path)
+    elif kind in ("file", "input_file"):
+        block = _document(raw)
+    else:
+        block = {name: value for name, value in raw.items() if name not in MARKS}
+    return marked(block, raw, mark)
+
+
+def the(value: Any, path: str, what: str) -> Mapping[str, Any]:
+    """`value`, which is an object. Raises NotAMessage."""
+    if not isinstance(value, Mapping):
+        raise NotAMessage(path, f"{what} object", value)
+    return value
+
+
+def text(raw: Mapping[str, Any], name: str, path: str) -> str:
+    """The text that must stand under a name. Raises NotAMessage."""
+    value = raw.get(name)
+    if not isinstance(value, str):
+        raise NotAMessage(f"{path}.{name}", "a text", value)
+    return value
+
+
+def _image(raw: Mapping[str, Any], path: str) -> Body:
+    """An image. Its `detail` stays, because it decides the tokens."""
+    told = raw.get("image_url")
+    inner = told if isinstance(told, Mapping) else raw
+    url = inner.get("url") if isinstance(told, Mapping) else told
+    if url is None and raw.get("file_id") is None:
+        raise NotAMessage(f"{path}.image_url", "an image's URL", None)
+    detail = inner.get("detail") or "auto"
+    return {"type": "image", "source": _source(url, raw), **({} if detail == "auto" else {"detail": detail})}
+
+
+def _document(raw: Mapping[str, Any]) -> Body:
+    inner = raw.get("file")
+    told = inner if isinstance(inner, Mapping) else raw
+    title = {"title": told["filename"]} if told.get("filename") else {}
+    return {"type": "document", "source": _source(told.get("file_data") or told.get("file_url"), told), **title}
+
+
+def _source(url: Any, told: Mapping[str, Any]) -> Body:
+    data = DATA_URL.fullmatch(url) if isinstance(url, str) else None
+    if data:
+        return {"type": "base64", "media_type": data[1], "data": data[2]}
+    return {"type": "file", "file_id": told.get("file_id")} if url is None else {"type": "url", "url": url}
+
+
+# -------------------------------------------------------------------------------------- tool calls
+
+
+def tool_use(called: Any, name: str, arguments: Any) -> Body:
+    """A call of a tool. Arguments that are no JSON object stay the text that the model wrote."""
+    return {"type": "tool_use", "id": called, "name": name, "input": _object(arguments)}
+
+
+def tool_result(called: Any, blocks: list[Body]) -> Body:
+    """What a tool returned; one text as a text."""
+    alone = blocks[0] if len(blocks) == 1 else {}
+    plain = alone.get("type") == "text" and MARK not in alone
+    return {"type": "tool_result", "tool_use_id": called, "content": alone["text"] if plain else blocks}
+
+
+def _object(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return {} if arguments is None else arguments
+    try:
+        value = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+# -------------------------------------------------------------------------- tools and parameters
+
+
+def tools(raw: Any, path: str, mark: Body) -> list[Body]:
+    """The definitions. A function's stands in Chat under "function", in Responses on the tool itself."""
+    if not isinstance(raw, list):
+        raise NotAMessage(path, "an array of tools", raw)
+    return [_tool(the(one, f"{path}.{number}", "a tool"), mark) for number, one in enumerate(raw)]
+
+
+def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
+    kind = raw.get("type")
+    inner = raw.get(str(kind))
+    told = inner if isinstance(inner, Mapping) else raw
+    if kind == "function" or (kind is None and "parameters" in raw):
+        names = {"name": "name", "description": "description", "parameters": "input_schema"}
+        more = {name: told[name] for name in ("strict", "defer_loading") if told.get(name)}
+        block = {ours: told[theirs] for theirs, ours in names.items() if told.get(theirs) is not None} | more
+    elif told is not raw:
+        block = {"type": kind, **told}
+    else:
+        block = dict(raw)
+    bare = {name: value for name, value in block.items() if name not in MARKS}
+    return marked(marked(bare, told, mark), raw, mark)
+
+
+def choice(raw: Any, parallel: Any) -> Body | None:
+    """The `tool_choice`; None where nothing is told. Raises NotAMessage."""
+    told = _choice(raw)
+    if parallel is False and (told or {}).get("type") != "none":
+        return {**(told or {"type": "auto"}), "disable_parallel_tool_use": True}
+    return told
+
+
+def _choice(raw: Any) -> Body | None:
+    if raw is None:
+        return None
+    if isinstance(raw, str) and raw in CHOICES:
+        return {"type": CHOICES[raw]}
+    if not isinstance(raw, Mapping):
+        raise NotAMessage("tool_choice", "auto, none, required or an object", raw)
+    kind = str(raw.get("type"))
+    inside = raw.get(kind)
+    told = inside if isinstance(inside, Mapping) else raw
+    if kind in ("auto", "any", "none"):
+        return dict(raw)
+    if kind == "allowed_tools":
+        return {"type": CHOICES.get(str(told.get("mode")), "auto")}
+    return {"type": "tool", "name": told.get("name") or kind}
+
+
+def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, format_: Any) -> Body:
+    """What else shapes the prompt: the limit of the output, effort and format; and what gateways take as ours."""
+    kept = {name: body[name] for name in (*PARAMETERS, MARK) if body.get(name) is not None and name != "tool_choice"}
+    limit = next((body[name] for name in limits if body.get(name) is not None), None)
+    config = {"effort": effort, "format": _format(format_)}
+    told = {name: value for name, value in config.items() if value is not None}
+    ours = kept.get("output_config") or {}
+    return {
+        **kept,
+        **({} if limit is None else {"max_tokens": limit}),
+        **({"output_config": {**told, **ours}} if told and isinstance(ours, Mapping) else {}),
+    }
+
+
+def _format(raw: Any) -> Body | None:
+    """Chat has the schema under "json_schema", Responses beside the type."""
+    if not isinstance(raw, Mapping) or raw.get("type") in (None, "text"):
+        return None
+    inner = raw.get("json_schema")
+    schema = (inner if isinstance(inner, Mapping) else raw).get("schema")
+    return {"type": raw["type"], **({} if schema is None else {"schema": schema})}

@@ -1,0 +1,131 @@
+"""Requests and outputs of OpenAI's Responses API in the words of the Messages API.
+
+Items become blocks: messages and reasoning, calls of tools and what they returned. An item of another kind (searches
+and runs of OpenAI's own tools, compaction) is a block as it stands, said by the assistant. What a
+`previous_response_id` or a `conversation` brings in is on OpenAI's side, and not in the body.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cachecost.conversations.readers.openai.parts import (
+    Body,
+    choice,
+    lifetime,
+    marked,
+    parameters,
+    parts,
+    the,
+    tool_result,
+    tool_use,
+    tools,
+)
+from cachecost.conversations.readers.openai.turns import Turns
+from cachecost.faults import nearest
+from cachecost.prompts.wire import NotAMessage
+
+ROLES = ("assistant", "developer", "system", "user")
+LIMITS = ("max_output_tokens", "max_tokens")
+SHORT = {"type": "ephemeral"}
+
+
+def from_responses(body: Mapping[str, Any]) -> Body:
+    """A Responses request as a Messages body. Raises NotAMessage with the path in `body`."""
+    mark, turns = lifetime(body), Turns()
+    instructions = body.get("instructions")
+    if isinstance(instructions, list):
+        _add_all(turns, instructions, "instructions", mark)
+    elif instructions is not None:
+        turns.add("system", parts(instructions, "instructions", mark))
+    given = body.get("input")
+    if isinstance(given, str):
+        turns.add("user", parts(given, "input", mark))
+    elif given is not None or body.get("prompt") is None:
+        _add_all(turns, given, "input", mark)
+    return {"model": body.get("model"), **_settings(body, mark), **turns.body()}
+
+
+def from_responses_output(output: list[Any]) -> list[Body]:
+    """The blocks of an `output`. Raises NotAMessage."""
+    turns = Turns()
+    _add_all(turns, output, "output", SHORT)
+    return [block for message in ({"content": turns.system}, *turns.messages) for block in message["content"]]
+
+
+def _settings(body: Mapping[str, Any], mark: Body) -> Body:
+    given, reasoning, text = body.get("tools"), body.get("reasoning"), body.get("text")
+    effort = reasoning.get("effort") if isinstance(reasoning, Mapping) else None
+    format_ = text.get("format") if isinstance(text, Mapping) else None
+    chosen = choice(body.get("tool_choice"), body.get("parallel_tool_calls") if given else None)
+    return {
+        **parameters(body, LIMITS, effort, format_),
+        **({"tools": tools(given, "tools", mark)} if given is not None else {}),
+        **({"tool_choice": chosen} if chosen else {}),
+    }
+
+
+def _add_all(turns: Turns, items: Any, path: str, mark: Body) -> None:
+    if not isinstance(items, list):
+        raise NotAMessage(path, "a text or an array of items" if path == "input" else "an array of items", items)
+    for number, item in enumerate(items):
+        _add(turns, the(item, f"{path}.{number}", "an item"), f"{path}.{number}", mark)
+
+
+def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
+    kind = item.get("type")
+    if kind == "message" or (kind is None and "role" in item):
+        _add_message(turns, item, path, mark)
+    elif str(kind).endswith("_output"):
+        result = marked(tool_result(item.get("call_id"), _returned(item, path, mark)), item, mark)
+        turns.add("user", [result], result=True)
+    elif isinstance(kind, str) and kind in ITEMS:
+        turns.add("assistant", ITEMS[kind](item), joins=True)
+    elif isinstance(kind, str) or "id" in item:
+        turns.add("assistant", [{"type": "item_reference", **item}], joins=True)
+    else:
+        raise NotAMessage(f"{path}.type", "the item's type", kind)
+
+
+def _add_message(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
+    role = item.get("role")
+    if role not in ROLES:
+        raise NotAMessage(f"{path}.role", f"one of {', '.join(ROLES)}", role, nearest(str(role), ROLES))
+    blocks = parts(item.get("content"), f"{path}.content", mark)
+    turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
+
+
+def _returned(item: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
+    """What a tool returned: a text, parts, or an object of its own kind."""
+    told = item.get("output")
+    if isinstance(told, Mapping) or (isinstance(told, list) and not all(_is_part(one) for one in told)):
+        return [{"type": "text", "text": json.dumps(told)}]
+    return parts(told, f"{path}.output", mark)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Mapping) and str(value.get("type")).startswith("input_")
+
+
+def _function(item: Mapping[str, Any]) -> list[Body]:
+    return [tool_use(item.get("call_id"), str(item.get("name")), item.get("arguments"))]
+
+
+def _custom(item: Mapping[str, Any]) -> list[Body]:
+    return [tool_use(item.get("call_id"), str(item.get("name")), item.get("input"))]
+
+
+def _reasoning(item: Mapping[str, Any]) -> list[Body]:
+    """A thinking block: the summary is what is shown, the encrypted content what is sent."""
+    pieces = [piece for name in ("summary", "content") for piece in item.get(name) or [] if isinstance(piece, Mapping)]
+    sealed = {"signature": item["encrypted_content"]} if item.get("encrypted_content") else {}
+    return [{"type": "thinking", "thinking": "\n\n".join(str(piece.get("text") or "") for piece in pieces), **sealed}]
+
+
+ITEMS: dict[Any, Callable[[Mapping[str, Any]], list[Body]]] = {
+    "function_call": _function,
+    "custom_tool_call": _custom,
+    "reasoning": _reasoning,
+}

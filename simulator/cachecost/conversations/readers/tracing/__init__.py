@@ -1,0 +1,1 @@
+"""What tracers and gateways keep of a call."""

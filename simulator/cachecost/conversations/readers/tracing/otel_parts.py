@@ -1,0 +1,126 @@
+"""Messages as OpenTelemetry's conventions spell them -> content blocks: role and parts, or one attribute a field.
+
+Rests on the JSON schemas of the GenAI conventions (semantic-conventions-genai, schema 1.42, 2026) for parts, on
+OpenLLMetry's instrumentations and OpenInference's specification (2026) for `gen_ai.prompt.N.…` and
+`llm.input_messages.N.message.…`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.openai.parts import tool_use, tools
+from cachecost.conversations.readers.openai.turns import Turns
+from cachecost.prompts.wire import MARK, NotAMessage
+
+MEDIA = ("image", "document")
+ROLES = {"tool": "user", "function": "user", "developer": "system", "model": "assistant", "human": "user"}
+RESULTS = ("tool", "function")
+SCHEMAS = ("parameters", "input_schema")
+
+
+def conversation(told: Iterable[tuple[str, list[Body]]]) -> Body:
+    """`system` and `messages` of (role, blocks) in order."""
+    turns = Turns()
+    for role, blocks in told:
+        turns.add(ROLES.get(role, role), blocks, result=role in RESULTS)
+    return turns.body()
+
+
+def blocks_of(parts: Any, path: str) -> list[Body]:
+    """The blocks of `parts`; a text is one text part. Raises NotAMessage."""
+    if isinstance(parts, str):
+        return [{"type": "text", "text": parts}]
+    if not isinstance(parts, list):
+        raise NotAMessage(path, "an array of parts", parts)
+    return [_block(part, f"{path}.{number}") for number, part in enumerate(parts)]
+
+
+def _block(part: Any, path: str) -> Body:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+        raise NotAMessage(path, "a part with a type", part)
+    mark = {MARK: part[MARK]} if MARK in part else {}
+    return {**_unmarked(part), **mark}
+
+
+def _unmarked(part: Mapping[str, Any]) -> Body:
+    """A part as a block; one of a kind that no block equals, as it is."""
+    kind = part["type"]
+    if kind == "text":
+        return {"type": "text", "text": part.get("content", part.get("text"))}
+    if kind == "reasoning":
+        signature = {"signature": part["signature"]} if part.get("signature") else {}
+        return {"type": "thinking", "thinking": part.get("content"), **signature}
+    if kind == "tool_call":
+        return tool_use(part.get("id"), str(part.get("name")), part.get("arguments"))
+    if kind == "tool_call_response":
+        return tool_result(part.get("id"), part.get("response", part.get("result")))
+    source = _source(part)
+    if source is not None and part.get("modality") in MEDIA:
+        return {"type": part["modality"], "source": source}
+    return dict(part)
+
+
+def _source(part: Mapping[str, Any]) -> Body | None:
+    """Where a picture or a document comes from."""
+    kind = part["type"]
+    if kind == "blob":
+        return {"type": "base64", "media_type": part.get("mime_type"), "data": part.get("content")}
+    if kind == "uri":
+        return {"type": "url", "url": part.get("uri")}
+    return {"type": "file", "file_id": part.get("file_id")} if kind == "file" else None
+
+
+def tool_result(id_: Any, content: Any) -> Body:
+    """A result; one that is neither a text nor blocks is its JSON."""
+    is_blocks = isinstance(content, list) and all(isinstance(one, Mapping) and "type" in one for one in content)
+    if is_blocks:
+        content = blocks_of(content, "response")
+    elif content is not None and not isinstance(content, str):
+        content = json.dumps(content, ensure_ascii=False)
+    return {"type": "tool_result", "tool_use_id": id_, **({} if content is None else {"content": content})}
+
+
+def tools_of(definitions: Any, path: str) -> list[Body]:
+    """Tools of definitions, whose schemas may stand as texts. Raises NotAMessage."""
+    if not isinstance(definitions, list):
+        raise NotAMessage(path, "an array of tools", definitions)
+    return tools([_definition(unpacked(one)) for one in definitions], path, {"type": "ephemeral"})
+
+
+def _definition(told: Any) -> Any:
+    if not isinstance(told, Mapping):
+        return told
+    tool = {name: value for name, value in told.items() if value is not None}
+    return {**tool, **{name: unpacked(tool[name]) for name in SCHEMAS if name in tool}}
+
+
+def listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """What stands under `prefix.0.…`, `prefix.1.…` as objects, in order of the numbers."""
+    root: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if name.startswith(f"{prefix}."):
+            _put(root, name.removeprefix(f"{prefix}.").split("."), value)
+    return in_order(root)
+
+
+def _put(tree: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    for name in path[:-1]:
+        inner = tree.setdefault(name, {})
+        if not isinstance(inner, dict):
+            return
+        tree = inner
+    tree.setdefault(path[-1], value)
+
+
+def in_order(tree: Any) -> list[dict[str, Any]]:
+    """The objects of a tree whose names are numbers."""
+    if not isinstance(tree, dict):
+        return []
+    numbers = sorted((name for name in tree if name.isdecimal()), key=int)
+    return [tree[name] for name in numbers if isinstance(tree[name], dict)]

@@ -1,0 +1,178 @@
+"""Flattens OpenTelemetry spans: OTLP/JSON (also a line at a time, as the file exporter writes it) and the flat form
+that Python's console exporter prints. Attributes become a plain dict; what they mean is for otel.py to say.
+
+Rests on the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.readers.common.json_documents import objects
+from cachecost.faults import Fault
+from cachecost.prompts.wire import shown
+
+NANOSECONDS = 10**9
+ERRORS = (2, "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
+TEXTS = ("stringValue", "boolValue", "bytesValue")
+Attributes = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Span:
+    """One span, or the log record of one where only that was exported. Ids are hex, `start` seconds since the epoch.
+
+    `events` are (name, attributes); `at` tells faults where the span stands.
+    """
+
+    at: Checked
+    name: str = ""
+    trace: str = ""
+    id: str = ""
+    parent: str = ""
+    start: float = 0.0
+    failed: bool = False
+    error: str = ""
+    attributes: Attributes = field(default_factory=dict)
+    events: list[tuple[str, Attributes]] = field(default_factory=list)
+    is_record: bool = False
+
+
+def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[Span]]:
+    """(number of values in the file, the spans and log records in them). Faults are added to `faults`."""
+    values, found = 0, list[Span]()
+    for value in objects(path, faults, warn):
+        values += 1
+        found += _spans_of(value)
+    return values, found
+
+
+def _spans_of(value: Checked) -> Iterator[Span]:
+    if "attributes" in value.data or "context" in value.data:
+        yield _printed(value)
+        return
+    known = ("resourceSpans", "resourceLogs", "resourceMetrics")
+    if not any(value.has(name) for name in known):
+        value.fault(known[0], "expected spans (or attributes, of a printed span); got nothing")
+    for resource in value.objects("resourceSpans"):
+        for scope in resource.objects("scopeSpans"):
+            yield from map(_exported, scope.objects("spans"))
+    for resource in value.objects("resourceLogs"):
+        for scope in resource.objects("scopeLogs"):
+            yield from map(_record, scope.objects("logRecords"))
+
+
+def _exported(span: Checked) -> Span:
+    status = span.mapping("status", required=False)
+    return Span(
+        span,
+        span.text("name", ""),
+        span.text("traceId", ""),
+        span.text("spanId", ""),
+        span.text("parentSpanId", ""),
+        _nanoseconds(span, "startTimeUnixNano"),
+        status.get("code") in ERRORS,
+        str(status.get("message") or ""),
+        _attributes(span, "attributes"),
+        [(event.text("name", ""), _attributes(event, "attributes")) for event in span.objects("events")],
+    )
+
+
+def _record(record: Checked) -> Span:
+    """A log record, as a span with one event. Its name is `eventName`, before that an attribute."""
+    attributes = _attributes(record, "attributes")
+    name = record.text("eventName", "") or str(attributes.get("event.name") or "")
+    body = _value(record, "body", record.data["body"]) if record.has("body") else None
+    event = {**(body if isinstance(body, dict) else {"body": body}), **attributes}
+    start = "timeUnixNano" if record.has("timeUnixNano") else "observedTimeUnixNano"
+    return Span(
+        record,
+        name,
+        record.text("traceId", ""),
+        record.text("spanId", ""),
+        start=_nanoseconds(record, start),
+        events=[(name, event)],
+        is_record=True,
+    )
+
+
+def _printed(span: Checked) -> Span:
+    """A span as a console exporter prints it: plain attributes, ISO times, ids that may begin with 0x."""
+    context = span.within(span.mapping("context", required=False), "context")
+    status = span.mapping("status", required=False)
+    events = [(one.text("name", ""), one.mapping("attributes", required=False)) for one in span.objects("events")]
+    return Span(
+        span,
+        span.text("name", ""),
+        _hex(context.text("trace_id", "")),
+        _hex(context.text("span_id", "")),
+        _hex(span.text("parent_id", "")),
+        span.time("start_time"),
+        status.get("status_code") in ERRORS,
+        str(status.get("description") or ""),
+        span.mapping("attributes", required=False),
+        events,
+    )
+
+
+def _hex(text: str) -> str:
+    return text.removeprefix("0x")
+
+
+def _nanoseconds(span: Checked, name: str) -> float:
+    """Seconds of a time in nanoseconds, a number or a text of digits."""
+    value = span.get(name, "nanoseconds since the epoch", _is_count, "0")
+    return int(value) / NANOSECONDS
+
+
+def _is_count(value: object) -> bool:
+    if isinstance(value, str):
+        return value.isdecimal() and len(value) < 21
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+
+
+def _attributes(span: Checked, name: str) -> Attributes:
+    """Key/value pairs as a dict."""
+    found: Attributes = {}
+    for pair in span.objects(name):
+        found[pair.text("key")] = _value(pair, "value", pair.data.get("value"))
+    return found
+
+
+def _value(at: Checked, name: str, value: Any) -> Any:
+    """The plain value of an AnyValue; one that is empty is None."""
+    if not isinstance(value, Mapping):
+        at.fault(name, f"expected a value object; got {shown(value)}")
+        return None
+    kind, inner = next(iter(value.items()), ("", None))
+    if kind in TEXTS or not kind:
+        return inner
+    if kind == "intValue":
+        return _integer(at, f"{name}.{kind}", inner)
+    if kind == "doubleValue":
+        return inner
+    if kind == "arrayValue":
+        return [_value(at, f"{name}.{kind}", one) for one in _list(inner, "values")]
+    if kind == "kvlistValue":
+        pairs = [one for one in _list(inner, "values") if isinstance(one, Mapping)]
+        return {str(one.get("key")): _value(at, f"{name}.{kind}", one.get("value", {})) for one in pairs}
+    at.fault(name, f"expected a kind of value; got {shown(kind)}")
+    return None
+
+
+def _integer(at: Checked, name: str, value: Any) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        return int(value)
+    at.fault(name, f"expected a whole number; got {shown(value)}")
+    return None
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    inner = value.get(name) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, list) else []

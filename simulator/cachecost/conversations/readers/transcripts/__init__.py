@@ -1,0 +1,1 @@
+"""What agents write down themselves."""

@@ -1,0 +1,424 @@
+"""Recordings compared, cut and put together: what is said of them, and that what stays replays as before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_logs import lines, logs
+
+from cachecost.conversations import call_recording, recording
+from cachecost.conversations.call_recording import Title
+from cachecost.conversations.diffing import BY_SHAPE, Change, Diff, diff_calls, diff_conversations
+from cachecost.conversations.editing import Cut, concat, content_of, cut, cut_conversation, ranges
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
+from cachecost.conversations.readers import calls, request_log
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.faults import InputError
+from cachecost.prompts.blocks import Part
+from cachecost.prompts.wire import block_of, text_block
+from cachecost.views.recording_diff import diff_lines, diff_object
+
+MARK = {"type": "ephemeral"}
+
+
+def row(*texts: str, second: int | None = None, **fields: Any) -> dict[str, Any]:
+    messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+    body = {"model": "claude-opus-4-6", **fields.pop("body", {}), "messages": messages}
+    timed = {} if second is None else {"timestamp": f"2026-03-07T10:00:{second:02}Z"}
+    return {**timed, "request": body, **fields}
+
+
+def saved(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_bytes(lines(list(rows)))
+    return path
+
+
+def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[LoggedCall]:
+    """The calls; with `digest`, as a recording without content under that key has them."""
+    told = request_log.calls(saved(folder / "log.jsonl", *rows))
+    if not digest:
+        return list(told)
+    call_recording.write(Title("n"), told, folder / "digest.jsonl", "digest", digest)
+    return list(calls.calls(folder / "digest.jsonl"))
+
+
+def differing(folder: Path, a: list[dict[str, Any]], b: list[dict[str, Any]]) -> Diff:
+    return diff_calls(read(folder, *a), read(folder, *b))
+
+
+# --------------------------------------------------------------------------------------------- diff
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs())
+def test_a_recording_differs_from_nothing_it_was_made_into(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    told = read(tmp_path, *rows)
+    call_recording.write(Title("other", "elsewhere"), told, tmp_path / "kept.jsonl")
+    kept = list(calls.calls(tmp_path / "kept.jsonl"))
+    assert diff_calls(told, kept) == Diff("call", (len(rows), len(rows)), len(rows), [], [])
+    ours, theirs = read(tmp_path, *rows, digest=b"ours"), read(tmp_path, *rows, digest=b"theirs")
+    found = diff_calls(ours, theirs)
+    assert found.is_equal and found.equal == len(rows)
+    assert diff_calls(ours, ours).notes == []
+
+
+def test_the_first_block_that_differs_is_told_with_its_place(tmp_path: Path) -> None:
+    same = row("a", "b", "c")
+    found = differing(tmp_path, [same, row("a", "to bee", "c", "d")], [same, row("a", "to boo", "see", "d")])
+    (change,) = found.changes
+    assert (change.a, change.b, change.place, change.fields) == (2, 2, "messages.1.0", {})
+    assert list(diff_lines(found)) == [
+        "call 2: messages.1.0 is the first block that differs",
+        '    A  text, assistant, 31 bytes  …ype":"text","text":"to bee"}',
+        '    B  text, assistant, 31 bytes  …ype":"text","text":"to boo"}',
+        "2 calls in A, 2 in B: 1 equal, 1 differ, 0 only in A, 0 only in B",
+    ]
+
+
+TOOL = {"name": "x", "input_schema": {}}
+PLACES = [
+    ({"tools": [TOOL]}, {"tools": [TOOL, TOOL], "system": "s"}, "tools.1", (False, True)),
+    ({"tools": [TOOL], "system": "s"}, {"system": "s"}, "tools.0", (True, False)),
+    ({"tools": [TOOL]}, {"tools": [{**TOOL, "description": ""}]}, "tools.0", (True, True)),
+    ({"system": "s"}, {"system": "t"}, "system.0", (True, True)),
+    ({"system": "s"}, {}, "system.0", (True, False)),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "place", "there"), PLACES)
+def test_layers_are_compared_in_prompt_order(
+    tmp_path: Path, a: dict[str, Any], b: dict[str, Any], place: str, there: tuple[bool, bool]
+) -> None:
+    (change,) = differing(tmp_path, [row("q", body=a)], [row("p", body=b)]).changes
+    assert (change.place, (change.was is not None, change.now is not None)) == (place, there)
+
+
+def test_a_longer_thread_differs_where_the_shorter_ends(tmp_path: Path) -> None:
+    found = differing(tmp_path, [row("a")], [row("a", "b")])
+    (change,) = found.changes
+    assert (change.place, change.was, change.fields) == ("messages.1.0", None, {"messages": (1, 2)})
+    assert next(diff_lines(found)) == "call 1: messages.1.0 is the first block that only B has"
+
+
+def test_one_call_more_in_the_middle_is_one_call_more(tmp_path: Path) -> None:
+    a = [row("a"), row("a", "b", "c"), row("z")]
+    found = differing(tmp_path, a, [a[0], row("side"), a[1], a[2]])
+    assert found.changes == [Change(None, 2, told="claude-opus-4-6, 1 messages")]
+    assert list(diff_lines(found)) == [
+        "call 2 is only in B: claude-opus-4-6, 1 messages",
+        "3 calls in A, 4 in B: 3 equal, 0 differ, 0 only in A, 1 only in B",
+    ]
+    found = differing(tmp_path, [a[0], row("side"), a[1], a[2]], a)
+    assert found.changes == [Change(2, None, told="claude-opus-4-6, 1 messages")]
+
+
+def test_usage_marks_times_and_parameters_are_compared(tmp_path: Path) -> None:
+    a = row("a", second=1, usage={"input_tokens": 3, "output_tokens": 4}, host="bedrock", body={"max_tokens": 0})
+    b = row("a", second=2, usage={"input_tokens": 3, "output_tokens": 5}, body={"cache_control": MARK})
+    found = differing(tmp_path, [row("z"), a], [a | {"request": row("z")["request"], "host": "x"}, b])
+    first, second = found.changes
+    assert set(first.fields) == {"timestamp", "host"} | {f"usage.{name}" for name in call_recording.TOKENS}
+    assert second.fields == {
+        "params.max_tokens": (0, None),
+        "timestamp": ("2026-03-07T10:00:01Z", "2026-03-07T10:00:02Z"),
+        "host": ("bedrock", None),
+        "usage.output_tokens": (4, 5),
+        "automatic": (None, "5m"),
+    }
+    assert second.place is None
+    told = list(diff_lines(found))
+    assert "call 2: the same blocks" in told and "    usage.output_tokens: 4 → 5" in told
+    assert "    host: bedrock → nothing" in told
+
+
+def test_marks_and_answers_are_compared(tmp_path: Path) -> None:
+    def marked(on: str, answer: str) -> dict[str, Any]:
+        content = [{"type": "text", "text": text, **({"cache_control": MARK} if text == on else {})} for text in "ab"]
+        message = {"role": "user", "content": content}
+        return {"request": {"model": "m", "messages": [message]}, "response": {"content": answer}}
+
+    (change,) = differing(tmp_path, [marked("a", "yes")], [marked("b", "no")]).changes
+    assert change.fields == {"marks": (["messages.0.0 5m"], ["messages.0.1 5m"])}
+    assert change.place == "response.0"
+
+
+def test_another_order_of_keys_is_another_thing(tmp_path: Path) -> None:
+    one, two = ({"output_config": {"format": {"schema": told}}} for told in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
+    (change,) = differing(tmp_path, [row("a", body=one)], [row("a", body=two)]).changes
+    assert list(change.fields) == ["params.output_config"]
+
+
+def test_a_message_without_blocks_is_still_a_difference(tmp_path: Path) -> None:
+    one, two = (row("a", body={"system": "s"}) for _ in range(2))
+    for told, role in ((one, "user"), (two, "assistant")):
+        told["request"]["messages"].append({"role": role, "content": []})
+    found = differing(tmp_path, [one], [two])
+    assert next(diff_lines(found)) == "call 1: differs in messages without blocks"
+
+
+def test_recordings_under_other_keys_are_compared_by_shape(tmp_path: Path) -> None:
+    a = [row("a", second=1, workspace="w"), row("a", "bb", "c", second=2)]
+    ours = read(tmp_path, *a, digest=b"ours")
+    theirs = read(tmp_path, a[0], row("a", "bbb", "c", second=3), digest=b"theirs")
+    found = diff_calls(ours, theirs)
+    assert found.notes == [BY_SHAPE] and found.equal == 1
+    (change,) = found.changes
+    assert (change.place, list(change.fields)) == ("messages.1.0", ["timestamp"])
+    assert list(diff_lines(found))[1] == "    A  text, assistant, 27 bytes"
+    assert diff_calls(read(tmp_path, *a), ours).is_equal
+
+
+def test_the_object_tells_the_same(tmp_path: Path) -> None:
+    found = differing(tmp_path, [row("a"), row("b")], [row("c")])
+    told = json.loads(json.dumps(diff_object(found)))
+    assert {name: told[name] for name in ("format", "kind", "is_equal", "calls", "notes")} == {
+        "format": 1,
+        "kind": "call",
+        "is_equal": False,
+        "calls": {"a": 2, "b": 1, "equal": 0},
+        "notes": [],
+    }
+    block = {"kind": "text", "role": "user", "size": 26, "counts": {}}
+    assert told["changes"] == [
+        {
+            "a": 1,
+            "b": 1,
+            "block": {
+                "place": "messages.0.0",
+                "a": {**block, "excerpt": '{"type":"text","text":"a"}'},
+                "b": {**block, "excerpt": '{"type":"text","text":"c"}'},
+            },
+            "fields": {},
+        },
+        {"a": 2, "b": None, "block": None, "fields": {}},
+    ]
+
+
+def talk(*texts: str, model: str = "claude-opus-4-6") -> Conversation:
+    """Two turns, the first with a tool that asks something."""
+    use = block_of("assistant", {"type": "tool_use", "id": "t", "name": "x", "input": {}})
+    result = block_of("user", {"type": "tool_result", "tool_use_id": "t", "content": "r"})
+    asked = Inquiry(3.0, text_block("user", "?"), text_block("assistant", "yes"))
+    said = iter(texts)
+    return Conversation(
+        "n",
+        (
+            Human(1.0, (text_block("user", next(said, "hi")),)),
+            Reply(2.0, (use,), 0.5, 7),
+            asked,
+            Results(4.0, (result,)),
+            Reply(4.0, (text_block("assistant", next(said, "done")),)),
+            Human(9.0, (text_block("user", "more"),)),
+            Reply(10.0, (text_block("assistant", "no"),)),
+        ),
+        model,
+        Part((block_of("", TOOL),)),
+    )
+
+
+def test_conversations_are_compared_event_by_event() -> None:
+    a = talk()
+    assert diff_conversations(a, talk()) == Diff("event", (7, 7), 7, [], [])
+    b = talk("ho", model="claude-opus-4-5")
+    b = replace(b, events=(*b.events[:2], *b.events[3:]))
+    head, first, gone = diff_conversations(a, b).changes
+    assert (head.a, head.fields) == (0, {"model": ("claude-opus-4-6", "claude-opus-4-5")})
+    assert (first.a, first.b, first.place) == (1, 1, "blocks.0")
+    assert gone == Change(3, None, told="inquiry")
+    with pytest.raises(ValueError, match="compare its calls"):
+        diff_conversations(Conversation("n", (Rewrite(0.0, 0, (), "start"),)), a)
+
+
+# ---------------------------------------------------------------------------------------------- cut
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("7", ((7, 7),)), ("10-20", ((10, 20),)), ("10-", ((10, None),)), ("1-3, 7", ((1, 3), (7, 7)))],
+)
+def test_ranges_are_read(text: str, told: Any) -> None:
+    assert ranges(text) == told
+
+
+@pytest.mark.parametrize("text", ["", "a", "-3", "1-b", "0", "0-3", "5-4", "1,,2", "1 2", "²"])
+def test_what_is_no_range_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="expected numbers"):
+        ranges(text)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs(), st.data())
+def test_a_cut_holds_the_calls_as_they_were(tmp_path: Path, rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    path = saved(tmp_path / "log.jsonl", *rows)
+    first = data.draw(st.integers(1, len(rows)))
+    written = cut(path, tmp_path / "out.jsonl", Cut(((first, None),)))
+    assert (written.calls, written.of) == (len(rows) - first + 1, len(rows))
+    told = list(request_log.calls(path))[first - 1 :]
+    assert diff_calls(told, list(calls.calls(tmp_path / "out.jsonl"))).is_equal
+
+
+CUTS = [
+    (Cut(((2, 3),)), "23"),
+    (Cut(((1, 1), (4, None))), "145"),
+    (Cut(start=1772877602.0), "2345"),
+    (Cut(end=1772877602.0), "1"),
+    (Cut(start=1772877602.0, end=1772877604.0), "23"),
+    (Cut(session="b"), "24"),
+    (Cut(((1, 3),), session="b"), "2"),
+]
+
+
+@pytest.mark.parametrize(("wish", "kept"), CUTS)
+def test_calls_are_cut_by_number_time_and_session(tmp_path: Path, wish: Cut, kept: str) -> None:
+    rows = [row(str(n), second=n, session="ab"[n % 2 == 0]) for n in range(1, 6)]
+    cut(saved(tmp_path / "log.jsonl", *rows), tmp_path / "out.jsonl", wish)
+    told = calls.calls(tmp_path / "out.jsonl")
+    assert "".join(call.request.thread.messages()[0].blocks[0].content["text"] for call in told) == kept  # type: ignore[index]
+
+
+REFUSED = [
+    (Cut(((9, None),)), "{log} no call is in the cut; the recording has 2"),
+    (Cut(session="man"), "{log} no call is of session 'man' (did you mean 'main'?)"),
+    (Cut(start=0.0), "{log}:2 this call has no time: cut by calls or session"),
+]
+
+
+@pytest.mark.parametrize(("wish", "why"), REFUSED)
+def test_an_empty_cut_is_refused_and_nothing_is_written(tmp_path: Path, wish: Cut, why: str) -> None:
+    log = saved(tmp_path / "log.jsonl", row("a", second=1, session="main"), row("b"))
+    with pytest.raises(InputError) as error:
+        cut(log, tmp_path / "out.jsonl", wish)
+    assert str(error.value) == why.format(log=log)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
+
+
+def test_a_session_that_no_call_names_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no call is of session 'x'; no call names its session"):
+        cut(saved(tmp_path / "log.jsonl", row("a")), tmp_path / "out.jsonl", Cut(session="x"))
+
+
+def test_damage_leaves_nothing_behind(tmp_path: Path) -> None:
+    log = saved(tmp_path / "log.jsonl", row("a"), row("b"), {"request": {"model": 1, "messages": []}})
+    with pytest.raises(InputError, match=r"log\.jsonl:3 model: expected a model id; got 1"):
+        cut(log, tmp_path / "out.jsonl", Cut(((1, 1),)))
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_content_free_recording_keeps_its_digests_and_says_so(tmp_path: Path) -> None:
+    was = read(tmp_path, row("a", workspace="w"), row("b"), digest=b"key")
+    path, out = tmp_path / "digest.jsonl", tmp_path / "out.jsonl"
+    cut(path, out, Cut(((1, 1),)))
+    assert content_of(out) == "digest" and calls.title(out) == Title("n")
+    assert diff_calls(was[:1], list(calls.calls(out))) == Diff("call", (1, 1), 1, [], [])
+    concat([path], tmp_path / "all.jsonl")
+    assert (tmp_path / "all.jsonl").read_bytes() == path.read_bytes().replace(b'"name":"n"', b'"name":"all"')
+    concat([path, saved(tmp_path / "log.jsonl", row("c"))], tmp_path / "both.jsonl")
+    assert content_of(tmp_path / "both.jsonl") == "keep"
+
+
+def test_nothing_is_written_over_itself(tmp_path: Path) -> None:
+    log = saved(tmp_path / "log.jsonl", row("a"))
+    for edit in (lambda: cut(log, log, Cut(((1, 1),))), lambda: concat([log], log)):
+        with pytest.raises(InputError, match="would be written over itself: choose another place"):
+            edit()
+
+
+def test_a_conversation_is_cut_with_what_leads_to_its_calls(tmp_path: Path) -> None:
+    whole = talk()
+    kinds = lambda wish: [type(event).__name__ for event in cut_conversation(whole, wish).events]  # noqa: E731
+    assert kinds(Cut(((1, 1),))) == ["Human", "Reply"]
+    assert kinds(Cut(((1, 2),))) == ["Human", "Reply", "Inquiry", "Results", "Reply"]
+    assert kinds(Cut(((3, None),))) == ["Human", "Reply"]
+    assert kinds(Cut(end=4.0)) == ["Human", "Reply", "Inquiry"]
+    path, out = tmp_path / "talk.jsonl", tmp_path / "out.jsonl"
+    recording.write(whole, path)
+    assert cut(path, out, Cut(((3, 3),))).of == 3
+    assert diff_conversations(recording.read(out), cut_conversation(whole, Cut(((3, 3),)))).is_equal
+    said: list[str] = []
+    cut(path, out, Cut(start=4.0), warn=said.append)
+    assert said == [f"{path}: the cut begins with results of tools whose calls are not in it"]
+    for wish, why in (
+        (Cut(((4, 4),)), "no call is in the cut; the conversation has 3"),
+        (Cut(session="x"), "names no"),
+    ):
+        with pytest.raises(InputError, match=why):
+            cut(path, out, wish)
+
+
+# ------------------------------------------------------------------------------------------- concat
+
+
+def texts(path: Path) -> str:
+    told = calls.calls(path)
+    return "".join(call.request.thread.messages()[0].blocks[0].content["text"] for call in told)  # type: ignore[index]
+
+
+def test_calls_are_put_in_the_order_of_their_times(tmp_path: Path) -> None:
+    a = saved(tmp_path / "a.jsonl", row("a", second=1), row("b", second=5), row("c", second=4))
+    b = saved(tmp_path / "b.jsonl", row("d", second=2), row("e", second=5), row("f", second=9))
+    said: list[str] = []
+    assert concat([b, a], tmp_path / "out.jsonl", warn=said.append).calls == 6
+    assert texts(tmp_path / "out.jsonl") == "adebcf" and said == []
+
+
+def test_without_times_the_order_is_as_given(tmp_path: Path) -> None:
+    a = saved(tmp_path / "a.jsonl", row("a", second=1), row("b"))
+    b = saved(tmp_path / "b.jsonl", row("c", second=0))
+    said: list[str] = []
+    concat([a, b], tmp_path / "out.jsonl", warn=said.append)
+    assert texts(tmp_path / "out.jsonl") == "abc"
+    assert said == ["not every call has a time: one recording after the other, as given"]
+
+
+def test_recordings_without_times_do_not_run_at_once(tmp_path: Path) -> None:
+    told = [
+        replace(call, start=start) for call, start in zip(read(tmp_path, row("a"), row("b")), (7.0, 20.0), strict=True)
+    ]
+    call_recording.write(Title("late"), told, tmp_path / "late.jsonl")
+    a = saved(tmp_path / "a.jsonl", row("c"), row("d"))
+    concat([a, tmp_path / "late.jsonl", a], tmp_path / "out.jsonl")
+    assert [call.start for call in calls.calls(tmp_path / "out.jsonl")] == [0, 2, 4, 17, 19, 21]
+    assert (tmp_path / "out.jsonl").read_text().count("start_s") == 1
+
+
+def test_pauses_of_untimed_calls_are_compared_and_stay_in_a_cut(tmp_path: Path) -> None:
+    a = read(tmp_path, row("a"), row("b"))
+    b = [a[0], replace(a[1], start=9.0)]
+    (change,) = diff_calls(a, b).changes
+    assert change.fields == {"start_s": (None, 9.0)}
+    call_recording.write(Title("n"), [*b, replace(a[0], start=11.0)], tmp_path / "b.jsonl")
+    cut(tmp_path / "b.jsonl", tmp_path / "out.jsonl", Cut(((2, 3),)))
+    assert [call.start for call in calls.calls(tmp_path / "out.jsonl")] == [9.0, 11.0]
+
+
+def test_what_two_recordings_share_is_written_once(tmp_path: Path) -> None:
+    a = saved(tmp_path / "a.jsonl", row("q", "r", second=1))
+    b = saved(tmp_path / "b.jsonl", row("q", "r", "s", second=2))
+    concat([a, b], tmp_path / "out.jsonl")
+    told = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert told[-1] == {
+        "call": 2,
+        "head": 1,
+        "timestamp": "2026-03-07T10:00:02Z",
+        "after": [1, 2],
+        "messages": [["user", [3]]],
+    }
+
+
+def test_sources_and_licences_are_put_together(tmp_path: Path) -> None:
+    for name, source in (("a", "here"), ("b", "there"), ("c", "here")):
+        call_recording.write(Title(name, source, "MIT"), read(tmp_path, row("q")), tmp_path / f"{name}.jsonl")
+    concat([tmp_path / f"{name}.jsonl" for name in "abc"], tmp_path / "out.jsonl")
+    assert calls.title(tmp_path / "out.jsonl") == Title("out", "here; there", "MIT")
+
+
+def test_a_conversation_has_no_calls_to_put_together(tmp_path: Path) -> None:
+    recording.write(talk(), tmp_path / "talk.jsonl")
+    with pytest.raises(InputError, match="expected calls as they were sent; got a conversation"):
+        concat([tmp_path / "talk.jsonl"], tmp_path / "out.jsonl")

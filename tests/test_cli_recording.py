@@ -1,0 +1,107 @@
+"""`cachecost recording`: exit codes, what goes to stdout and what to stderr, files whole or absent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cachecost.cli import exit_code
+from cachecost.commands.recording import recording
+from cachecost.conversations.readers import calls
+
+ROW: dict[str, Any] = {
+    "timestamp": "2026-03-07T10:00:00Z",
+    "request": {"model": "claude-opus-4-6", "messages": [{"role": "user", "content": "hi"}]},
+}
+
+
+class Done:
+    """What the command left behind."""
+
+    def __init__(self, *arguments: str) -> None:
+        runner = CliRunner()
+        with runner.isolation() as (out, err, _):
+            self.code = exit_code(lambda: recording.main(list(arguments), "recording", standalone_mode=False))
+            self.out, self.err = out.getvalue().decode(), err.getvalue().decode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    log_file("a.jsonl", ROW, {**ROW, "timestamp": "2026-03-07T10:00:05Z"})
+    log_file("b.jsonl", ROW, {**ROW, "timestamp": "2026-03-07T10:00:06Z"})
+    return tmp_path
+
+
+def log_file(name: str, *rows: Any) -> None:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_equal_recordings_exit_with_0(folder: Path) -> None:
+    done = Done("diff", "a.jsonl", "a.jsonl")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "2 calls in A, 2 in B: 2 equal, 0 differ, 0 only in A, 0 only in B\n"
+
+
+def test_different_recordings_exit_with_1(folder: Path) -> None:
+    done = Done("diff", "a.jsonl", "b.jsonl")
+    assert (done.code, done.err) == (1, "")
+    assert done.out == (
+        "call 2: the same blocks\n"
+        "    timestamp: 2026-03-07T10:00:05Z → 2026-03-07T10:00:06Z\n"
+        "2 calls in A, 2 in B: 1 equal, 1 differ, 0 only in A, 0 only in B\n"
+    )
+    done = Done("diff", "a.jsonl", "b.jsonl", "--json")
+    told = json.loads(done.out)
+    assert (done.code, told["is_equal"], told["changes"][0]["fields"].keys()) == (1, False, {"timestamp"})
+
+
+def test_what_cannot_be_compared_exits_with_2(folder: Path) -> None:
+    Path("talk.jsonl").write_text('{"format":1,"kind":"conversation","content":"keep","name":"n"}\n')
+    for pair, found in ((("a.jsonl", "talk.jsonl"), "got a conversation"), (("talk.jsonl", "a.jsonl"), "got calls")):
+        done = Done("diff", *pair)
+        assert done.code == 2 and done.out == "" and found in done.err
+    log_file("bad.jsonl", {"request": {"messages": []}})
+    done = Done("diff", "a.jsonl", "bad.jsonl")
+    assert (done.code, done.err.splitlines()[0]) == (2, "bad.jsonl:1 model: expected a model id; got nothing")
+
+
+def test_recordings_are_put_together(folder: Path) -> None:
+    done = Done("concat", "a.jsonl", "b.jsonl", "-o", "c.jsonl")
+    assert (done.code, done.out, done.err) == (0, "c.jsonl  4 calls of 2 recordings\n", "")
+    seconds = [call.timestamp[-3:-1] for call in calls.calls(folder / "c.jsonl") if call.timestamp]
+    assert seconds == ["00", "00", "05", "06"]
+
+
+def test_a_part_is_cut_out(folder: Path) -> None:
+    done = Done("cut", "a.jsonl", "-o", "c.jsonl", "--calls", "2-")
+    assert (done.code, done.out, done.err) == (0, "c.jsonl  1 of 2 calls\n", "")
+    done = Done("cut", "a.jsonl", "-o", "c.jsonl", "--from", "2026-03-07", "--to", "2026-03-07T10:00:05Z")
+    assert (done.code, done.out) == (0, "c.jsonl  1 of 2 calls\n")
+    (call,) = calls.calls(folder / "c.jsonl")
+    assert call.timestamp == "2026-03-07T10:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("wishes", "why"),
+    [
+        ((), "expected one of --calls, --from, --to and --session: else the cut is the whole"),
+        (("--calls", "3-2"), "expected numbers from 1, the smaller first; got '3-2'"),
+        (("--from", "noon"), "expected an ISO 8601 time like 2026-03-07T10:00:00Z; got 'noon'"),
+        (("--calls", "7"), "a.jsonl no call is in the cut; the recording has 2"),
+        (("--session", "x"), "a.jsonl no call is of session 'x'; no call names its session"),
+    ],
+)
+def test_a_cut_that_is_none_exits_with_2_and_writes_nothing(folder: Path, wishes: tuple[str, ...], why: str) -> None:
+    done = Done("cut", "a.jsonl", "-o", "c.jsonl", *wishes)
+    assert (done.code, done.out) == (2, "") and why in done.err.replace("\n", " ")
+    assert not Path("c.jsonl").exists()
+
+
+def test_the_schema_is_printed(folder: Path) -> None:
+    done = Done("schema")
+    assert done.code == 0 and json.loads(done.out)["title"].startswith("A line of a cachecost recording")
