@@ -72,3 +72,42 @@ def test_a_conversation_has_no_calls_to_replay(tmp_path: Path) -> None:
     done = cachecost("replay", "talk.jsonl", "--json", cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("talk.jsonl expected calls as they were sent; got a conversation (recording: ")
+
+
+def test_names_keys_and_addresses_are_replaced_where_content_is_kept(tmp_path: Path) -> None:
+    said = "I am in /home/quentinsky/work; mail quentin.sky@corp.io, key sk-ant-api03-" + "AbCdEfGhIjKlMnOp" * 4
+    secret = [{"role": "user", "content": said}, {"role": "assistant", "content": "hello quentinsky"}]
+    request = {"model": "claude-opus-4-6", "messages": secret}
+    log_file(tmp_path, row(0), {"timestamp": "2026-03-07T10:01:00Z", "request": request})
+    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--redact", cwd=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "redacted: 1 e-mail addresses, 1 keys, 2 names\n" in made.stdout
+    kept = (tmp_path / "out.jsonl").read_text()
+    assert "secret secret" in kept
+    assert not any(word in kept for word in ("quentin", "corp.io", "AbCdEfGh"))
+
+
+def test_recordings_under_one_key_can_be_compared_and_sizes_can_be_rounded(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"some bytes")
+
+    def blocks(name: str, *rows: dict[str, Any]) -> list[dict[str, Any]]:
+        log_file(tmp_path, *rows)
+        how = ("--content", "digest", "--key", "key", "--round-sizes", "100")
+        assert cachecost("import", "log.jsonl", "-o", name, *how, cwd=tmp_path).returncode == 0
+        return [json.loads(line) for line in (tmp_path / name).read_text().splitlines() if '"block"' in line]
+
+    (one,), (two, other) = blocks("one.jsonl", row(0)), blocks("two.jsonl", row(0), row(1))
+    assert one == two
+    assert other["digest"] != one["digest"]
+    assert {block["size"] % 100 for block in (one, other)} == {0}
+
+
+def test_options_that_do_not_go_together_are_told(tmp_path: Path) -> None:
+    log_file(tmp_path, row(0))
+    for how, why in (
+        (("--redact", "--content", "digest"), "--redact is for content that is kept; --content digest keeps none"),
+        (("--round-sizes", "8"), "--key and --round-sizes are for --content digest"),
+    ):
+        done = cachecost("import", "log.jsonl", "-o", "out.jsonl", *how, cwd=tmp_path)
+        assert done.returncode == 2 and why in done.stderr
+        assert not (tmp_path / "out.jsonl").exists()

@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "run:run",
     "replay": "replay:replay",
     "import": "importing:import_",
+    "recording": "recording:recording",
     "validate": "validate:validate",
     "check": "check:check",
     "strategies": "listings:strategies",

@@ -14,8 +14,8 @@ from random_logs import lines, logs
 
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.diffing import BY_SHAPE, Change, Diff, diff_calls, diff_conversations
-from cachecost.conversations.editing import Cut, concat, content_of, cut, cut_conversation, ranges
+from cachecost.conversations.editing.cutting import Cut, concat, content_of, cut, cut_conversation, ranges
+from cachecost.conversations.editing.diffing import BY_SHAPE, Change, Diff, diff_calls, diff_conversations
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.conversations.readers import calls, request_log
 from cachecost.conversations.readers.request_log import LoggedCall

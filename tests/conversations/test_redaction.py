@@ -19,10 +19,10 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.conversations.readers import calls, request_log
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.redaction import Redactor
-from cachecost.conversations.redaction_keys import KEYS
-from cachecost.conversations.redaction_names import Names
-from cachecost.conversations.redaction_text import Hider
+from cachecost.conversations.redaction.keys import KEYS
+from cachecost.conversations.redaction.names import Names
+from cachecost.conversations.redaction.redactor import Redactor
+from cachecost.conversations.redaction.text import Hider
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook

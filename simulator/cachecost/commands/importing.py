@@ -25,6 +25,15 @@ INVALID, NOT_EVALUATED = 2, 3
     show_default=True,
     help="digest: no word of the conversation, only digests, sizes, token counts and times.",
 )
+@click.option("--redact", is_flag=True, help="Replace names, keys and e-mail addresses in what is kept.")
+@click.option(
+    "--round-sizes", type=click.IntRange(1), default=1, metavar="N", help="Without content: round sizes and counts up."
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Without content: a file with the key of the digests.  [default: from the source]",
+)
 @click.option("--format", "format_", default="auto", show_default=True, help="What the files are.")
 @click.option("--source", help="Where the recording comes from, for its header.")
 @click.option("--licence", help="Its licence, for its header.")
@@ -34,6 +43,9 @@ def import_(
     logs: tuple[Path, ...],
     out: Path,
     content: str,
+    redact: bool,
+    round_sizes: int,
+    key: Path | None,
     format_: str,
     source: str | None,
     licence: str | None,
@@ -48,6 +60,10 @@ def import_(
     from cachecost.tokens.raw import count_content
     from cachecost.views.numbers import exact
 
+    if content == "digest" and redact:
+        raise click.UsageError("--redact is for content that is kept; --content digest keeps none")
+    if content == "keep" and (key or round_sizes > 1):
+        raise click.UsageError("--key and --round-sizes are for --content digest")
     base = ground(rule, prices, as_of, host)
 
     with reading_bar("importing", logs):
@@ -62,6 +78,9 @@ def import_(
             warn=lambda words: click.echo(words, err=True),
             prices=base.prices,
             host=base.host,
+            redact=redact,
+            round_to=round_sizes,
+            key_file=key,
         )
     for fault in report.refused:
         click.echo(str(fault), err=True)
@@ -81,6 +100,8 @@ def _tell(report: Any) -> None:
         asked = f", {one.inquiries} inquiries" if one.inquiries else ""
         held = f"{one.calls} calls in {one.conversations} conversations{asked}"
         click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
+        if one.hidden:
+            click.echo("redacted: " + ", ".join(f"{number:,} {kind}" for kind, number in sorted(one.hidden.items())))
     billed = report.billed
     if billed.total_input:
         parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"

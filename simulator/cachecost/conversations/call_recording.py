@@ -5,14 +5,16 @@ come blocks (see block_table.py), heads and calls, each before the first line th
 
     {"head": 1, "model": …, "params": {…}, "tools": [block numbers], "system": [block numbers]}
     {"call": 7, "head": 1, "timestamp": as logged, "seen_on": day, "first_token_s": seconds, "host", "workspace",
-     "session", "status", "service": "batch", "after": [6, 12], "messages": [["assistant", [block numbers]], …],
+     "session", "start_s": seconds, "status", "service": "batch",
+     "after": [6, 12], "messages": [["assistant", [block numbers]], …],
      "marks": [["tools", 3, "5m"], ["messages", 0, 4, "1h"]], "automatic": "5m", "fault": …,
      "usage": {"input_tokens", "cache_read_input_tokens", "ephemeral_5m_input_tokens",
                "ephemeral_1h_input_tokens", "output_tokens"},
      "iterations": [{"type", "model", …usage…}], "response": [block numbers]}
 
 A call has the first 12 messages of call 6, then `messages`: a log that grows is as long as what is new in it. A mark
-says layer, message (as the API counts them, from 0), block and TTL; `fault` is what the API refuses in the body
+says layer, message (as the API counts them, from 0), block and TTL; `start_s` is when a call without a timestamp began,
+since some unknown moment, where that is not 2 s after the one before it; `fault` is what the API refuses in the body
 as sent. Whatever is not said is absent, in a usage 0. The fields of a body that shape no prompt are not kept.
 
 Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source, licence, models and
@@ -30,7 +32,7 @@ from typing import Any, BinaryIO
 from cachecost.conversations.block_table import BlockWriter, Count
 from cachecost.conversations.checked import parsed
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.readers.request_log import Iteration, LoggedCall
+from cachecost.conversations.readers.request_log import Iteration, LoggedCall, Starts
 from cachecost.conversations.recording import Content, encoded, replacing
 from cachecost.prompts.blocks import Part, Thread
 from cachecost.prompts.request import Mark, Request
@@ -71,15 +73,15 @@ def write(
     content: Content = "keep",
     key: bytes | None = None,
     count: Count | None = None,
+    round_to: int = 1,
 ) -> None:
     """Write a recording to a path (whole or not at all) or to an open binary stream, call by call.
 
-    Calls need blocks with content ("keep") or with content or counts ("digest"), for which `key` and `count` are
-    as in recording.write. Raises CannotWrite, and what iterating over `calls` raises.
+    Calls need blocks with content ("keep") or with content or counts ("digest"), for which `key`, `count` and
+    `round_to` are as in recording.write. Raises CannotWrite, and what iterating over `calls` raises.
     """
-    lines = map(
-        encoded, records(title, calls, BlockWriter(ContentFree(key or b"") if content == "digest" else None, count))
-    )
+    free = ContentFree(key or b"", round_to) if content == "digest" else None
+    lines = map(encoded, records(title, calls, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
         with replacing(Path(target)) as stream:
             stream.writelines(lines)
@@ -109,6 +111,7 @@ class _Writer:
         self.table = table
         self.free = table.free
         self._calls = 0
+        self._starts = Starts()
         self._heads: dict[str, int] = {}
         self._parts: dict[Part, list[int]] = {}
         self._params: dict[str, dict[str, Any]] = {}
@@ -171,6 +174,7 @@ class _Writer:
         word = self.free.word if self.free else str
         return {
             "timestamp": call.timestamp,
+            "start_s": self._starts.unusual(call.start, call.timestamp),
             "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
             "first_token_s": call.first_token_s or None,
             "host": call.host,

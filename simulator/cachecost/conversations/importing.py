@@ -4,88 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
-from typing import Any
 
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.block_table import Count
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.checked import Warn, quiet
-from cachecost.conversations.content_free import key_of
+from cachecost.conversations.content_free import key_from, key_of
+from cachecost.conversations.import_report import Imported, ImportReport
 from cachecost.conversations.merging import Found, found_in, merged
 from cachecost.conversations.readers import calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
-from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.recording import CannotWrite, Content
+from cachecost.conversations.redaction.redactor import Redactor
 from cachecost.conversations.sessions import CallTree
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.usage import Usage
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """One file, or several together: what was taken for what and why, the recording made of it, what is in that.
-
-    `calls` counts the calls of a log, or replies, each a call of the main thread. `bill` is what the file tells
-    of usage and dollars.
-    """
-
-    file: str
-    format: str
-    reason: str
-    recording: str
-    name: str
-    calls: int
-    conversations: int = 1
-    inquiries: int = 0
-    bill: Bill = field(default_factory=Bill)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What an import did. `refused` files left nothing behind."""
-
-    imported: list[Imported] = field(default_factory=list)
-    refused: list[Fault] = field(default_factory=list)
-    files: int = 0
-
-    @property
-    def calls(self) -> int:
-        return sum(one.calls for one in self.imported)
-
-    @property
-    def billed(self) -> Usage:
-        """The usage that the files tell."""
-        return sum((one.bill.usage for one in self.imported), Usage())
-
-    @property
-    def billed_usd(self) -> Decimal:
-        """Its dollars, at the prices of each call's day."""
-        return sum((one.bill.dollars for one in self.imported), Decimal(0))
-
-    @property
-    def unpriced(self) -> Counter[str]:
-        """Why calls are missing from the dollars, and how many."""
-        return sum((one.bill.unpriced for one in self.imported), Counter())
-
-    def json(self) -> dict[str, Any]:
-        """The object of `import --json` (contract), without its dollars, which a view spells."""
-        return {
-            "format": 1,
-            "files": self.files,
-            "conversations": sum(one.conversations for one in self.imported),
-            "calls": self.calls,
-            "billed": self.billed.wire(),
-            "refused": [{"file": one.file, "line": one.line, "reason": one.message} for one in self.refused],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +40,9 @@ class Wishes:
     warn: Warn = quiet
     prices: PriceBook | None = None
     host: str = "anthropic"
+    redact: bool = False
+    round_to: int = 1
+    key_file: Path | None = None
 
     def header(self, name: str, source: str, licence: str) -> Title:
         return Title(
@@ -109,6 +52,8 @@ class Wishes:
     def key(self, paths: Sequence[Path]) -> bytes | None:
         if self.content != "digest":
             return None
+        if self.key_file is not None:
+            return key_from(self.key_file)
         keys = [key_of(path) for path in paths]
         return keys[0] if len(keys) == 1 else blake2b(b"".join(keys), digest_size=len(keys[0])).digest()
 
@@ -125,16 +70,34 @@ def import_files(
     warn: Warn = quiet,
     prices: PriceBook | None = None,
     host: str = "anthropic",
+    redact: bool = False,
+    round_to: int = 1,
+    key_file: Path | None = None,
 ) -> ImportReport:
     """Make recordings of files, and of all files of a known format in folders.
 
     Where `out` ends in .jsonl it is one recording of all calls, in the order of their times, each call once however
     many files hold it; else each file becomes NAME.jsonl in the folder `out`. "digest" keeps no word: see
     recording.write; `count` then counts blocks while they have content. `source` and `licence` are written into every
-    header. `prices` turn the usage of logged calls into dollars, on `host` where they name none. A file that cannot be
-    read is refused, with all its faults, and the others are imported. Raises InputError where `out` cannot take them.
+    header. `redact` replaces names, keys and e-mail addresses in what is kept (redaction/). A recording without
+    content has sizes and counts rounded up to multiples of `round_to`, and digests under the key that `key_file`
+    holds, or else under one that only its own source gives. `prices` turn the usage of logged calls into dollars, on
+    `host` where they name none. A file that cannot be read is refused, with all its faults, and the others are
+    imported. Raises InputError where `out` cannot take them.
     """
-    wishes = Wishes(content, _once(count) if count else None, format_, source, licence, warn, prices, host)
+    wishes = Wishes(
+        content,
+        _once(count) if count else None,
+        format_,
+        source,
+        licence,
+        warn,
+        prices,
+        host,
+        redact,
+        round_to,
+        key_file,
+    )
     target = _Target(Path(out))
     found = list(found_in(list(map(Path, paths)), format_, warn))
     report = ImportReport(files=len(found))
@@ -196,24 +159,51 @@ def _import(group: list[Found], target: _Target, wishes: Wishes) -> Imported:
 def _import_conversation(one: Found, target: _Target, wishes: Wishes) -> Imported:
     name, reason = one.format
     read = CONVERSATIONS[name].read(one.path, wishes.warn)
+    redactor = Redactor() if wishes.redact else None
+    if redactor:
+        redactor.learn(read)
+        read = redactor.conversation(read)
     told = wishes.header(read.name, read.source, read.licence)
     place = target.place(told.name, [one.path])
     whole = replace(read, source=told.source, licence=told.licence)
-    recording.write(whole, place, wishes.content, wishes.key([one.path]), wishes.count)
-    return Imported(str(one.path), name, reason, str(place), told.name, len(read.replies), 1, len(read.inquiries))
+    recording.write(whole, place, wishes.content, wishes.key([one.path]), wishes.count, wishes.round_to)
+    found = Imported(str(one.path), name, reason, str(place), told.name, len(read.replies), 1, len(read.inquiries))
+    return replace(found, hidden=redactor.counts) if redactor else found
 
 
 def _import_calls(group: list[Found], target: _Target, wishes: Wishes) -> Imported:
     name, reason = group[0].format
     paths = [one.path for one in group]
     header = calls.title(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
-    told = wishes.header(header.name, header.source, header.licence)
+    redactor = _learned(group) if wishes.redact else None
+    named = replace(header, name=redactor.text(header.name)) if redactor else header
+    told = wishes.header(named.name, named.source, named.licence)
     place = target.place(told.name, paths)
     bill, tree = Bill(wishes.prices, wishes.host), CallTree()
     stream = tree.adding(bill.adding(merged([one.calls(wishes.warn) for one in group])))
-    call_recording.write(told, stream, place, wishes.content, wishes.key(paths), wishes.count)
+    kept = map(redactor.call, stream) if redactor else stream
+    call_recording.write(told, kept, place, wishes.content, wishes.key(paths), wishes.count, wishes.round_to)
     whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
-    return Imported(whole, name, reason, str(place), told.name, bill.calls, tree.conversations, bill=bill)
+    return Imported(
+        whole,
+        name,
+        reason,
+        str(place),
+        told.name,
+        bill.calls,
+        tree.conversations,
+        bill=bill,
+        hidden=redactor.counts if redactor else Counter(),
+    )
+
+
+def _learned(group: list[Found]) -> Redactor:
+    """Knows all names in the files: one that shows itself late must be gone from what was said before, too."""
+    redactor = Redactor()
+    for one in group:
+        for call in one.calls(quiet):
+            redactor.learn(call)
+    return redactor
 
 
 def _name_of(paths: Sequence[Path], target: _Target) -> str:

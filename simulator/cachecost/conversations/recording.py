@@ -45,13 +45,15 @@ def write(
     content: Content = "keep",
     key: bytes | None = None,
     count: Count | None = None,
+    round_to: int = 1,
 ) -> None:
     """Write a recording to a path (whole or not at all) or to an open binary stream.
 
     "digest" needs a `key` (see content_free.key_of) and writes no word of the conversation; `count`
-    then counts each block while its content is still there. Raises CannotWrite.
+    then counts each block while its content is still there, and sizes and counts are rounded up to multiples of
+    `round_to`. Raises CannotWrite.
     """
-    free = ContentFree(key or b"") if content == "digest" else None
+    free = ContentFree(key or b"", round_to) if content == "digest" else None
     lines = (encoded(line) for line in records(conversation, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
         with replacing(Path(target)) as stream:

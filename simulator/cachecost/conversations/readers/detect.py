@@ -1,30 +1,15 @@
-"""Which format a file is in, and why we think so. Two visible dicts: to add a format, add its reader."""
+"""Which format a file is in, and why we think so. Two visible tables: to add a format, add its reader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
-from cachecost.conversations import recording
 from cachecost.conversations.checked import Warn, opened, quiet
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers import (
-    anthropic_batch,
-    calls,
-    claude_code,
-    har,
-    jp,
-    langfuse,
-    langsmith,
-    litellm,
-    mitmproxy,
-    mooncake,
-    openai_log,
-    otel,
-    request_log,
-    vcr,
-)
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError, nearest
 
@@ -56,24 +41,54 @@ class CallReader(Reader, Protocol):
         ...
 
 
-CALLS: dict[str, CallReader] = {
-    "calls": calls,
-    "mooncake": mooncake,
-    "anthropic-batch": anthropic_batch,
-    "openai-log": openai_log,
-    "langfuse": langfuse,
-    "langsmith": langsmith,
-    "litellm": litellm,
-    "otel": otel,
-    "har": har,
-    "vcr": vcr,
-    "mitmproxy": mitmproxy,
-    "request-log": request_log,
-    "claude-code": claude_code,
-}
-"""In the order in which they are asked: one whose marks are rarer comes before one that would take it, too."""
-CONVERSATIONS: dict[str, ConversationReader] = {"recording": recording, "jp": jp}
-READERS: dict[str, Reader] = {**CALLS, **CONVERSATIONS}
+Kind = TypeVar("Kind", bound=Reader)
+
+
+class Readers(Mapping[str, Kind]):
+    """Readers by name. Each is imported when it is asked for: most files are in one format, and start-up counts."""
+
+    def __init__(self, table: Mapping[str, tuple[str, str]]) -> None:
+        self.table = table
+
+    def __getitem__(self, name: str) -> Kind:
+        return cast("Kind", import_module(f"cachecost.conversations.{self.table[name][0]}"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def possible(self, head: bytes) -> Iterator[str]:
+        """The names of those whose files have what `head` has: only these need to look at it."""
+        return (name for name, (_, hint) in self.table.items() if re.search(hint.encode(), head))
+
+
+CALLS: Readers[CallReader] = Readers(
+    {
+        "calls": ("readers.calls", '"kind"'),
+        "mooncake": ("readers.mooncake", '"hash_ids"'),
+        "anthropic-batch": ("readers.anthropic_batch", '"custom_id"|"modelInput"'),
+        "openai-log": ("readers.openai_log", '"(?:custom_id|object|input|instructions)"'),
+        "langfuse": ("readers.langfuse", '"(?:traceId|trace_id|observations)"'),
+        "langsmith": ("readers.langsmith", '"(?:run_type|run_id|inputs)"'),
+        "litellm": ("readers.litellm", '"call_type"'),
+        "otel": ("readers.otel", '"(?:resourceSpans|resourceLogs|trace_id)"'),
+        "har": ("readers.har", '"log"'),
+        "vcr": ("readers.vcr", r"interactions|\A\W*\[|\A\W*request:|\A(?:---[^\n]*\n)?- "),
+        "mitmproxy": ("readers.mitmproxy", r"\A\d+:"),
+        "request-log": ("readers.request_log", '"request"'),
+        "claude-code": ("readers.claude_code", '"type"'),
+    }
+)
+"""Readers of calls: the module of each, and what its files cannot be without.
+
+They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
+"""
+CONVERSATIONS: Readers[ConversationReader] = Readers(
+    {"recording": ("recording", '"kind"'), "jp": ("readers.jp", '"type"')}
+)
+READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 
 
 def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> tuple[str, str]:
@@ -87,8 +102,8 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
         return otherwise, "it can be read only once"
     with opened(path) as stream:
         head = stream.read(HEAD_BYTES)
-    for name, reader in READERS.items():
-        if reason := reader.sniff(head):
+    for name in READERS.possible(head):
+        if reason := READERS[name].sniff(head):
             return name, reason
     if otherwise:
         return otherwise, "it begins like nothing else"

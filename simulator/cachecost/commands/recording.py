@@ -1,0 +1,109 @@
+"""`cachecost recording`: recordings compared, put together, cut, and the schema of their lines."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+
+DIFFERENT = 1
+
+a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
+out_option = click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A .jsonl file.")
+format_option = click.option("--format", "format_", default="auto", show_default=True, help="What the files are.")
+
+
+@click.group()
+def recording() -> None:
+    """Compare recordings, put them together, cut them."""
+
+
+@recording.command()
+@click.argument("a", type=a_recording)
+@click.argument("b", type=a_recording)
+@format_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
+    """What differs between A and B, call by call; exit code 0 if nothing does, 1 if anything.
+
+    Calls are matched by what was sent. Names, sources and licences of the recordings are not compared.
+    """
+    from cachecost.conversations.editing.diffing import diff_files
+    from cachecost.views.recording_diff import diff_lines, diff_object
+
+    found = diff_files(a, b, format_, _say)
+    if as_json:
+        click.echo(json.dumps(diff_object(found), indent=2, ensure_ascii=False))
+    else:
+        for note in found.notes:
+            _say(f"A is {a}, B is {b}: {note}")
+        for line in diff_lines(found):
+            click.echo(line)
+    return 0 if found.is_equal else DIFFERENT
+
+
+@recording.command()
+@click.argument("logs", nargs=-1, required=True, type=a_recording)
+@out_option
+@format_option
+def concat(logs: tuple[Path, ...], out: Path, format_: str) -> None:
+    """Write the calls of LOGS as one recording, in the order of their times, or as given where any has none.
+
+    Their calls then share one cache. The order within each file stays.
+    """
+    from cachecost.conversations.editing import cutting
+
+    written = cutting.concat(logs, out, format_, _say)
+    click.echo(f"{out}  {written.calls} calls of {len(logs)} recordings")
+
+
+def _ranges(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    from cachecost.conversations.editing.cutting import ranges
+
+    try:
+        return () if value is None else ranges(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    from cachecost.conversations.times import seconds
+
+    try:
+        return None if value is None else seconds(value)
+    except ValueError:
+        raise click.BadParameter(f"expected an ISO 8601 time like 2026-03-07T10:00:00Z; got '{value}'") from None
+
+
+@recording.command()
+@click.argument("log", type=a_recording)
+@out_option
+@click.option("--calls", metavar="10-20", callback=_ranges, help="Calls by number, from 1: 10-20, 7, 10-, 1-3,7.")
+@click.option("--from", "start", metavar="TIME", callback=_time, help="Calls at this time or later (ISO 8601).")
+@click.option("--to", "end", metavar="TIME", callback=_time, help="Calls before this time.")
+@click.option("--session", metavar="NAME", help="Calls that the log says are of this conversation.")
+@format_option
+def cut(
+    log: Path, out: Path, calls: Any, start: float | None, end: float | None, session: str | None, format_: str
+) -> None:
+    """Write the calls of LOG for which all wishes hold. Of a conversation, what was said before the cut is not sent."""
+    from cachecost.conversations.editing import cutting
+
+    wish = cutting.Cut(calls, start, end, session)
+    if wish == cutting.Cut():
+        raise click.UsageError("expected one of --calls, --from, --to and --session: else the cut is the whole")
+    written = cutting.cut(log, out, wish, format_, _say)
+    click.echo(f"{out}  {written.calls} of {written.of} calls")
+
+
+@recording.command()
+def schema() -> None:
+    """The JSON Schema of a line of a recording."""
+    click.echo((files("cachecost.conversations") / "recording.schema.json").read_text("utf-8"), nl=False)
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)

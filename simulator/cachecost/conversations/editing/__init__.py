@@ -1,0 +1,1 @@
+"""Recordings compared, put together, cut."""

@@ -1,0 +1,203 @@
+"""Calls and events as things that can be compared: a key for what was sent, fields for the rest, blocks by place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from cachecost.conversations.call_recording import TOKENS
+from cachecost.conversations.model import Conversation, Inquiry, Reply, Talk
+from cachecost.conversations.readers.request_log import LoggedCall, Starts
+from cachecost.conversations.recording import EVENTS
+from cachecost.conversations.times import iso
+from cachecost.prompts.blocks import Block, Part, Thread
+from cachecost.prompts.request import Mark, Request
+from cachecost.providers.usage import Usage
+
+LAYERS = ("tools", "system", "messages", "response", "blocks")
+Place = tuple[int, ...]
+"""Layer (its number in `LAYERS`), in messages the message, and block, all from 0: places sort as prompts run."""
+Identity = Callable[[Block], bytes]
+WORDS = ("workspace", "session", "fault", "params.", "answer_type", "tool_use")
+"""Fields that hold words, which another key spells otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A block and where it stands."""
+
+    place: Place
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A call, an event, or the head of a conversation (number 0).
+
+    `key` is equal where what was sent is, `answer` where what came back is; `spots` tells the blocks of both.
+    """
+
+    number: int
+    key: bytes
+    answer: tuple[bytes, ...]
+    fields: Mapping[str, Any]
+    spots: Callable[[], Iterator[Spot]]
+
+
+def by_digest(block: Block) -> bytes:
+    """What a block is."""
+    return block.digest
+
+
+def by_shape(block: Block) -> bytes:
+    """As much of a block as recordings under different keys tell alike."""
+    return json.dumps([block.kind, block.role, block.size]).encode()
+
+
+def place_name(place: Place) -> str:
+    """A place as the API names it: messages.3.0"""
+    return ".".join([LAYERS[place[0]], *map(str, place[1:])])
+
+
+@dataclass(slots=True)
+class Items:
+    """Makes items. With `words` false, what another key spells otherwise is left out of them."""
+
+    identity: Identity = by_digest
+    words: bool = True
+    _threads: dict[Thread, bytes] = field(default_factory=dict)
+
+    def of_calls(self, calls: Iterable[LoggedCall]) -> list[Item]:
+        starts = Starts()
+        return [
+            self._call(number, call, starts.unusual(call.start, call.timestamp)) for number, call in enumerate(calls, 1)
+        ]
+
+    def of_conversation(self, conversation: Conversation) -> list[Item]:
+        """The head, then the events. Raises ValueError for a conversation found in calls."""
+        events = [event for event in conversation.events if isinstance(event, Talk)]
+        if len(events) < len(conversation.events):
+            raise ValueError("a conversation found in calls: compare its calls")
+        return [self._head(conversation), *(self._event(number, event) for number, event in enumerate(events, 1))]
+
+    # ----------------------------------------------------------------------------------------- calls
+
+    def _call(self, number: int, call: LoggedCall, start_s: float | None) -> Item:
+        sent = self._fields(_sent(call.request))
+        key = self._key(
+            sorted(sent.items()),
+            self._part(call.request.tools),
+            self._part(call.request.system),
+            self._thread(call.request.thread),
+        )
+        fields = {
+            **sent,
+            "messages": call.request.thread.length,
+            **self._fields(_circumstances(call, start_s)),
+            **_billed(call),
+        }
+        answer = tuple(map(self.identity, call.response))
+        return Item(number, key, answer, fields, lambda: _spots_of_call(call))
+
+    def _thread(self, thread: Thread) -> bytes:
+        new: list[Thread] = []
+        node: Thread = thread
+        while node.message is not None and node not in self._threads:
+            new.append(node)
+            assert node.parent is not None
+            node = node.parent
+        told = self._threads.get(node, b"")
+        for node in reversed(new):
+            assert node.message is not None
+            told = self._threads[node] = self._key(node.message.role, told, *map(self.identity, node.message.blocks))
+        return told
+
+    def _part(self, part: Part) -> bytes:
+        return self._key("", *map(self.identity, part.blocks))
+
+    def _key(self, told: object, *identities: bytes) -> bytes:
+        digest = blake2b(json.dumps(told).encode(), digest_size=16)
+        for identity in identities:
+            digest.update(len(identity).to_bytes(4, "big") + identity)
+        return digest.digest()
+
+    def _fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        told = {name: value for name, value in fields.items() if value is not None and value not in ("", [])}
+        return told if self.words else {name: value for name, value in told.items() if not name.startswith(WORDS)}
+
+    # ---------------------------------------------------------------------------------- conversations
+
+    def _head(self, conversation: Conversation) -> Item:
+        fields = self._fields({"model": conversation.model, **_params(conversation.params)})
+        parts = (conversation.tools, conversation.system)
+        key = self._key(sorted(fields.items()), *map(self._part, parts))
+        return Item(0, key, (), fields, lambda: _spots_of_parts(*parts))
+
+    def _event(self, number: int, event: Talk) -> Item:
+        blocks = (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
+        fields = self._fields({"event": EVENTS[type(event)], "at": iso(event.at), **_details(event)})
+        key = self._key(EVENTS[type(event)], *map(self.identity, blocks))
+        return Item(number, key, (), fields, lambda: (Spot((4, n), block) for n, block in enumerate(blocks)))
+
+
+def _spots_of_parts(tools: Part, system: Part) -> Iterator[Spot]:
+    for layer, part in enumerate((tools, system)):
+        yield from (Spot((layer, n), block) for n, block in enumerate(part.blocks))
+
+
+def _spots_of_call(call: LoggedCall) -> Iterator[Spot]:
+    yield from _spots_of_parts(call.request.tools, call.request.system)
+    for number, message in enumerate(call.request.thread.messages()):
+        yield from (Spot((2, number, n), block) for n, block in enumerate(message.blocks))
+    yield from (Spot((3, n), block) for n, block in enumerate(call.response))
+
+
+def _sent(request: Request) -> dict[str, Any]:
+    """What a request says besides its blocks."""
+    marks = [_mark(mark) for mark in request.marks]
+    told = {"model": request.model, "marks": marks, "automatic": request.automatic, "fault": request.fault}
+    return {**told, **_params(request.params)}
+
+
+def _mark(mark: Mark) -> str:
+    message = [str(mark.node.length - 1)] if mark.node else []
+    return ".".join([str(mark.layer), *message, str(mark.index)]) + f" {mark.ttl}"
+
+
+def _params(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"params.{name}": value for name, value in params.items()}
+
+
+def _circumstances(call: LoggedCall, start_s: float | None) -> dict[str, Any]:
+    return {
+        "timestamp": call.timestamp,
+        "start_s": start_s,
+        "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
+        "first_token_s": call.first_token_s or None,
+        "host": call.host,
+        "workspace": call.workspace,
+        "session": call.session,
+        "status": call.status,
+        "service": "batch" if call.is_batch else None,
+    }
+
+
+def _billed(call: LoggedCall) -> dict[str, Any]:
+    passes = [{"type": one.kind, "model": one.model, **_usage(one.usage, "")} for one in call.iterations]
+    usage = _usage(call.billed, "usage.") if call.billed is not None else {}
+    return {**usage, **({"iterations": passes} if passes else {})}
+
+
+def _usage(usage: Usage, prefix: str) -> dict[str, int]:
+    return {prefix + name: getattr(usage, of) for name, of in TOKENS.items()}
+
+
+def _details(event: Talk) -> dict[str, Any]:
+    if isinstance(event, Reply):
+        return {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
+    if isinstance(event, Inquiry):
+        return {"answer_type": event.answer_type, "tool_use": event.tool_use, "batch": event.batch}
+    return {}

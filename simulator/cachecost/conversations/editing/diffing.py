@@ -1,0 +1,158 @@
+"""What differs between two recordings, call by call (in conversations: event by event).
+
+Calls are aligned by what was sent, so that one more call in the middle is one more call. Of a call that differs are
+told the first block that does, and every field: times, parameters, marks, usage. Names and sources of the recordings
+are not compared. Recordings that share no block at all (content-free under different keys, or one of them with
+content) are compared by kind, role and size of their blocks, and their words not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import chain, takewhile, zip_longest
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.editing.diff_items import Identity, Item, Items, Spot, by_shape, place_name
+from cachecost.conversations.model import Conversation
+from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.prompts.blocks import Block
+
+BY_SHAPE = "they share no block (other keys?): blocks are compared by kind, role and size, words are not compared"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A call that differs, or that only one recording has.
+
+    `a` and `b` are its numbers (None: not there). `place` is where blocks first differ (None: nowhere), `was` and `now`
+    what stands there (None: nothing); `fields` are those that differ, in both.
+    """
+
+    a: int | None
+    b: int | None
+    place: str | None = None
+    was: Block | None = None
+    now: Block | None = None
+    fields: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    told: str = ""
+    """A phrase about a call that is only in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """`kind` is "call" or "event"; `calls` how many each recording has; `equal` how many are equal in all."""
+
+    kind: str
+    calls: tuple[int, int]
+    equal: int
+    changes: list[Change]
+    notes: list[str]
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.changes
+
+
+def diff_files(a: Path, b: Path, format_: str = "auto", warn: Warn = quiet) -> Diff:
+    """What differs between two files of one kind. Raises InputError."""
+    if detect(a, format_, "request-log")[0] in CONVERSATIONS:
+        return diff_conversations(read_conversation(a, format_, warn), read_conversation(b, format_, warn))
+    return diff_calls(list(read_calls(a, format_, warn)), list(read_calls(b, format_, warn)))
+
+
+def diff_calls(a: Sequence[LoggedCall], b: Sequence[LoggedCall]) -> Diff:
+    """What differs between the calls of two recordings."""
+    items, notes = _items(_blocks_of_calls(a), _blocks_of_calls(b))
+    return _diff("call", items.of_calls(a), items.of_calls(b), notes, items.identity)
+
+
+def diff_conversations(a: Conversation, b: Conversation) -> Diff:
+    """What differs between two conversations: their heads (event 0) and events."""
+    items, notes = _items(_blocks_of_conversation(a), _blocks_of_conversation(b))
+    return _diff("event", items.of_conversation(a), items.of_conversation(b), notes, items.identity)
+
+
+def _items(a: Iterable[Block], b: Iterable[Block]) -> tuple[Items, list[str]]:
+    ours, theirs = ({block.digest: block for block in blocks} for blocks in (a, b))
+    bare = any(block.content is None for block in chain(ours.values(), theirs.values()))
+    if bare and ours and theirs and ours.keys().isdisjoint(theirs):
+        return Items(by_shape, words=False), [BY_SHAPE]
+    return Items(), []
+
+
+def _blocks_of_calls(calls: Iterable[LoggedCall]) -> Iterator[Block]:
+    seen: set[Any] = set()
+    for call in calls:
+        new = list(takewhile(lambda node: node not in seen, call.request.thread.back()))
+        seen.update(new)
+        messages = (node.message.blocks for node in new if node.message)
+        yield from chain(call.request.tools.blocks, call.request.system.blocks, *messages, call.response)
+
+
+def _blocks_of_conversation(conversation: Conversation) -> Iterator[Block]:
+    return (spot.block for item in Items().of_conversation(conversation) for spot in item.spots())
+
+
+def _diff(kind: str, a: list[Item], b: list[Item], notes: list[str], identity: Identity) -> Diff:
+    pairs = [(one, other, _change(one, other, identity)) for one, other in _pairs(a, b)]
+    equal = sum(change is None and one is not None and one.number > 0 for one, _, change in pairs)
+    changes = [change for _, _, change in pairs if change]
+    return Diff(kind, (_numbered(a), _numbered(b)), equal, changes, notes)
+
+
+def _numbered(items: list[Item]) -> int:
+    return sum(item.number > 0 for item in items)
+
+
+def _pairs(a: list[Item], b: list[Item]) -> Iterator[tuple[Item | None, Item | None]]:
+    """Items that belong together: equal keys first; between those, one after the other."""
+    ours, theirs = [item.key for item in a], [item.key for item in b]
+    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
+    left = min(len(a), len(b)) - head
+    back = zip(reversed(ours), reversed(theirs), strict=False)
+    tail = min(left, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], back)))
+    yield from zip(a[:head], b[:head], strict=True)
+    inner_a, inner_b = a[head : len(a) - tail], b[head : len(b) - tail]
+    matcher = SequenceMatcher(None, [one.key for one in inner_a], [one.key for one in inner_b], autojunk=False)
+    for _, start, end, other_start, other_end in matcher.get_opcodes():
+        yield from zip_longest(inner_a[start:end], inner_b[other_start:other_end])
+    yield from zip(a[len(a) - tail :], b[len(b) - tail :], strict=True)
+
+
+def _change(a: Item | None, b: Item | None, identity: Identity) -> Change | None:
+    if a is None or b is None:
+        return Change(a.number if a else None, b.number if b else None, told=_told(a or b))
+    fields = {
+        name: (a.fields.get(name), b.fields.get(name))
+        for name in dict.fromkeys([*a.fields, *b.fields])
+        if dumps(a.fields.get(name)) != dumps(b.fields.get(name))
+    }
+    if a.key == b.key and a.answer == b.answer:
+        return Change(a.number, b.number, fields=fields) if fields else None
+    return Change(a.number, b.number, *_first_difference(a.spots(), b.spots(), identity), fields)
+
+
+def _first_difference(
+    a: Iterator[Spot], b: Iterator[Spot], identity: Identity
+) -> tuple[str | None, Block | None, Block | None]:
+    for one, other in zip_longest(a, b):
+        if other is None or (one is not None and one.place < other.place):
+            return place_name(one.place), one.block, None
+        if one is None or other.place < one.place:
+            return place_name(other.place), None, other.block
+        if identity(one.block) != identity(other.block):
+            return place_name(one.place), one.block, other.block
+    return None, None, None
+
+
+def _told(item: Item | None) -> str:
+    fields = item.fields if item else {}
+    messages = fields.get("messages")
+    told = (fields.get("event"), fields.get("model"), f"{messages} messages" if messages is not None else None)
+    return ", ".join(str(one) for one in told if one)

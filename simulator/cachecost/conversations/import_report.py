@@ -1,0 +1,71 @@
+"""What an import did, file by file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from cachecost.conversations.bills import Bill
+from cachecost.faults import Fault
+from cachecost.providers.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One file, or several together: what was taken for what and why, the recording made of it, what is in that.
+
+    `calls` counts the calls of a log, or replies, each a call of the main thread. `bill` is what the file tells
+    of usage and dollars, `hidden` how much was redacted, by kind.
+    """
+
+    file: str
+    format: str
+    reason: str
+    recording: str
+    name: str
+    calls: int
+    conversations: int = 1
+    inquiries: int = 0
+    bill: Bill = field(default_factory=Bill)
+    hidden: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did. `refused` files left nothing behind."""
+
+    imported: list[Imported] = field(default_factory=list)
+    refused: list[Fault] = field(default_factory=list)
+    files: int = 0
+
+    @property
+    def calls(self) -> int:
+        return sum(one.calls for one in self.imported)
+
+    @property
+    def billed(self) -> Usage:
+        """The usage that the files tell."""
+        return sum((one.bill.usage for one in self.imported), Usage())
+
+    @property
+    def billed_usd(self) -> Decimal:
+        """Its dollars, at the prices of each call's day."""
+        return sum((one.bill.dollars for one in self.imported), Decimal(0))
+
+    @property
+    def unpriced(self) -> Counter[str]:
+        """Why calls are missing from the dollars, and how many."""
+        return sum((one.bill.unpriced for one in self.imported), Counter())
+
+    def json(self) -> dict[str, Any]:
+        """The object of `import --json` (contract), without its dollars, which a view spells."""
+        return {
+            "format": 1,
+            "files": self.files,
+            "conversations": sum(one.conversations for one in self.imported),
+            "calls": self.calls,
+            "billed": self.billed.wire(),
+            "refused": [{"file": one.file, "line": one.line, "reason": one.message} for one in self.refused],
+        }
