@@ -105,3 +105,14 @@ def test_nothing_readable_leaves_nothing(tmp_path: Path) -> None:
     report, _ = imported(tmp_path, folder)
     assert (report.files, report.calls, report.imported) == (0, 0, [])
     assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_unknown_blocks_are_kept_counted_and_named(tmp_path: Path) -> None:
+    new = {"type": "hologram", "data": 1}
+    messages = [{"role": "user", "content": [new, new, {"type": "text", "text": "x"}]}]
+    rows = [{"request": {"model": "m", "messages": messages + messages * n}} for n in range(2)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, said = imported(tmp_path, tmp_path / "log.jsonl")
+    assert said == ["4 blocks of the unknown type 'hologram': kept as they are, counted as JSON"]
+    (call,) = list(calls(tmp_path / "all.jsonl"))[:1]
+    assert call.request.thread.messages()[0].blocks[0].content == new

@@ -23,6 +23,7 @@ from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
 from cachecost.conversations.recording import CannotWrite, Content
 from cachecost.conversations.redaction.redactor import Redactor
 from cachecost.conversations.sessions import CallTree
+from cachecost.conversations.unknown_blocks import UnknownBlocks
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
@@ -180,9 +181,12 @@ def _import_calls(group: list[Found], target: _Target, wishes: Wishes) -> Import
     told = wishes.header(named.name, named.source, named.licence)
     place = target.place(told.name, paths)
     bill, tree = Bill(wishes.prices, wishes.host), CallTree()
-    stream = tree.adding(bill.adding(merged([one.calls(wishes.warn) for one in group])))
+    unknown = UnknownBlocks()
+    read = unknown.watching(merged([one.calls(wishes.warn) for one in group]))
+    stream = tree.adding(bill.adding(read))
     kept = map(redactor.call, stream) if redactor else stream
     call_recording.write(told, kept, place, wishes.content, wishes.key(paths), wishes.count, wishes.round_to)
+    unknown.tell(wishes.warn)
     whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     return Imported(
         whole,
