@@ -203,7 +203,9 @@ def parse_message(
     if role not in ROLES:
         raise NotAMessage(f"{path}.role", "one of assistant, system, user", role, nearest(str(role), ROLES))
     items = content_blocks(body.get("content"), f"{path}.content")
-    blocks = tuple(bringing(block_of(role, item, keep_content), item, deferred or {}) for item in items)
+    blocks = tuple(block_of(role, item, keep_content) for item in items)
+    if deferred:
+        blocks = tuple(bringing(block, item, deferred) for block, item in zip(blocks, items, strict=True))
     marks, faults = collect_marks(items, f"{path}.content")
     return ParsedMessage(
         Message.of(role, blocks),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -47,7 +46,7 @@ Kind = TypeVar("Kind", bound=Reader)
 class Readers(Mapping[str, Kind]):
     """Readers by name. Each is imported when it is asked for: most files are in one format, and start-up counts."""
 
-    def __init__(self, table: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, table: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
         self.table = table
 
     def __getitem__(self, name: str) -> Kind:
@@ -61,32 +60,37 @@ class Readers(Mapping[str, Kind]):
 
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""
-        return (name for name, (_, hint) in self.table.items() if re.search(hint.encode(), head))
+        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        return (name for name, (_, signs) in self.table.items() if any(_has(head, start, sign) for sign in signs))
+
+
+def _has(head: bytes, start: bytes, sign: str) -> bool:
+    return start == sign[1:].encode() if sign[0] == "^" else sign.encode() in head
 
 
 CALLS: Readers[CallReader] = Readers(
     {
-        "calls": ("readers.calls", '"kind"'),
-        "mooncake": ("readers.mooncake", '"hash_ids"'),
-        "anthropic-batch": ("readers.anthropic_batch", '"custom_id"|"modelInput"'),
-        "openai-log": ("readers.openai_log", '"(?:custom_id|object|input|instructions)"'),
-        "langfuse": ("readers.langfuse", '"(?:traceId|trace_id|observations)"'),
-        "langsmith": ("readers.langsmith", '"(?:run_type|run_id|inputs)"'),
-        "litellm": ("readers.litellm", '"call_type"'),
-        "otel": ("readers.otel", '"(?:resourceSpans|resourceLogs|trace_id)"'),
-        "har": ("readers.har", '"log"'),
-        "vcr": ("readers.vcr", r"interactions|\A\W*\[|\A\W*request:|\A(?:---[^\n]*\n)?- "),
-        "mitmproxy": ("readers.mitmproxy", r"\A\d+:"),
-        "request-log": ("readers.request_log", '"request"'),
-        "claude-code": ("readers.claude_code", '"type"'),
+        "calls": ("readers.calls", ('"kind"',)),
+        "mooncake": ("readers.mooncake", ('"hash_ids"',)),
+        "anthropic-batch": ("readers.anthropic_batch", ('"custom_id"', '"modelInput"')),
+        "openai-log": ("readers.openai_log", ('"custom_id"', '"object"', '"input"', '"instructions"')),
+        "langfuse": ("readers.langfuse", ('"traceId"', '"trace_id"', '"observations"')),
+        "langsmith": ("readers.langsmith", ('"run_type"', '"run_id"', '"inputs"')),
+        "litellm": ("readers.litellm", ('"call_type"',)),
+        "otel": ("readers.otel", ('"resourceSpans"', '"resourceLogs"', '"trace_id"')),
+        "har": ("readers.har", ('"log"',)),
+        "vcr": ("readers.vcr", ("interactions", "^[", "^-")),
+        "mitmproxy": ("readers.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
+        "request-log": ("readers.request_log", ('"request"',)),
+        "claude-code": ("readers.claude_code", ('"type"',)),
     }
 )
-"""Readers of calls: the module of each, and what its files cannot be without.
+"""Readers of calls: the module of each, and what its files cannot be without (one of these; ^ at the beginning).
 
 They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
 """
 CONVERSATIONS: Readers[ConversationReader] = Readers(
-    {"recording": ("recording", '"kind"'), "jp": ("readers.jp", '"type"')}
+    {"recording": ("recording", ('"kind"',)), "jp": ("readers.jp", ("^[",))}
 )
 READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 
