@@ -29,7 +29,7 @@ from cachecost.strategies.marks import (
     SystemBlock,
 )
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.spec import MARK_NAMES, InquirySpec, StrategySpec
+from cachecost.strategies.spec import MARKS, InquirySpec, StrategySpec
 
 SPECS = TypeAdapter(list[StrategySpec])
 SCHEMA = SPECS.json_schema()
@@ -128,7 +128,7 @@ def test_build_takes_a_spec() -> None:
 
 QUOTED = ", ".join(f"'{name}'" if "," in name else name for name in sorted(PRESETS))
 UNKNOWN = f"expected one of {QUOTED}; got 'progresive' (did you mean 'progressive'?)"
-MARKS = ", ".join(MARK_NAMES)
+KNOWN = ", ".join(MARKS.names)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ MARKS = ", ".join(MARK_NAMES)
         ("{name: a, marks: progresive}", f"marks: {UNKNOWN}"),
         (
             "{name: a, marks: [last_tol]}",
-            f"marks[0]: expected one of {MARKS}; got 'last_tol' (did you mean 'last_tool'?)",
+            f"marks[0]: expected one of {KNOWN}; got 'last_tol' (did you mean 'last_tool'?)",
         ),
-        ("{name: a, marks: [lg: {}]}", f"marks[0]: expected one of {MARKS}; got 'lg' (did you mean 'lag'?)"),
+        ("{name: a, marks: [lg: {}]}", f"marks[0]: expected one of {KNOWN}; got 'lg' (did you mean 'lag'?)"),
         ("{name: a, marks: [lag: {blocks: 0}]}", "marks[0]: lag.blocks=0: expected at least 1"),
         ("{name: a, marks: [automatic, lag: {bloks: 3}]}", "marks[1].lag.bloks: unknown key (did you mean 'blocks'?)"),
         ("{name: a, marks: [lag: {blocks: 1.5}]}", "marks[0].lag.blocks: expected a whole number; got 1.5"),
@@ -254,7 +254,7 @@ def test_defaults_in_the_file_are_those_of_the_code() -> None:
     assert written == asdict(Asking())
 
 
-@pytest.mark.parametrize("name", MARK_NAMES)
+@pytest.mark.parametrize("name", MARKS.names)
 def test_every_mark_can_be_written_by_its_name(name: str) -> None:
     spec = StrategySpec.model_validate({"name": "a", "marks": [name, {name: {"ttl": "5m"}}]})
     assert spec.marks is not None

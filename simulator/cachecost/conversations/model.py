@@ -74,13 +74,17 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """From here on the main thread is sent with this model, head and these parameters."""
+    """From here on the main thread is sent with this model, head and these parameters.
+
+    With `is_chosen` a strategy chose the model: it wins over one that all are to run on.
+    """
 
     at: float
     model: str
     tools: Part
     system: Part
     params: Mapping[str, Any]
+    is_chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,8 @@ class Conversation:
     host: str | None = None
     workspace: str = ""
     is_batch: bool = False
+    is_chosen: bool = False
+    """Whether a strategy chose `model`: then it wins over one that all are to run on."""
     root: Thread = field(default_factory=Thread, compare=False)
     """What threads grow from: those of a log, so that prompts planned anew share what was recorded."""
 

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import merge
 from typing import Any
 
-from cachecost.conversations.model import (
-    Aside,
-    Conversation,
-    Event,
-    Human,
-    Inquiry,
-    Reply,
-    Results,
-    Rewrite,
-    Switch,
-)
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.faults import CannotEvaluate
-from cachecost.prompts.blocks import Block, Message
+from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
 from cachecost.providers.switches import shown
+from cachecost.strategies.changes.base import Change, ThreadSoFar
 from cachecost.strategies.inquiry import Asking, ModelFacts, Questions, window_of
 from cachecost.strategies.marks import Placement, Trail, View
 from cachecost.strategies.plan import PlannedCall
@@ -50,14 +42,26 @@ class Agent:
     params: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES)
     rules: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES)
     facts: Facts | None = None
+    changes: tuple[Change, ...] = ()
 
     def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
-        yield from _Walk(self, conversation).calls()
+        walks = (_Walk(self, talk).calls() for talk in self.changed(conversation))
+        calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start)
+        for change in self.changes:
+            calls = change.planned(calls)
+        return calls
+
+    def changed(self, conversation: Conversation) -> list[Conversation]:
+        """The conversation as this agent has it, and those it has beside it."""
+        talks = [conversation]
+        for change in self.changes:
+            talks = [other for talk in talks for other in change.applied(talk, self.facts)]
+        return talks
 
     def bare_request(self, conversation: Conversation) -> Request:
         """What all main calls have in common: everything but messages and marks."""
-        model = self.model or conversation.model
+        model = conversation.model if conversation.is_chosen else self.model or conversation.model
         if model is None:
             raise CannotEvaluate(f"strategy '{self.name}': no model is given and {conversation.name} names none")
         tools = self.asking.main_tools(conversation.tools) if self.asking else conversation.tools
@@ -130,7 +134,7 @@ class _Walk:
         self._agent = agent
         self._conversation = conversation
         self._main = agent.bare_request(conversation)
-        self._thread = self._main.thread
+        self._grown = ThreadSoFar(self._main.thread)
         self._trail = Trail()
         self._turn = 0
         self._ready = float("-inf")
@@ -159,20 +163,16 @@ class _Walk:
     def _step(self, event: Event) -> Iterator[PlannedCall]:
         if isinstance(event, Reply):
             yield self._call(event)
-            self._grow("assistant", event.blocks)
         elif isinstance(event, Aside):
             yield self._aside(event)
         elif isinstance(event, Switch):
             self._switch(event)
-        elif isinstance(event, Rewrite):
-            self._rewrite(event)
-        elif isinstance(event, Human | Results):
-            self._turn += isinstance(event, Human)
-            self._grow("user", event.blocks)
+        self._turn += isinstance(event, Human)
+        self._grown.take(event)
 
     def _call(self, reply: Reply) -> PlannedCall:
         self._ready = start = max(reply.at, self._ready)
-        request = self._marked(replace(self._main, thread=self._thread), self._agent.placement)
+        request = self._marked(replace(self._main, thread=self._grown.thread), self._agent.placement)
         return PlannedCall(start, request, reply.blocks, reply.output_tokens, reply.first_token_s, turn=self._turn)
 
     def _aside(self, event: Aside) -> PlannedCall:
@@ -181,7 +181,14 @@ class _Walk:
         placement = agent.asking.placement(agent.placement) if agent.asking else agent.placement
         sent = event.request
         model = agent.model if agent.model and sent.model == self._conversation.model else sent.model
-        request = self._marked(replace(sent, model=model, params=agent.parameters(sent.params)), placement)
+        talk, main = self._conversation, self._main
+        bare = replace(
+            sent,
+            model=model,
+            tools=main.tools if sent.tools is talk.tools else sent.tools,
+            params=agent.parameters(sent.params),
+        )
+        request = self._marked(bare, placement)
         start = max(event.at, self._ready)
         return PlannedCall(
             start, request, reply.blocks, reply.output_tokens, reply.first_token_s, "aside", turn=self._turn
@@ -194,21 +201,16 @@ class _Walk:
     def _switch(self, event: Switch) -> None:
         """The main thread goes on with another model or head; what the agent sets itself stays."""
         as_told = replace(
-            self._conversation, model=event.model, tools=event.tools, system=event.system, params=event.params
+            self._conversation,
+            model=event.model,
+            tools=event.tools,
+            system=event.system,
+            params=event.params,
+            is_chosen=event.is_chosen,
         )
         self._main = self._agent.bare_request(as_told)
 
-    def _rewrite(self, event: Rewrite) -> None:
-        while self._thread.length > event.keep and self._thread.parent is not None:
-            self._thread = self._thread.parent
-        for message in event.messages:
-            self._thread = self._thread.then(message)
-
     def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
         if asked and self._questions is not None:
-            calls, self._ready = self._questions.ask(self._thread, self._turn, asked, self._ready)
+            calls, self._ready = self._questions.ask(self._grown.thread, self._turn, asked, self._ready)
             yield from calls
-
-    def _grow(self, role: str, blocks: tuple[Block, ...]) -> None:
-        if blocks:
-            self._thread = self._thread.then(Message.of(role, blocks))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from cachecost.conversations.model import Inquiry
@@ -26,6 +25,7 @@ from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.strategies.marks import Automatic, Hint, LastMessage, Placement, Primitive, Trail, View
 from cachecost.strategies.plan import PlannedCall
+from cachecost.strategies.spread import Spread
 from cachecost.strategies.window import Window
 
 ANSWER_TOOL = "answer_inquiry"
@@ -157,7 +157,7 @@ class Questions:
         self._placement = asking.placement(placement)
         self._params = asking.side_params(main.params)
         self._trail = trail
-        self._fails = _Diffusion(asking.retry_rate)
+        self._fails = Spread(asking.retry_rate)
         self._tool_parts: dict[str, Part] = {}
         self._window = Window(window_tokens, (self._tools("any", {}), self._system)) if window_tokens else None
         self._asked = 0
@@ -235,21 +235,6 @@ class Questions:
         elif self._asking.choice is not None:
             params["tool_choice"] = _choice(self._asking.choice, params.get("tool_choice"))
         return params
-
-
-class _Diffusion:
-    """Says "this one fails" at a rate, evenly and always alike."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = Fraction(str(rate))
-        self._debt = Fraction(1, 2)
-
-    def __call__(self) -> bool:
-        self._debt += self._rate
-        if self._debt < 1:
-            return False
-        self._debt -= 1
-        return True
 
 
 def _choice(choice: str, main: object) -> dict[str, Any]:

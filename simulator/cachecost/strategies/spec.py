@@ -5,29 +5,26 @@ Options left out keep the preset's values. The models carry their help to the JS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
-from functools import cache
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     PlainValidator,
     WithJsonSchema,
-    create_model,
     model_validator,
 )
 
-from cachecost.inputs.schema_faults import one_of, shown
 from cachecost.providers.switches import read_switches
 from cachecost.strategies.agent import Agent
+from cachecost.strategies.changes.base import Change
+from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.inquiry import Asking
 from cachecost.strategies.marks import PRIMITIVES, SHORTHANDS, Placement, Primitive
+from cachecost.strategies.options import CONFIG, Table
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
 from cachecost.strategies.registry import find
@@ -36,45 +33,18 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-MARK_NAMES = sorted({*PRIMITIVES, *SHORTHANDS})
-CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
-
-
-@cache
-def _options(name: str) -> type[BaseModel]:
-    """The options of a primitive, as a model."""
-    primitive = type(SHORTHANDS[name]) if name in SHORTHANDS else PRIMITIVES[name]
-    hints = get_type_hints(primitive)
-    shown_options = [option for option in fields(primitive) if option.name == "ttl" or name in PRIMITIVES]
-    told: dict[str, Any] = {
-        option.name: (hints[option.name], ... if option.default is MISSING else option.default)
-        for option in shown_options
-    }
-    return create_model(name, __config__=CONFIG, __doc__=cleandoc(primitive.__doc__ or ""), **told)
-
-
-@cache
-def _with_options(name: str) -> type[BaseModel]:
-    entry: dict[str, Any] = {name: (_options(name) | None, None)}
-    return create_model(name, __config__=CONFIG, **entry)
+MARKS: Table[Primitive] = Table("a mark", PRIMITIVES, SHORTHANDS, kept=("ttl",))
+CHANGES_TABLE: Table[Change] = Table("a change", CHANGES, {})
 
 
 def _mark(value: Any) -> Primitive:
     """`last_tool` or `last_n: {role: human, n: 2}` as a primitive."""
-    if isinstance(value, Primitive):
-        return value
-    entry = {value: None} if isinstance(value, str) else value
-    if not isinstance(entry, Mapping) or len(entry) != 1:
-        raise ValueError(f"expected the name of a mark, or one name with its options; got {shown(value)}")
-    name = next(iter(entry))
-    if name not in MARK_NAMES:
-        raise ValueError(one_of(MARK_NAMES, name))
-    options = getattr(_with_options(name).model_validate(dict(entry)), name)
-    given = options.model_dump(exclude_unset=True) if options else {}
-    try:
-        return replace(SHORTHANDS[name], **given) if name in SHORTHANDS else PRIMITIVES[name](**given)
-    except ValueError as error:
-        raise ValueError(f"{name}.{error}") from None
+    return MARKS.parse(value, Primitive)
+
+
+def _change(value: Any) -> Change:
+    """`switch: {turn: 3, effort: low}` as a change."""
+    return CHANGES_TABLE.parse(value, Change)
 
 
 def _marks(value: Any) -> Any:
@@ -87,18 +57,13 @@ def _marks(value: Any) -> Any:
     return list(found.placement.primitives)
 
 
-def _mark_schema() -> dict[str, Any]:
-    options = {name: _options(name).model_json_schema() for name in MARK_NAMES}
-    entry = {"type": "object", "properties": options, "additionalProperties": False}
-    return {"anyOf": [{"enum": MARK_NAMES}, {**entry, "minProperties": 1, "maxProperties": 1}]}
-
-
-Mark = Annotated[Primitive, PlainValidator(_mark), WithJsonSchema(_mark_schema())]
+Mark = Annotated[Primitive, PlainValidator(_mark), WithJsonSchema(MARKS.schema())]
 Marks = Annotated[
     list[Mark],
     BeforeValidator(_marks),
-    WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": _mark_schema()}]}),
+    WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": MARKS.schema()}]}),
 ]
+ChangeSpec = Annotated[Change, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
 Tokens = Annotated[int, Field(ge=1)]
 
 
@@ -184,6 +149,8 @@ class StrategySpec(BaseModel):
     """Thinking of the main thread, instead of the recording's: off, or as the Messages API spells it."""
     params: dict[str, Any] = {}
     """Parameters of the main thread over the recording's, as the Messages API spells them; null takes one away."""
+    changes: list[ChangeSpec] = []
+    """What the agent does to the conversation or to its calls besides marking, in this order."""
     rules: Annotated[dict[str, str | bool | int | float], BeforeValidator(_rules)] = {}
     """Switches of the rulebook for this strategy alone."""
 
@@ -232,6 +199,7 @@ class StrategySpec(BaseModel):
             asking=asking,
             model=self.model or base.model,
             params={**base.params, **self._thinking(), **self.params},
+            changes=tuple(self.changes) if "changes" in self.model_fields_set else base.changes,
             rules={**base.rules, **self.rules},
         )
 

@@ -1,0 +1,92 @@
+"""What a change is, and what changes are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar, Protocol
+
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
+from cachecost.prompts.blocks import Block, Message, Thread, digest_of
+from cachecost.strategies.plan import PlannedCall
+
+BYTES_PER_TOKEN = 4
+"""What agents themselves reckon with when they decide whether a context is full."""
+
+
+class ModelFacts(Protocol):
+    """What is known of a model."""
+
+    @property
+    def context_window(self) -> int: ...
+
+
+Facts = Callable[[str], ModelFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One habit of an agent. It may tell the conversation otherwise, in one or several, or plan other calls for it.
+
+    A rate is a share of occasions, spread evenly (see spread.py). Token counts are what is assumed, not measured.
+    """
+
+    least: ClassVar[int] = 0
+    """The least value of its whole-number options."""
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if isinstance(value, int) and not isinstance(value, bool) and value < self.least:
+                raise ValueError(f"{option.name}={value}: expected at least {self.least}")
+            if option.name.endswith("rate") and not 0 <= value <= 1:
+                raise ValueError(f"{option.name}={value}: expected a share from 0 to 1")
+
+    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        """The conversation as this agent has it, and those it has beside it."""
+        return (talk,)
+
+    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        """The calls as this agent makes them, in the order they start."""
+        return calls
+
+
+@dataclass(slots=True)
+class ThreadSoFar:
+    """The main thread of a conversation as its events make it grow."""
+
+    thread: Thread = field(default_factory=Thread)
+
+    def take(self, event: Event) -> None:
+        """Go on by one event."""
+        if isinstance(event, Reply):
+            self._grow("assistant", event.blocks)
+        elif isinstance(event, Human | Results):
+            self._grow("user", event.blocks)
+        elif isinstance(event, Rewrite):
+            self._rewrite(event)
+
+    def _grow(self, role: str, blocks: tuple[Block, ...]) -> None:
+        if blocks:
+            self.thread = self.thread.then(Message.of(role, blocks))
+
+    def _rewrite(self, event: Rewrite) -> None:
+        while self.thread.length > event.keep and self.thread.parent is not None:
+            self.thread = self.thread.parent
+        for message in event.messages:
+            self.thread = self.thread.then(message)
+
+
+def estimated(block: Block) -> int:
+    """Tokens of a block as an agent estimates them."""
+    return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
+
+
+def instead_of(block: Block, why: str, tokens: int) -> Block:
+    """A block of the same kind and role that stands where `block` stood, `tokens` long: cleared, cut, summed up.
+
+    It is the same wherever the same block was treated in the same way.
+    """
+    digest = digest_of(block.role, block.kind, block.digest + f"{why} {tokens}".encode())
+    size = tokens * BYTES_PER_TOKEN
+    return replace(block, digest=digest, size=size, content=None, tokens=tokens, counts={}, has_image=False)

@@ -1,0 +1,70 @@
+"""Things that a scenario chooses by name, with options: primitives of marks, changes of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from inspect import cleandoc
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+from cachecost.inputs.schema_faults import one_of, shown
+
+CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+Chosen = TypeVar("Chosen")
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Generic[Chosen]):
+    """Frozen dataclasses by name, and `shorthands`: names for one with its options, that take those in `kept` only."""
+
+    what: str
+    types: Mapping[str, type[Chosen]]
+    shorthands: Mapping[str, Chosen]
+    kept: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        return sorted({*self.types, *self.shorthands})
+
+    def parse(self, value: Any, whole: type[Chosen]) -> Chosen:
+        """`name` or `{name: {option: value}}`. Raises ValueError."""
+        if isinstance(value, whole):
+            return value
+        entry = {value: None} if isinstance(value, str) else value
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise ValueError(f"expected the name of {self.what}, or one name with its options; got {shown(value)}")
+        name = next(iter(entry))
+        if name not in self.names:
+            raise ValueError(one_of(self.names, name))
+        options = getattr(self._with_options(name).model_validate(dict(entry)), name)
+        given = options.model_dump(exclude_unset=True) if options else {}
+        try:
+            return replace(self.shorthands[name], **given) if name in self.shorthands else self.types[name](**given)  # type: ignore[type-var]
+        except ValueError as error:
+            raise ValueError(f"{name}.{error}") from None
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of what `parse` takes."""
+        options = {name: self.options(name).model_json_schema() for name in self.names}
+        entry = {"type": "object", "properties": options, "additionalProperties": False}
+        return {"anyOf": [{"enum": self.names}, {**entry, "minProperties": 1, "maxProperties": 1}]}
+
+    @cache  # noqa: B019 - tables live as long as the program
+    def options(self, name: str) -> type[BaseModel]:
+        """The options of one, as a model."""
+        chosen: Any = type(self.shorthands[name]) if name in self.shorthands else self.types[name]
+        hints = get_type_hints(chosen)
+        told: dict[str, Any] = {
+            option.name: (hints[option.name], ... if option.default is MISSING else option.default)
+            for option in fields(chosen)
+            if name in self.types or option.name in self.kept
+        }
+        return create_model(name, __config__=CONFIG, __doc__=cleandoc(chosen.__doc__ or ""), **told)
+
+    @cache  # noqa: B019
+    def _with_options(self, name: str) -> type[BaseModel]:
+        entry: dict[str, Any] = {name: (self.options(name) | None, None)}
+        return create_model(name, __config__=CONFIG, **entry)

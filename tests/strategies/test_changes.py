@@ -1,0 +1,121 @@
+"""Changes compose with any placement: what is said otherwise, and what they cannot be given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from small_talks import MODEL, SIX_CALLS, conversation
+
+from cachecost.conversations.model import Conversation, Human, Reply
+from cachecost.prompts.blocks import given_block
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.build import build
+from cachecost.strategies.changes.base import Change, estimated, instead_of
+from cachecost.strategies.changes.registry import CHANGES
+from cachecost.strategies.changes.switching import SwitchAt
+from cachecost.strategies.plan import PlannedCall
+from cachecost.strategies.spec import StrategySpec
+from cachecost.strategies.spread import Spread
+
+OTHER = "claude-haiku-4-5"
+
+
+def calls(*changes: Change, model: str | None = None, talk: Conversation | None = None) -> list[PlannedCall]:
+    agent = Agent(name="a", changes=changes, model=model)
+    return list(agent.plan(talk or conversation(*SIX_CALLS, params={"thinking": {"type": "adaptive"}})))
+
+
+@pytest.mark.parametrize(
+    ("options", "models"),
+    [
+        ({}, [MODEL] * 6),
+        ({"turn": 1}, [OTHER] * 6),
+        ({"turn": 2}, [MODEL] * 3 + [OTHER] * 3),
+        ({"turn": 3}, [MODEL] * 5 + [OTHER]),
+        ({"turn": 2, "every": 1}, [MODEL] * 3 + [OTHER] * 2 + [MODEL]),
+        ({"turn": 4}, [MODEL] * 6),
+    ],
+)
+def test_from_a_turn_on_another_model(options: dict[str, int], models: list[str]) -> None:
+    change = SwitchAt(**options, model=OTHER if options else None)
+    assert [call.request.model for call in calls(change)] == models
+
+
+def test_a_chosen_model_wins_over_the_one_that_all_run_on() -> None:
+    models = [call.request.model for call in calls(SwitchAt(model=OTHER), model="claude-sonnet-4-6")]
+    assert models == ["claude-sonnet-4-6"] * 3 + [OTHER] * 3
+    back = [call.request.model for call in calls(SwitchAt(model=OTHER, every=1), model="claude-sonnet-4-6")]
+    assert back == ["claude-sonnet-4-6"] * 3 + [OTHER] * 2 + ["claude-sonnet-4-6"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (SwitchAt(effort="low"), {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+        (SwitchAt(thinking="off"), {"thinking": {"type": "disabled"}}),
+        (SwitchAt(thinking=4096), {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+    ],
+)
+def test_from_a_turn_on_other_parameters(change: SwitchAt, expected: dict[str, object]) -> None:
+    params = [call.request.params for call in calls(change)]
+    assert params == [{"thinking": {"type": "adaptive"}}] * 3 + [expected] * 3
+
+
+@dataclass(frozen=True, slots=True)
+class Twice(Change):
+    """Says everything in two conversations, the second a second later."""
+
+    def applied(self, talk: Conversation, facts: object) -> tuple[Conversation, Conversation]:
+        later = Conversation("later", (Human(9, SIX_CALLS[0].blocks), Reply(9.5, ())), MODEL)
+        return talk, later
+
+
+def test_conversations_beside_each_other_are_planned_in_time() -> None:
+    assert [call.start for call in calls(Twice())] == [1, 3, 5, 7, 9, 9.5, 11]
+
+
+def test_changes_apply_in_the_order_they_are_named() -> None:
+    assert len(calls(Twice(), Twice())) == 6 + 3 * 1
+    spec = StrategySpec.model_validate({"preset": "base", "changes": [{"switch": {"turn": 3, "model": OTHER}}]})
+    assert [call.request.model for call in build(spec).plan(conversation(*SIX_CALLS))][-1] == OTHER
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("swich", f"expected one of {', '.join(sorted(CHANGES))}; got 'swich'"),
+        ({"switch": {"turns": 3}}, "turns"),
+        ({"switch": {"turn": -1}}, "switch.turn=-1: expected at least 0"),
+        ({"switch": {}, "other": {}}, "expected the name of a change, or one name with its options; got an object"),
+    ],
+)
+def test_what_is_no_change_is_told(value: object, why: str) -> None:
+    with pytest.raises(ValueError) as error:
+        StrategySpec.model_validate({"name": "x", "changes": [value]})
+    assert why in str(error.value)
+
+
+def test_a_rate_is_a_share() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Sometimes(Change):
+        error_rate: float = 0.5
+
+    assert Sometimes(error_rate=1.0).error_rate == 1.0
+    with pytest.raises(ValueError, match=r"error_rate=1\.5: expected a share from 0 to 1"):
+        Sometimes(error_rate=1.5)
+
+
+@pytest.mark.parametrize(("rate", "n", "expected"), [(0, 10, 0), (0.05, 40, 2), (0.5, 4, 2), (1, 3, 3), (0.1, 5, 1)])
+def test_a_rate_is_spread_evenly(rate: float, n: int, expected: int) -> None:
+    happens = Spread(rate)
+    assert sum(happens() for _ in range(n)) == expected
+
+
+def test_a_block_instead_of_another_is_the_same_each_time() -> None:
+    block = given_block("tool_result", "user", "a long file", 5000)
+    assert estimated(block) == 5000
+    short = instead_of(block, "cleared", 12)
+    assert (short.kind, short.role, short.tokens, estimated(short)) == ("tool_result", "user", 12, 12)
+    assert short.digest == instead_of(block, "cleared", 12).digest
+    assert short.digest not in (block.digest, instead_of(block, "cut", 12).digest)
