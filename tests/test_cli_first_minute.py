@@ -69,7 +69,7 @@ def test_on_another_model(sessions: Path) -> None:
     assert {row["model"] for row in rows} == {"claude-haiku-4-5"}
     done = cachecost("replay", "x.jsonl", "--model", "claude-haiku-4-5", cwd=sessions)
     assert done.returncode == 2
-    assert "--model needs --strategy: as recorded, each call ran on its own model" in done.stderr
+    assert "--model needs --strategy or --all: as recorded, each call ran on its own model" in done.stderr
 
 
 def test_a_call_of_which_only_the_bill_is_known_counts_in_the_bill_and_is_not_predicted(tmp_path: Path) -> None:

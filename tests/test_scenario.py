@@ -24,16 +24,24 @@ from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.prompts.wire import text_block
 from cachecost.scenario import (
     Scenario,
-    conversation_of,
+    Talks,
     explain_defaults,
     from_mapping,
     head_parts,
     load,
     schema,
+    talks_of,
 )
 from cachecost.scenario import models as scenario_models
 from cachecost.scenario.models import ClaimSpec, Head
 from cachecost.scenario.text import schema_text
+
+
+def only(talks: Talks) -> Conversation:
+    """The one conversation of a scenario that replays one."""
+    (talk,) = talks.conversations
+    return talk
+
 
 SCHEMA_FILE = Path(__file__).parents[1] / "scenarios" / "scenario.schema.json"
 
@@ -404,7 +412,7 @@ def test_files_are_looked_for_from_the_folder_of_the_scenario(folder: Path, monk
     monkeypatch.chdir(folder.parent)
     for written in (text, absolute):
         scenario = loaded(folder, written)
-        assert len(conversation_of(scenario, folder).events) == 4
+        assert len(only(talks_of(scenario, folder)).events) == 4
     (folder / "in").mkdir()
     (fault,) = faults(folder / "in", text)
     assert (
@@ -569,7 +577,7 @@ def test_the_same_head_is_the_same_prefix_and_another_size_another() -> None:
 
 def test_a_recording_gets_the_head_it_lacks_and_the_params(folder: Path) -> None:
     text = WHOLE.replace("  head:", "  params: {speed: fast, output_config: {effort: low}}\n  head:")
-    conversation = conversation_of(loaded(folder, text), folder)
+    conversation = only(talks_of(loaded(folder, text), folder))
     assert (sum(size or 0 for size in tokens(conversation.tools)), len(conversation.tools.blocks)) == (21_000, 24)
     assert tokens(conversation.system) == [6_000]
     assert conversation.params == {
@@ -584,23 +592,23 @@ def test_a_head_over_that_of_the_recording_is_a_fault(folder: Path) -> None:
     write(Conversation("talk", (), tools=tools), folder / "talk.jsonl")
     scenario = loaded(folder, WHOLE)
     with pytest.raises(InputError) as raised:
-        conversation_of(scenario, folder)
+        only(talks_of(scenario, folder))
     told = "mine.yaml:11:10 conversation.head.tools: expected nothing, as the recording has its own; got 24 blocks"
     assert str(raised.value).endswith(told)
     bare = WHOLE.replace("tools: {count: 24, tokens: 21_000}, ", "").replace("sweep", "# sweep")
-    assert tokens(conversation_of(loaded(folder, bare), folder).tools) == [5]
+    assert tokens(only(talks_of(loaded(folder, bare), folder)).tools) == [5]
 
 
 @pytest.mark.parametrize(("turns", "events"), [("1", 2), ("2", 4), ("3", 4), ("null", 4)])
 def test_only_the_first_turns(folder: Path, turns: str, events: int) -> None:
     text = SMALL.replace("synthetic: {turns: 2}", f"recording: talk.jsonl\n  turns: {turns}")
-    assert len(conversation_of(loaded(folder, text), folder).events) == events
+    assert len(only(talks_of(loaded(folder, text), folder)).events) == events
 
 
 def test_a_synthetic_conversation_is_the_generators(folder: Path) -> None:
     text = "synthetic: {seed: 33, turns: 3, tools: 2, sizes: {human: [10, 20]}, inquiries: {rate: 1.0}}"
     scenario = loaded(folder, SMALL.replace("synthetic: {turns: 2}", text))
-    made = conversation_of(scenario, folder)
+    made = only(talks_of(scenario, folder))
     assert (made.name, made.model, len(made.inquiries) > 0) == ("small", "claude-opus-4-6", True)
     humans = [event for event in made.events if isinstance(event, Human)]
     assert len(humans) == 3

@@ -8,17 +8,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cachecost import __version__
-from cachecost.conversations.model import Conversation
 from cachecost.conversations.times import day_of
 from cachecost.ledger import Claim, Comparison, RunResult
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
-from cachecost.scenario import Scenario, conversation_of
+from cachecost.scenario import Scenario, talks_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
 from cachecost.terms import Progress, Terms, quiet
 from cachecost.verdict import verdict_of
 
-DEFAULT_TOKENS = "tiktoken"
+ANCHORED, DEFAULT_TOKENS = "anchored", "tiktoken"
 
 
 def run(scenario: Scenario, folder: Path, progress: Progress = quiet) -> RunResult:
@@ -47,11 +46,13 @@ class _Reading:
     def __init__(self, variant: str, scenario: Scenario, folder: Path) -> None:
         self.variant = variant
         self.scenario = scenario
-        self.conversation = conversation_of(scenario, folder)
+        self.talks, bills = talks_of(scenario, folder)
         self.day: date = scenario.as_of or data_date(scenario.host)
         prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, self.day)
-        tokens = scenario.tokens or DEFAULT_TOKENS
-        self.terms = Terms(scenario.model, self.day, prices, scenario.host, tokens, scenario.rules)
+        may_anchor = scenario.tokens in (None, ANCHORED)
+        self.bills = bills if may_anchor else []
+        counter = DEFAULT_TOKENS if may_anchor else str(scenario.tokens)
+        self.terms = Terms(scenario.model, self.day, prices, scenario.host, counter, scenario.rules, bills=self.bills)
 
     def comparison(self, progress: Progress) -> Comparison:
         scenario = self.scenario
@@ -61,7 +62,7 @@ class _Reading:
             scenario.model,
             self.day,
             {name: str(value) for name, value in scenario.rules.items()},
-            [self.terms.ledger(spec, self.conversation, progress) for spec in scenario.strategies],
+            [self.terms.ledger(spec, self.talks, progress) for spec in scenario.strategies],
             scenario.first,
         )
 
@@ -75,17 +76,18 @@ class _Reading:
 
     def about(self) -> str:
         """One line: what was replayed, how long it is, on which model, at whose prices."""
-        talk = self.conversation
-        questions = [f"{len(talk.inquiries)} questions"] if talk.inquiries else []
-        calls = f"{len(talk.replies)} calls of the main thread"
+        asked = sum(len(talk.inquiries) for talk in self.talks)
+        questions = [f"{asked} questions"] if asked else []
+        calls = f"{sum(len(talk.replies) for talk in self.talks)} calls of the main thread"
         prices = f"prices and rules of {self.day}"
-        return " · ".join([self._what(talk), calls, *questions, self.scenario.model, prices])
+        return " · ".join([self._what(), calls, *questions, self.scenario.model, prices])
 
-    def _what(self, talk: Conversation) -> str:
+    def _what(self) -> str:
         if self.scenario.conversation.synthetic:
             return "a synthetic conversation"
-        days = sorted({day_of(event.at) for event in talk.events})
-        return "a recorded conversation of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
+        days = sorted({day_of(event.at) for talk in self.talks for event in talk.events})
+        what = "a recorded conversation" if len(self.talks) == 1 else f"{len(self.talks)} recorded conversations"
+        return f"{what} of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
 
     def assumptions(self) -> list[str]:
         """What the figures rest on besides rules and prices."""
@@ -95,7 +97,9 @@ class _Reading:
             for layer, given in (("tools", head.tools), ("system prompt", head.system))
             if given is not None and not self.scenario.conversation.synthetic
         ]
-        if any(reply.output_tokens is None for reply in self.conversation.replies):
+        if self.bills:
+            told.append("What the recording's bills tell of the length of a prefix sizes whatever sends it again.")
+        if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
             told.append("Output is counted from the replies, not taken from a bill.")
         return [*told, "No entry is evicted before its time, so hits are an upper bound."]
 

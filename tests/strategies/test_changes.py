@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from pydantic import ValidationError
 from small_talks import MODEL, SIX_CALLS, conversation
 
 from cachecost.conversations.model import Conversation, Human, Reply
@@ -12,7 +13,6 @@ from cachecost.prompts.blocks import given_block
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.changes.base import Change, estimated, instead_of
-from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.changes.switching import SwitchAt
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
@@ -84,16 +84,16 @@ def test_changes_apply_in_the_order_they_are_named() -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ("swich", f"expected one of {', '.join(sorted(CHANGES))}; got 'swich'"),
+        ("swich", "got 'swich' (did you mean 'switch'?)"),
         ({"switch": {"turns": 3}}, "turns"),
         ({"switch": {"turn": -1}}, "switch.turn=-1: expected at least 0"),
-        ({"switch": {}, "other": {}}, "expected the name of a change, or one name with its options; got an object"),
+        ({"switch": {}, "other": {}}, "expected the name of a change, or one name with its options; got a mapping"),
     ],
 )
 def test_what_is_no_change_is_told(value: object, why: str) -> None:
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValidationError) as error:
         StrategySpec.model_validate({"name": "x", "changes": [value]})
-    assert why in str(error.value)
+    assert why in str(error.value.errors())
 
 
 def test_a_rate_is_a_share() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -15,7 +15,7 @@ from cachecost.commands.options import Ground, ground, ground_options, switch_pa
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
+from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
@@ -38,6 +38,7 @@ COUNTERS = (ANCHORED, "tiktoken", "bytes", "ctok", "count_tokens")
     metavar="NAME",
     help="Re-plan under this strategy (NAME, or NAME@1h for that TTL); repeatable.",
 )
+@click.option("--all", "ranks", is_flag=True, help="Re-plan under every built-in strategy, the cheapest first.")
 @click.option("--model", metavar="MODEL", help="Re-plan as if all ran on this model.")
 @click.option(
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
@@ -48,6 +49,7 @@ def replay(
     log: Path,
     format_: str,
     strategies: tuple[str, ...],
+    ranks: bool,
     model: str | None,
     tokens: str | None,
     as_json: bool,
@@ -60,13 +62,15 @@ def replay(
 
     As recorded when no strategy is named, else re-planned under each.
     """
-    if model and not strategies:
-        raise click.UsageError("--model needs --strategy: as recorded, each call ran on its own model")
+    if model and not strategies and not ranks:
+        raise click.UsageError("--model needs --strategy or --all: as recorded, each call ran on its own model")
     base = ground(rule, prices, as_of, host)
-    asked = _Asked(log, format_, strategies, model, tokens, base, switch_pairs(rule), Bill(base.prices, base.host))
+    asked = _Asked(
+        log, format_, strategies, ranks, model, tokens, base, switch_pairs(rule), Bill(base.prices, base.host)
+    )
     with reading_bar("reading", [log]):
-        rows = asked.planned() if strategies else asked.as_recorded()
-        failed = _print_json(rows) if as_json else _print_table(log, rows, asked.bill)
+        rows = asked.planned() if strategies or ranks else asked.as_recorded()
+        failed = _print_json(rows) if as_json else _print_table(log, rows, asked.bill, ranks)
     return NOT_EVALUATED_CODE if failed else 0
 
 
@@ -80,6 +84,7 @@ class _Asked:
     log: Path
     format_: str
     strategies: tuple[str, ...]
+    ranks: bool
     model: str | None
     tokens: str | None
     ground: Ground
@@ -122,17 +127,25 @@ class _Asked:
             raise CannotEvaluate(f"{self.log} names no model, so nothing can be planned for it: say --model")
         base, anchors = self.ground, bills if self.may_anchor else []
         terms = Terms(self.model, base.rules.as_of, base.prices, base.host, self.counter, self.rules, bills=anchors)
-        return (row for name in self.strategies for row in terms.ledger(name, talks).rows)
+        return (row for name in self._names(talks) for row in terms.ledger(name, talks).rows)
+
+    def _names(self, talks: Sequence[Conversation]) -> list[str]:
+        """The strategies to plan; of all, ways to ask are left out where nothing is asked."""
+        from cachecost.strategies.agent import Agent
+        from cachecost.strategies.registry import find, names
+
+        found = {name: find(name) for name in names()} if self.ranks else {}
+        asks = any(talk.inquiries for talk in talks)
+        fitting = [name for name, one in found.items() if asks or not (isinstance(one, Agent) and one.asking)]
+        return list(dict.fromkeys((*self.strategies, *fitting)))
 
     def _talks(self) -> tuple[list[Conversation], list[LoggedCall]]:
-        """The conversations of the recording, and the calls that they were found in, if it holds calls."""
-        from cachecost.conversations.sessions import conversations_of
+        from cachecost.conversations.sessions import read_talks
 
-        name, _ = detect(self.log, self.format_)
-        if name not in CALLS:
-            return [CONVERSATIONS[name].read(self.log, _say)], []
-        calls = list(self.calls())
-        return conversations_of(calls, lambda words: _say(f"{self.log}: {words}")), calls
+        talks, calls = read_talks(self.log, self.format_, _say)
+        for call in calls:
+            self.bill.add(call)
+        return talks, calls
 
 
 def _check_names(strategies: tuple[str, ...]) -> None:
@@ -161,7 +174,7 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
     return failed
 
 
-def _print_table(log: Path, rows: Iterable[CallRow], bill: Bill) -> bool:
+def _print_table(log: Path, rows: Iterable[CallRow], bill: Bill, ranks: bool) -> bool:
     from cachecost.views.replay_text import Billed, print_ledgers
 
     ledgers: dict[str, list[CallRow]] = {}
@@ -170,5 +183,5 @@ def _print_table(log: Path, rows: Iterable[CallRow], bill: Bill) -> bool:
     billed = Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input else None
     for why, calls in sorted(bill.unpriced.items()):
         _say(f"not in the bill's dollars: {calls} calls, because {why}")
-    print_ledgers(str(log), [Ledger(name, made) for name, made in ledgers.items()], sys.stdout, billed)
+    print_ledgers(str(log), [Ledger(name, made) for name, made in ledgers.items()], sys.stdout, billed, ranks)
     return any(row.error_type == NOT_EVALUATED for made in ledgers.values() for row in made)

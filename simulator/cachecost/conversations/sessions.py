@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.prompts.blocks import Block, Message, Thread
 
@@ -51,6 +53,18 @@ class Turn:
     def goes_on(self) -> bool:
         """Whether all messages of the call before stand at the beginning of this one."""
         return self.before is not None and shared_length(self.before.thread, self.thread) == self.before.thread.length
+
+
+def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[LoggedCall]]:
+    """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
+
+    Raises InputError with every fault.
+    """
+    name, _ = detect(path, format_)
+    if name not in CALLS:
+        return [CONVERSATIONS[name].read(path, warn)], []
+    calls = list(read_calls(path, format_, warn))
+    return conversations_of(calls, lambda words: warn(f"{path}: {words}")), calls
 
 
 def conversations_of(calls: Iterable[LoggedCall], warn: Warn = quiet) -> list[Conversation]:

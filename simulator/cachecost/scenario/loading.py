@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from cachecost.conversations import synthetic as making
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
-from cachecost.conversations.recording import read as read_recording
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.sessions import read_talks
 from cachecost.faults import Fault, InputError
 from cachecost.inputs import yaml_text
 from cachecost.inputs.schema_faults import faults_of, one_of, shown
@@ -241,17 +242,30 @@ def _part(kind: str, role: str, name: str, sizes: Sequence[int]) -> Part:
     return Part(tuple(blocks)) if blocks else NOTHING
 
 
-def conversation_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Conversation:
-    """The scenario's conversation, with its head and parameters; paths start at `base_dir`.
+class Talks(NamedTuple):
+    """What a scenario replays: conversations, and the calls with their bills that they were found in, if any."""
+
+    conversations: list[Conversation]
+    bills: list[LoggedCall]
+
+
+def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Talks:
+    """The scenario's conversations, with their head and parameters; paths start at `base_dir`.
 
     `warn` is told of a recording that is still being written. Raises InputError: a recording that
     cannot be read, or that has itself what the head would add.
     """
     source = scenario.conversation
-    if source.recording is not None:
-        conversation = read_recording(base_dir / source.recording, warn)
-    else:
-        conversation = making.synthetic(_synthetic_spec(scenario, source.synthetic or Synthetic()))
+    if source.recording is None:
+        made = making.synthetic(_synthetic_spec(scenario, source.synthetic or Synthetic()))
+        return Talks([_dressed(scenario, made)], [])
+    conversations, bills = read_talks(base_dir / source.recording, "auto", warn)
+    return Talks([_dressed(scenario, conversation) for conversation in conversations], bills)
+
+
+def _dressed(scenario: Scenario, conversation: Conversation) -> Conversation:
+    """A conversation with the head, the parameters and the turns that the scenario asks for."""
+    source = scenario.conversation
     tools, system = head_parts(source.head)
     return replace(
         conversation,

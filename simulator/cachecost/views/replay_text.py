@@ -12,9 +12,12 @@ from rich.table import Table
 
 from cachecost.ledger import ZERO, CallRow, Ledger
 from cachecost.providers.usage import Usage
+from cachecost.views.columns import shortened
 from cachecost.views.numbers import counted, dollars, percent, tokens
 
 BILLED = "as billed"
+HEADERS = ("strategy", "calls", "read", "write 5m", "write 1h", "uncached", "output", "cost")
+NARROWEST_NAME = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +29,40 @@ class Billed:
     dollars: Decimal
 
 
-def print_ledgers(title: str, ledgers: Sequence[Ledger], stream: IO[str], billed: Billed | None = None) -> None:
-    """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width."""
+def print_ledgers(
+    title: str, ledgers: Sequence[Ledger], stream: IO[str], billed: Billed | None = None, ranked: bool = False
+) -> None:
+    """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width.
+
+    `ranked` sorts by dollars, those with refused calls last, and leaves the causes out.
+    """
     console = Console(file=stream, highlight=False)
     console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
-    console.print(_sums(ledgers, billed))
+    if ranked:
+        ledgers = sorted(ledgers, key=lambda ledger: (ledger.errors, ledger.cost.total, ledger.strategy))
+    console.print(_sums(ledgers, billed, console.width))
     for ledger in ledgers:
-        console.print(_causes(ledger))
+        if not ranked:
+            console.print(_causes(ledger))
         for reason, count in _errors(ledger.rows).items():
-            console.print(f"  {counted(count, 'call')} without usage: {reason}", markup=False)
+            told = f"{ledger.strategy}: " if ranked else ""
+            console.print(f"  {told}{counted(count, 'call')} without usage: {reason}", markup=False)
 
 
-def _sums(ledgers: Sequence[Ledger], billed: Billed | None) -> Table:
-    table = _table("strategy", "calls", "read", "write 5m", "write 1h", "uncached", "output", "cost")
-    if billed:
-        _add_sums(table, BILLED, billed.calls, billed.usage, billed.dollars)
-    for ledger in ledgers:
-        _add_sums(table, ledger.strategy, len(ledger.rows), ledger.usage, ledger.cost.total)
+def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table:
+    """Names lose their middle where the table is wider than the terminal; numbers lose nothing."""
+    rows = [_amounts(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
+    rows += [_amounts(one.strategy, len(one.rows), one.usage, one.cost.total) for one in ledgers]
+    taken = sum(max(map(len, column)) + 2 for column in list(zip(HEADERS, *rows, strict=True))[1:]) + 2
+    table = _table(*HEADERS)
+    for name, *numbers in rows:
+        table.add_row(shortened(name, max(width - taken, NARROWEST_NAME)), *numbers)
     return table
 
 
-def _add_sums(table: Table, name: str, calls: int, usage: Usage, cost: Decimal) -> None:
+def _amounts(name: str, calls: int, usage: Usage, cost: Decimal) -> list[str]:
     amounts = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
-    table.add_row(name, f"{calls:,}", *map(tokens, amounts), dollars(cost))
+    return [name, f"{calls:,}", *map(tokens, amounts), dollars(cost)]
 
 
 def _causes(ledger: Ledger) -> Table:
