@@ -39,7 +39,7 @@ def print_ledgers(
     console = Console(file=stream, highlight=False)
     console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
-        ledgers = sorted(ledgers, key=lambda ledger: (ledger.errors, ledger.cost.total, ledger.strategy))
+        ledgers = sorted(ledgers, key=_rank)
     console.print(_sums(ledgers, billed, console.width))
     for ledger in ledgers:
         if not ranked:
@@ -47,6 +47,11 @@ def print_ledgers(
         for reason, count in _errors(ledger.rows).items():
             told = f"{ledger.strategy}: " if ranked else ""
             console.print(f"  {told}{counted(count, 'call')} without usage: {reason}", markup=False)
+
+
+def _rank(ledger: Ledger) -> tuple[object, ...]:
+    """The cheapest first, after those that ask what was asked those that do not, last those with refused calls."""
+    return ledger.errors, not ledger.inquiries, ledger.cost.total, ledger.strategy
 
 
 def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table:
