@@ -196,12 +196,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A figure somebody published, beside what it is exactly (dollars)."""
+    """A figure somebody published, beside what it is exactly: dollars, or with `is_share` a share that is saved."""
 
     source: str
     says: str
     exact: Decimal
     how: str
+    is_share: bool = False
 
 
 @dataclass(frozen=True, slots=True)

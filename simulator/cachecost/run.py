@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from importlib.metadata import version
@@ -68,11 +69,23 @@ class _Reading:
 
     def claim(self, told: ClaimSpec) -> Claim:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
-        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.day, told.tokens)
+        if told.saving is not None:
+            return self._saving(told, {str(name): number for name, number in told.saving.items()})
+        tokens = told.tokens or 0
+        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.day, tokens)
         per_token = sum((sign * getattr(prices, name) for sign, name in told.terms), Decimal(0))
         times = f" × {told.times}" if told.times > 1 else ""
-        how = f"{told.tokens:,} tokens × ${per_token.normalize():f} per million ({told.price}){times}"
-        return Claim(told.source, told.says, per_token * told.tokens * told.times / 10**6, how)
+        how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({told.price}){times}"
+        return Claim(told.source, told.says, per_token * tokens * told.times / 10**6, how)
+
+    def _saving(self, told: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
+        """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
+        whole = sum(tokens.values())
+        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.day, whole)
+        cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
+        how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
+        share = 1 - cost / (prices.input * whole)
+        return Claim(told.source, told.says, share, f"{how}, against {whole:,} uncached", is_share=True)
 
     def about(self) -> str:
         """One line: what was replayed, how long it is, on which model, at whose prices."""

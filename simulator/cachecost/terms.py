@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
-from heapq import merge
+from heapq import heappop, heappush
 
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
+from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -97,5 +98,21 @@ def _is_known(book: RuleBook, host: str, model: str) -> bool:
 
 
 def _in_time(strategy: Strategy, talks: Sequence[Conversation]) -> Iterator[PlannedCall]:
-    """The calls of all conversations, in the order they start."""
-    return merge(*(strategy.plan(talk) for talk in talks), key=lambda call: call.start)
+    """The calls of all conversations, in the order they start.
+
+    Their threads grow in one tree of this plan alone, and no conversation is looked at before it begins: so a
+    placement sees what was sent until then, and nothing of other strategies.
+    """
+    root = Thread()
+    lead = getattr(strategy, "lead_s", 0.0)
+    begins = sorted((talk.events[0].at - lead, number) for number, talk in enumerate(talks) if talk.events)
+    running: list[tuple[float, int, PlannedCall, Iterator[PlannedCall]]] = []
+    while begins or running:
+        if begins and (not running or begins[0][0] <= running[0][0]):
+            _, number = heappop(begins)
+            calls = iter(strategy.plan(replace(talks[number], root=root)))
+        else:
+            _, number, call, calls = heappop(running)
+            yield call
+        if following := next(calls, None):
+            heappush(running, (following.start, number, following, calls))

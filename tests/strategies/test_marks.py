@@ -18,20 +18,31 @@ from cachecost.strategies.marks import (
     PRIMITIVES,
     ROLES,
     SHORTHANDS,
+    Adaptive,
+    AtMessage,
     Automatic,
     BeforeHuman,
     EveryKBlocks,
+    EveryKTokens,
     EveryKTurns,
+    FirstN,
+    ForkPoint,
+    Freeze,
     Hint,
     Lag,
     LastMessage,
     LastN,
     LastTool,
+    LongSegments,
+    OldestOver,
     Placement,
     PreviousHuman,
     Primitive,
+    SegmentEnd,
+    Sticky,
     SystemBlock,
     Trail,
+    TurnBoundary,
     View,
 )
 from cachecost.strategies.presets import PRESETS
@@ -86,6 +97,20 @@ def place(thread: Thread, *primitives: Primitive, tools: Part | None = None, sys
         (Hint(), ["", "2.2", "4.1", "6.0", "8.1", "10.1"]),
         (Hint(2), ["", "1.0", "3.1", "5.0", "7.0", "9.1"]),
         (Automatic(), ["auto"] * 6),
+        (SystemBlock("first_two"), ["system.0 system.1"] * 6),
+        (SystemBlock("last_two"), ["system.0 system.1"] * 6),
+        (SegmentEnd("head"), ["system.1"] * 6),
+        (SegmentEnd("documents"), [""] * 6),
+        (TurnBoundary(1), ["", "", "", "6.0", "8.1", "10.1"]),
+        (TurnBoundary(2), ["", "", "", "6.0", "6.0 8.1", "8.1 10.1"]),
+        (TurnBoundary(2, "prompt"), ["", "", "", "6.0", "6.0", "6.0 10.1"]),
+        (LastN("not_system", 1), ["1.0", "3.1", "5.0", "7.0", "9.1", "11.0"]),
+        (FirstN("any", 2), ["1.0", *["1.0 2.2"] * 5]),
+        (FirstN("tool", 2, "first_eligible"), ["", "3.0", *["3.0 5.0"] * 4]),
+        (AtMessage(3), ["", *["3.1"] * 5]),
+        (AtMessage(12), [""] * 6),
+        (Freeze(2, 4), ["1.0", *["1.0 3.1"] * 3, *["1.0 3.1 9.0"] * 2]),
+        (Freeze(1, 3), ["1.0", *["1.0 3.0 3.1"] * 5]),
     ],
     ids=repr,
 )
@@ -175,9 +200,8 @@ def test_system_marks_skip_empty_text() -> None:
 
 
 def test_nothing_to_mark_in_an_empty_request() -> None:
-    assert [place(Thread(), primitive()) for primitive in PRIMITIVES.values() if primitive is not Automatic] == [
-        ""
-    ] * 10
+    placed = {place(Thread(), primitive()) for primitive in PRIMITIVES.values() if primitive is not Automatic}
+    assert placed == {""}
 
 
 FIVE = (LastTool(), SystemBlock("each"), LastN("any", 3))
@@ -268,7 +292,7 @@ BLOCKS = st.sampled_from([user("x"), user(""), result("a"), result("b"), thought
 MESSAGES = st.tuples(st.sampled_from(["user", "assistant"]), st.lists(BLOCKS, min_size=1, max_size=5).map(tuple))
 THREADS = st.lists(MESSAGES, max_size=12).map(lambda messages: thread_of(*messages))
 ANY_BLOCK = st.sampled_from(["last", "first_eligible", "last_text", "second_last"])
-ANY_ROLE = st.sampled_from(["any", "assistant", "user_wire", "human", "prompt", "tool"])
+ANY_ROLE = st.sampled_from(["any", "assistant", "user_wire", "human", "prompt", "tool", "not_system"])
 SMALL = st.integers(1, 6)
 ANY_PRIMITIVE = st.one_of(
     st.sampled_from([LastTool(), Automatic(), *SHORTHANDS.values()]),
@@ -281,6 +305,17 @@ ANY_PRIMITIVE = st.one_of(
     st.builds(EveryKTurns, SMALL, SMALL),
     st.builds(Lag, SMALL),
     st.builds(Hint, SMALL),
+    st.builds(TurnBoundary, SMALL, st.sampled_from(["human", "prompt"])),
+    st.builds(FirstN, ANY_ROLE, SMALL, ANY_BLOCK),
+    st.builds(AtMessage, SMALL, ANY_BLOCK),
+    st.builds(Freeze, SMALL, SMALL),
+    st.builds(OldestOver, SMALL, SMALL),
+    st.builds(EveryKTokens, SMALL, SMALL),
+    st.builds(Sticky, st.integers(1, 40), SMALL),
+    st.builds(LongSegments, st.integers(1, 300)),
+    st.builds(SegmentEnd, st.sampled_from(["head", "documents"])),
+    st.builds(ForkPoint, SMALL),
+    st.just(Adaptive()),
 )
 
 

@@ -68,8 +68,8 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
     with pytest.raises(UnknownStrategy) as raised:
         find("progresive")
     text = str(raised.value)
-    assert text.startswith("expected one of a schema per question, 'answer tool, auto', 'answer_inquiry, as 033 ")
-    assert text.endswith("system-only; got 'progresive' (did you mean 'progressive'?)")
+    assert text.startswith("expected one of a schema per question, agno, aider, amplifier, 'answer tool, auto', ")
+    assert text.endswith("zed, zed-auto; got 'progresive' (did you mean 'progressive'?)")
 
 
 @pytest.mark.usefixtures("package")

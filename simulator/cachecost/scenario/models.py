@@ -273,17 +273,26 @@ class ClaimSpec(Strict):
     """Who published it."""
     says: str
     """The figure as published."""
-    tokens: Tokens
+    tokens: Tokens | None = None
     """Tokens it is about."""
-    price: PriceSum
+    price: PriceSum | None = None
     """The price of a token: read, write_5m, write_1h, input or output, or a sum of them, as `write_5m - read`."""
     times: Tokens = 1
     """How many times that is paid."""
+    saving: dict[Literal["read", "write_5m", "write_1h", "input"], Tokens] | None = None
+    """Instead of a price: input tokens by class, whose cost is compared with that of the same tokens uncached."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        _exactly_one(self, "price", "saving")
+        if (self.price is None) != (self.tokens is None):
+            raise ValueError("expected tokens with a price, and without one none")
+        return self
 
     @property
     def terms(self) -> list[tuple[int, str]]:
         """The price as (sign, token class): `write_5m - read` is [(1, "write_5m"), (-1, "read")]."""
-        words = ["+", *self.price.split(" ")]
+        words = ["+", *(self.price or "").split(" ")]
         return [(-1 if sign == "-" else 1, name) for sign, name in zip(words[::2], words[1::2], strict=True)]
 
 

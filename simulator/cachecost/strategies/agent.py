@@ -54,10 +54,15 @@ class Agent:
 
     def changed(self, conversation: Conversation) -> list[Conversation]:
         """The conversation as this agent has it, and those it has beside it."""
-        talks = [conversation]
+        talks = [_on(self.model, conversation)]
         for change in self.changes:
             talks = [other for talk in talks for other in change.applied(talk, self.facts)]
         return talks
+
+    @property
+    def lead_s(self) -> float:
+        """How many seconds before its first event a conversation may have a call."""
+        return sum(change.lead_s for change in self.changes)
 
     def bare_request(self, conversation: Conversation) -> Request:
         """What all main calls have in common: everything but messages and marks."""
@@ -127,6 +132,19 @@ def _blocks(event: Event) -> tuple[Block, ...]:
     return event.blocks if isinstance(event, Human | Reply | Results) else ()
 
 
+def _on(model: str | None, talk: Conversation) -> Conversation:
+    """The conversation as if it had run on `model`, side calls on the main thread's model, too."""
+    if model is None or model == talk.model:
+        return talk
+    events = (
+        replace(event, request=replace(event.request, model=model))
+        if isinstance(event, Aside) and event.request.model == talk.model
+        else event
+        for event in talk.events
+    )
+    return replace(talk, model=model, events=tuple(events))
+
+
 class _Walk:
     """One pass over a conversation: the thread as it grows, and who must wait for whom."""
 
@@ -180,14 +198,8 @@ class _Walk:
         agent, reply = self._agent, event.reply
         placement = agent.asking.placement(agent.placement) if agent.asking else agent.placement
         sent = event.request
-        model = agent.model if agent.model and sent.model == self._conversation.model else sent.model
-        talk, main = self._conversation, self._main
-        bare = replace(
-            sent,
-            model=model,
-            tools=main.tools if sent.tools is talk.tools else sent.tools,
-            params=agent.parameters(sent.params),
-        )
+        tools = self._main.tools if sent.tools is self._conversation.tools else sent.tools
+        bare = replace(sent, thread=self._grown.grafted(sent.thread), tools=tools, params=agent.parameters(sent.params))
         request = self._marked(bare, placement)
         start = max(event.at, self._ready)
         return PlannedCall(

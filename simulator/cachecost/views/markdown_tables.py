@@ -79,9 +79,7 @@ def variant_costs(summaries: Sequence[Summary]) -> str:
 
 def claim_table(claims: Sequence[Claim]) -> str:
     """Figures somebody published, beside what they are to the last digit."""
-    rows = [
-        [escaped(claim.source), escaped(claim.says), escaped(claim.how), exact_dollars(claim.exact)] for claim in claims
-    ]
+    rows = [[escaped(claim.source), escaped(claim.says), escaped(claim.how), _exactly(claim)] for claim in claims]
     return table(["source", "says", "how", "exactly"], rows, names=3)
 
 
@@ -131,3 +129,8 @@ def _variant_cell(summary: Summary, name: str) -> str:
     against = vs_first(line)
     cost = dollars(line.total) if against == UNKNOWN else f"{dollars(line.total)} ({against})"
     return f"**{cost}**" if line is summary.best else cost
+
+
+def _exactly(claim: Claim) -> str:
+    """Dollars in full, or a share to a tenth of a percent."""
+    return f"{claim.exact * 100:.1f} %".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)

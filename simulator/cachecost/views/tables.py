@@ -96,7 +96,8 @@ def _strategy(line: Line) -> dict[str, Any]:
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
-    return {"source": claim.source, "says": claim.says, "exact_usd": exact(claim.exact), "how": claim.how}
+    name = "exact_share" if claim.is_share else "exact_usd"
+    return {"source": claim.source, "says": claim.says, name: exact(claim.exact), "how": claim.how}
 
 
 def _exact_all(amounts: Mapping[str, Decimal]) -> dict[str, str]:

@@ -34,6 +34,11 @@ class Change:
     least: ClassVar[int] = 0
     """The least value of its whole-number options."""
 
+    @property
+    def lead_s(self) -> float:
+        """How many seconds before its first event a conversation may have a call."""
+        return 0.0
+
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
@@ -56,6 +61,26 @@ class ThreadSoFar:
     """The main thread of a conversation as its events make it grow."""
 
     thread: Thread = field(default_factory=Thread)
+    _grafts: dict[Thread, Thread] = field(default_factory=dict)
+
+    def grafted(self, other: Thread) -> Thread:
+        """The same messages as `other` in the tree of this thread. Costs work for what was not grafted before."""
+        new: list[Thread] = []
+        node = other
+        while node not in self._grafts and node.message is not None and node.parent is not None:
+            new.append(node)
+            node = node.parent
+        found = self._grafts.get(node) or self._root()
+        for node in reversed(new):
+            assert node.message is not None
+            found = self._grafts[node] = found.then(node.message)
+        return found
+
+    def _root(self) -> Thread:
+        node = self.thread
+        while node.parent is not None:
+            node = node.parent
+        return node
 
     def take(self, event: Event) -> None:
         """Go on by one event."""

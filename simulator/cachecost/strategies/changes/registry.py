@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cachecost.strategies.changes import switching
+from cachecost.strategies.changes import attachments, compaction, pruning, results, switching, truncation
 from cachecost.strategies.changes.base import Change
 
-CHANGES: dict[str, type[Change]] = {**switching.CHANGES}
+MODULES = (switching, compaction, pruning, truncation, attachments, results)
+CHANGES: dict[str, type[Change]] = {name: kind for module in MODULES for name, kind in module.CHANGES.items()}

@@ -1,0 +1,91 @@
+"""The oldest messages dropped to fit a window: in steps, so that the cut stays for a while, or exactly."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from cachecost.conversations.model import Conversation, Event, Reply, Rewrite, Switch
+from cachecost.prompts.blocks import Message
+from cachecost.strategies.changes.base import Change, Facts
+from cachecost.strategies.changes.overlay import Overlay, Span, starts_turn, window_of
+from cachecost.strategies.window import GRANULES, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate(Change):
+    """Before a call that would pass 90 % of the window, the oldest messages go until 80 % are left (jp, see window.py).
+
+    `in_steps` rounds what must go up to tenths of those 80 %, as jp does: the cut moves once in a while. Without, it
+    moves on whenever one more turn must go, and everything after the head is written again. What stays begins with a
+    human message, the last one at the latest: a turn that is too long alone is sent, and may be refused. The window is
+    `window_tokens`, else the model's; unknown, nothing is cut.
+    """
+
+    in_steps: bool = True
+    window_tokens: int | None = None
+
+    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _Truncated(self, talk, facts).applied(talk)
+
+
+class _Truncated(Overlay):
+    """`_ends` are bytes up to and with each message told, `_humans` the human ones among them."""
+
+    def __init__(self, options: Truncate, talk: Conversation, facts: Facts | None) -> None:
+        super().__init__()
+        self._options = options
+        self._facts = facts
+        self._ends: list[int] = []
+        self._humans: list[int] = []
+        self._cut = 0
+        self._fit(Switch(0, talk.model or "", talk.tools, talk.system, talk.params))
+
+    def step(self, event: Event) -> Iterator[Event]:
+        if isinstance(event, Switch):
+            self._fit(event)
+        elif isinstance(event, Reply):
+            yield from self._cut_to(event.at, self._first_kept())
+        yield self.take(event)
+        self._learn()
+
+    def _fit(self, head: Switch) -> None:
+        tokens = self._options.window_tokens or window_of(head.model, self._facts)
+        self._window = Window(tokens, (head.tools, head.system)) if tokens else None
+
+    def shaped(self, message: Message) -> Message:
+        self._unlearn(len(self.told) - 1)
+        return message
+
+    def _learn(self) -> None:
+        self._unlearn(len(self.told))
+        for message in self.told[len(self._ends) :]:
+            if starts_turn(message):
+                self._humans.append(len(self._ends))
+            self._ends.append((self._ends[-1] if self._ends else 0) + sum(block.size for block in message.blocks))
+
+    def _unlearn(self, told: int) -> None:
+        """The messages told from `told` on are others now."""
+        del self._ends[told:]
+        while self._humans and self._humans[-1] >= told:
+            self._humans.pop()
+
+    def _first_kept(self) -> int:
+        total = self._ends[-1] if self._ends else 0
+        if self._window is None or total <= self._window.budget:
+            return 0
+        granule = max(self._window.target // GRANULES, 1) if self._options.in_steps else 1
+        surplus = -(-(total - self._window.target) // granule) * granule
+        human = bisect_left(self._humans, bisect_left(self._ends, surplus) + 1)
+        return self._humans[min(human, len(self._humans) - 1)] if self._humans else 0
+
+    def _cut_to(self, at: float, cut: int) -> Iterator[Rewrite]:
+        """Send the messages told from `cut` on."""
+        start = self.spans[0][0] if self.spans else len(self.told)
+        if cut != start and self.told:
+            spans: list[Span] = [(place, place + 1) for place in range(cut, len(self.told))]
+            yield self.again(at, 0, self.told[cut:], spans, "edit")
+
+
+CHANGES: dict[str, type[Change]] = {"truncate": Truncate}

@@ -1,0 +1,21 @@
+"""The named strategies: each a few lines of primitives, with who does it so and when that was read.
+
+To add one, write the primitives it marks by, in order of priority, and the page or file that says so.
+"""
+
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.presets.arms import ARMS, CHEAPER_MODEL
+from cachecost.strategies.presets.claude_code import CLAUDE_CODE
+from cachecost.strategies.presets.coding import CODING
+from cachecost.strategies.presets.frameworks import FRAMEWORKS
+from cachecost.strategies.presets.making import BASE
+from cachecost.strategies.presets.patterns import PATTERNS
+from cachecost.strategies.presets.seeds import PLANNED, SEEDS
+
+__all__ = ["ARMS", "BASE", "CHEAPER_MODEL", "PLACEMENTS", "PRESETS"]
+
+PLACEMENTS = (*SEEDS, *PLANNED, *CLAUDE_CODE, *CODING, *FRAMEWORKS, *PATTERNS)
+"""Strategies that differ in where their marks go."""
+
+PRESETS: dict[str, Agent] = {agent.name: agent for agent in (*PLACEMENTS, *ARMS)}
+"""Every built-in strategy by name."""

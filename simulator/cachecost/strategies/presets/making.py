@@ -1,0 +1,34 @@
+"""What presets are made with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cachecost.prompts.request import TTL
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.marks import MAXIMUM_MARKS, Automatic, LastTool, Placement, Primitive, SystemBlock
+
+DOCS = "platform.claude.com/docs/en/build-with-claude/prompt-caching"
+RECORDED = "2026-11-21"
+"""The day on which clients were recorded against a stand-in for the API (three turns, one tool)."""
+
+BASE = (LastTool(), SystemBlock("last"), Automatic())
+"""The placement that all inquiry arms share, so that they differ in how they ask and in nothing else."""
+
+
+def marking(
+    name: str,
+    what: str,
+    source: str,
+    date: str,
+    *primitives: Primitive,
+    ttl: TTL = "5m",
+    slots: int = MAXIMUM_MARKS,
+    trim: Literal["priority", "oldest_message"] = "priority",
+    from_message: int = 0,
+    asking: Asking | None = None,
+) -> Agent:
+    """An agent that marks by these primitives, in order of priority."""
+    placement = Placement(primitives, ttl, slots, trim, from_message)
+    return Agent(name=name, what=what, source=source, date=date, placement=placement, asking=asking)

@@ -1,0 +1,66 @@
+"""Published figures beside what they are exactly: dollars, and what caching really saved."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cachecost.faults import InputError
+from cachecost.run import run
+from cachecost.scenario import from_mapping
+from cachecost.views.markdown_tables import claim_table
+
+BARE = {
+    "format": 1,
+    "name": "claims",
+    "as_of": "2026-03-07",
+    "model": "claude-opus-4-6",
+    "conversation": {"synthetic": {"seed": 1, "turns": 1, "calls": 1}},
+    "strategies": ["none"],
+}
+
+
+def claims(*told: dict[str, Any]) -> Any:
+    told = tuple({"source": "s", "says": "w", **one} for one in told)
+    return run(from_mapping({**BARE, "claims": list(told)}, Path()), Path()).claims
+
+
+@pytest.mark.parametrize(
+    ("saving", "share"),
+    [
+        ({"read": 27_164, "write_5m": 1_101}, "85.5"),  # seed 5's second turn, called 96 %
+        ({"read": 27_164, "write_1h": 1_101}, "82.6"),
+        ({"read": 27_164, "write_5m": 25_808}, "34.0"),  # both turns
+        ({"read": 27_164, "write_1h": 25_808}, "−2.6"),
+        ({"write_5m": 5_000}, "−25.0"),  # RFC013 over one, two and ten calls, called 90 %
+        ({"write_5m": 5_000, "read": 5_000}, "32.5"),
+        ({"write_5m": 5_000, "read": 45_000}, "78.5"),
+        ({"input": 5_000}, "0.0"),
+    ],
+)
+def test_what_caching_saved_forgets_no_write(saving: dict[str, int], share: str) -> None:
+    (claim,) = claims({"saving": saving})
+    assert claim.is_share
+    assert f"| {share} % |" in claim_table([claim])
+
+
+def test_dollars_stay_dollars() -> None:
+    (claim,) = claims({"tokens": 95_000, "price": "write_5m - read", "times": 3})
+    assert (claim.is_share, claim.exact) == (False, Decimal("1.63875"))
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({}, "expected price or saving; got neither"),
+        ({"tokens": 5, "price": "read", "saving": {"read": 5}}, "expected price or saving; got price and saving"),
+        ({"price": "read"}, "expected tokens with a price, and without one none"),
+        ({"tokens": 5, "saving": {"read": 5}}, "expected tokens with a price, and without one none"),
+    ],
+)
+def test_a_claim_is_of_one_kind(told: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        claims(told)
