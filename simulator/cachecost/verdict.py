@@ -21,6 +21,8 @@ def _answer(summary: Summary) -> Iterator[str]:
         yield "Every strategy had calls that the provider refuses."
     elif first is None or first.total is None or best is first:
         yield f"“{best.name}” is the cheapest: {dollars(best.total)}."
+    elif dollars(best.total) == dollars(first.total) and best.total != first.total:
+        yield f"Nothing is cheaper than “{first.name}” by more than rounding: {dollars(first.total)}."
     elif best.total == first.total:
         yield f"All else than “{first.name}” costs as much or more: {dollars(first.total)}."
     else:

@@ -8,12 +8,14 @@ import pytest
 from pydantic import ValidationError
 from small_talks import MODEL, SIX_CALLS, conversation
 
-from cachecost.conversations.model import Conversation, Human, Reply
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply
 from cachecost.prompts.blocks import given_block
+from cachecost.prompts.wire import text_block
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.changes.base import Change, estimated, instead_of
 from cachecost.strategies.changes.switching import SwitchAt
+from cachecost.strategies.inquiry import Asking
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 from cachecost.strategies.spread import Spread
@@ -119,3 +121,12 @@ def test_a_block_instead_of_another_is_the_same_each_time() -> None:
     assert (short.kind, short.role, short.tokens, estimated(short)) == ("tool_result", "user", 12, 12)
     assert short.digest == instead_of(block, "cleared", 12).digest
     assert short.digest not in (block.digest, instead_of(block, "cut", 12).digest)
+
+
+def test_questions_are_asked_with_the_head_of_their_time() -> None:
+    """After a switch, side calls are sent as the main thread is."""
+    asked = Inquiry(9.2, text_block("user", "really?"), text_block("assistant", "yes"))
+    talk = conversation(*SIX_CALLS[:-1], asked, SIX_CALLS[-1])
+    agent = Agent(name="a", changes=(SwitchAt(model=OTHER, effort="low"),), asking=Asking(through="structured_output"))
+    (side,) = (call for call in agent.plan(talk) if call.purpose == "inquiry")
+    assert (side.request.model, side.request.params["output_config"]["effort"]) == (OTHER, "low")

@@ -221,6 +221,8 @@ class _Walk:
             is_chosen=event.is_chosen,
         )
         self._main = self._agent.bare_request(as_told)
+        if self._questions is not None:
+            self._questions.use(self._main, event.tools)
 
     def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
         if asked and self._questions is not None:

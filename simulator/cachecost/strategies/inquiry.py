@@ -150,17 +150,22 @@ class Questions:
         window_tokens: int | None,
     ) -> None:
         self._asking = asking
+        self._placement = asking.placement(placement)
+        self._trail = trail
+        self._fails = Spread(asking.retry_rate)
+        self._asked = 0
+        self.use(main, bare_tools)
+        self._window = Window(window_tokens, (self._tools("any", {}), self._system)) if window_tokens else None
+
+    def use(self, main: Request, bare_tools: Part) -> None:
+        """From here on questions are asked beside this main thread: its model, head and parameters."""
+        asking = self._asking
         self._model = asking.model or main.model
         self._bare = NOTHING if asking.tools == "none" else bare_tools
         self._main_tools = main.tools
         self._system = main.system if asking.system_tokens is None else _own_system(asking.system_tokens)
-        self._placement = asking.placement(placement)
         self._params = asking.side_params(main.params)
-        self._trail = trail
-        self._fails = Spread(asking.retry_rate)
         self._tool_parts: dict[str, Part] = {}
-        self._window = Window(window_tokens, (self._tools("any", {}), self._system)) if window_tokens else None
-        self._asked = 0
 
     def ask(self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float) -> tuple[list[PlannedCall], float]:
         """The calls that questions asked between two main calls need, and when the next call can start.

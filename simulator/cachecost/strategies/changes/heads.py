@@ -1,0 +1,73 @@
+"""A conversation with another head: tools or system prompt that its agent adds, moves or changes as time goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from cachecost.conversations.model import Aside, Conversation, Event, Switch
+from cachecost.prompts.blocks import NOTHING, Part
+from cachecost.prompts.request import Request
+
+
+class Heads:
+    """`turns` says when the head changes by itself; `tools`, `system` and `params` are what it is then.
+
+    Recorded switches go on to switch. Side calls that are sent with the main thread's parts get what stands for these.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Part, object], Part] = {}
+        self._told = Switch(0, "", NOTHING, NOTHING, {})
+
+    def applied(self, talk: Conversation) -> Conversation:
+        """The conversation with its heads."""
+        self._told = Switch(0, talk.model or "", talk.tools, talk.system, talk.params, talk.is_chosen)
+        self.begin(talk)
+        first = self._headed(self._told)
+        events = tuple(new for event in talk.events for new in self._step(event))
+        return replace(talk, events=events, tools=first.tools, system=first.system, params=first.params)
+
+    def begin(self, talk: Conversation) -> None:
+        """Get ready for the head of the first call."""
+
+    def turns(self, event: Event) -> bool:
+        """Whether the head is another one from this event on."""
+        return False
+
+    def tools(self, told: Switch) -> Part:
+        return told.tools
+
+    def system(self, told: Switch) -> Part:
+        return told.system
+
+    def params(self, told: Switch) -> Mapping[str, Any]:
+        return told.params
+
+    def kept(self, told: Part, state: object, new: Part) -> Part:
+        """`new`, or the part that was made of the same one in the same state before: parts are compared by identity."""
+        return self._made.setdefault((told, state), new)
+
+    def _step(self, event: Event) -> Iterator[Event]:
+        is_turn = self.turns(event)
+        if isinstance(event, Switch):
+            self._told = event
+            yield self._headed(event)
+            return
+        if is_turn:
+            yield self._headed(replace(self._told, at=event.at))
+        yield self._beside(event) if isinstance(event, Aside) else event
+
+    def _headed(self, told: Switch) -> Switch:
+        return replace(told, tools=self.tools(told), system=self.system(told), params=self.params(told))
+
+    def _beside(self, event: Aside) -> Aside:
+        sent, main = event.request, self._told
+        tools = self.tools(main) if sent.tools is main.tools else sent.tools
+        system = self.system(main) if self.is_shared(sent) else sent.system
+        return replace(event, request=replace(sent, tools=tools, system=system))
+
+    def is_shared(self, beside: Request) -> bool:
+        """Whether a side call has the main thread's system prompt."""
+        return beside.system is self._told.system

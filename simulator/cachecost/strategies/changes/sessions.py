@@ -1,0 +1,66 @@
+"""Sessions that a client resumes: what it costs when they are lost, or when the client sends what was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from cachecost.conversations.model import Conversation, Event, Human
+from cachecost.prompts.blocks import Block
+from cachecost.strategies.changes.base import Change, Facts
+from cachecost.strategies.changes.telling import Telling, message_of
+from cachecost.strategies.changes.texts import in_one_text
+from cachecost.strategies.spread import Spread
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResume(Change):
+    """The client sends only what is new and the server adds the session: each call is billed whole, as without.
+
+    At `loss_rate` of the human messages after the first the session is gone: a new one begins, in which one message
+    holds the whole history as text, thinking left out, and then what is new. At `duplicated_resend_rate` the client
+    has lost count: the same text stands before the human message, and the session has it twice from then on.
+
+    Source: amplifier-module-provider-claude (2026-01; resent messages tripled a context: commit 04a183d). Rates are
+    assumed.
+    """
+
+    loss_rate: float = 0.0
+    duplicated_resend_rate: float = 0.0
+
+    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _Resumed(self, talk).applied(talk)
+
+
+class _Resumed(Telling):
+    def __init__(self, options: SessionResume, talk: Conversation) -> None:
+        super().__init__(talk)
+        self._is_lost = Spread(options.loss_rate)
+        self._is_resent = Spread(options.duplicated_resend_rate)
+
+    def retold(self, event: Event) -> Iterable[Event]:
+        if not isinstance(event, Human) or not event.blocks or not (history := self._history()):
+            return Telling.retold(self, event)
+        if self._is_lost():
+            return self._anew(event, history)
+        if self._is_resent():
+            return self.instead(event, (_behind(history, event),))
+        return Telling.retold(self, event)
+
+    def _history(self) -> list[Block]:
+        return [block for message in self.told for block in message.blocks if not block.is_thinking]
+
+    def _anew(self, event: Human, history: list[Block]) -> Iterator[Event]:
+        yield self.again(event.at, 0, (), (), "edit")
+        sent = _behind(history, event)
+        self.told.append(message_of(event))
+        self._append(message_of(sent), (0, len(self.told)))
+        yield sent
+
+
+def _behind(history: list[Block], event: Human) -> Human:
+    return replace(event, blocks=(in_one_text("user", history), *event.blocks))
+
+
+CHANGES: dict[str, type[Change]] = {"session_resume": SessionResume}
+"""Every change by the name a scenario gives it."""

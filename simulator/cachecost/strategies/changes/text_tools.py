@@ -1,0 +1,136 @@
+"""Tools as text: described in a prompt, called in a reply's text, answered in a user's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from cachecost.conversations.model import Conversation, Event, Reply, Switch
+from cachecost.prompts.blocks import NOTHING, Block, Message, Part, given_block
+from cachecost.prompts.request import Request
+from cachecost.strategies.changes.base import Change, Facts
+from cachecost.strategies.changes.heads import Heads
+from cachecost.strategies.changes.overlay import starts_turn
+from cachecost.strategies.changes.telling import Telling, calling, failed, feedback, message_of
+from cachecost.strategies.changes.texts import in_one_text
+from cachecost.strategies.spread import Spread
+
+CALLS = frozenset({"tool_use", "tool_result"})
+
+
+@dataclass(frozen=True, slots=True)
+class TextTools(Change):
+    """Nothing is declared as a tool: definitions are text, calls are text of a reply, results are user text.
+
+    The definitions and `instruction_tokens` that explain the protocol are the last block of the system prompt
+    (`place` "system"), or stand at the head of the first message ("first_message"), `with_system` behind the system
+    prompt, of which "---" is left in its layer; tools that change change that message. `reminder_tokens` end each human
+    message. At `parse_error_rate` a reply that calls tools cannot be read: it stays, `error_tokens` tell so, and the
+    model says it again (one call each). Result messages are human to the API now: models that drop thinking of
+    earlier turns drop it at each of them. Name this change before those that look at the thread.
+
+    Source: amplifier-module-provider-claude, docs/ARCHITECTURE.md (2026-01-21; first message with system: 2026-01-28).
+    Tokens and rates: assumed.
+    """
+
+    place: Literal["system", "first_message"] = "system"
+    with_system: bool = False
+    instruction_tokens: int = 300
+    reminder_tokens: int = 0
+    parse_error_rate: float = 0.0
+    error_tokens: int = 60
+
+    def __post_init__(self) -> None:
+        Change.__post_init__(self)
+        if self.with_system and self.place == "system":
+            raise ValueError("with_system=True: only where place is first_message")
+
+    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _Undeclared(self).applied(_AsText(self, talk).applied(talk))
+
+    def definitions(self, tools: Part) -> tuple[Block, ...]:
+        """The text of the tools; none where there are none."""
+        if not tools.blocks:
+            return ()
+        role = "system" if self.place == "system" else "user"
+        instruction = given_block("text", role, f"tool protocol {self.instruction_tokens}", self.instruction_tokens)
+        return (instruction, in_one_text(role, tools.blocks))
+
+
+class _Undeclared(Heads):
+    """A head without tools."""
+
+    def __init__(self, options: TextTools) -> None:
+        super().__init__()
+        self._options = options
+
+    def tools(self, told: Switch) -> Part:
+        return NOTHING
+
+    def system(self, told: Switch) -> Part:
+        if self._options.place == "system":
+            return self.kept(
+                told.system, told.tools, Part((*told.system.blocks, *self._options.definitions(told.tools)))
+            )
+        if self._options.with_system and told.system.blocks:
+            return self.kept(told.system, "moved", Part((given_block("text", "system", "---", 1),)))
+        return told.system
+
+    def params(self, told: Switch) -> Mapping[str, Any]:
+        return {key: value for key, value in told.params.items() if key != "tool_choice"}
+
+    def is_shared(self, beside: Request) -> bool:
+        """A side call without the tools is not told of them."""
+        return beside.system is self._told.system and beside.tools is self._told.tools
+
+
+class _AsText(Telling):
+    """The messages: calls and results as text, definitions in the first one if they belong there."""
+
+    def __init__(self, options: TextTools, talk: Conversation) -> None:
+        super().__init__(talk)
+        self._options = options
+        self._calling = iter(calling(talk.events))
+        self._head = Switch(0, "", talk.tools, talk.system, talk.params)
+        self._fails = Spread(options.parse_error_rate)
+
+    def retold(self, event: Event) -> Iterable[Event]:
+        is_call = next(self._calling)
+        if isinstance(event, Switch):
+            return self._switched(event)
+        if isinstance(event, Reply) and is_call and self._fails():
+            reply = replace(event, blocks=self.shaped(message_of(event)).blocks)
+            attempt = failed(reply, "not readable")
+            return self.instead(event, (attempt, feedback(attempt, "not readable", self._options.error_tokens), reply))
+        return Telling.retold(self, event)
+
+    def shaped(self, message: Message) -> Message:
+        return self._first(message) if not self.sent and message.role == "user" else self.reworded(message)
+
+    def reworded(self, message: Message) -> Message:
+        blocks = tuple(in_one_text(block.role, (block,)) if block.kind in CALLS else block for block in message.blocks)
+        tokens = self._options.reminder_tokens
+        if tokens and starts_turn(message):
+            blocks = (*blocks, given_block("text", "user", f"tool reminder {tokens}", tokens))
+        return message if blocks == message.blocks else Message.of(message.role, blocks)
+
+    def _first(self, message: Message) -> Message:
+        blocks = self.reworded(message).blocks
+        if self._options.place == "system":
+            return Message.of("user", blocks)
+        moved = self._head.system.blocks if self._options.with_system else ()
+        system = (in_one_text("user", moved),) if moved else ()
+        return Message.of("user", (*system, *self._options.definitions(self._head.tools), *blocks))
+
+    def _switched(self, event: Switch) -> Iterable[Event]:
+        self._head, is_first = event, self.sent and self.sent[0].role == "user"
+        if is_first and self._options.place == "first_message":
+            first = self._first(self.told[self.spans[0][0]])
+            if first.digest != self.sent[0].digest:
+                yield self.mend(event.at, {0: first})
+        yield event
+
+
+CHANGES: dict[str, type[Change]] = {"text_tools": TextTools}
+"""Every change by the name a scenario gives it."""
