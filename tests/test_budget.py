@@ -460,3 +460,8 @@ def test_a_baseline_written_by_hand_is_one(tmp_path: Path) -> None:
     baseline = read_baseline(tmp_path / "b.json")
     assert isinstance(baseline, Baseline)
     assert baseline_text(baseline) == BASELINE
+
+
+def test_limits_that_hold_are_counted_not_listed() -> None:
+    verdicts = [verdict("pass"), verdict("pass", "max_cost_usd"), verdict("pass", "max_cost_usd", "other")]
+    assert text_lines(verdicts) == ["✓ mine: 2 limits hold.", "✓ other: progressive is pass."]

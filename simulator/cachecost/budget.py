@@ -179,12 +179,26 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 
 
 def text_lines(verdicts: Sequence[Verdict], paths: Mapping[str, str] | None = None) -> list[str]:
-    """A line a verdict, what broke first; then, for scenarios in `paths` that a new baseline would
-    mend, the command that accepts them."""
+    """A line a verdict, what broke first, those of a scenario that hold together in one; then, for scenarios in
+    `paths` that a new baseline would mend, the command that accepts them."""
     if not verdicts:
         return ["No budget is set, so nothing was checked."]
     ranked = sorted(verdicts, key=lambda verdict: RANKS.index(verdict.verdict))
-    lines = [f"{MARKS[verdict.verdict]} {verdict.scenario}: {verdict.message}" for verdict in ranked]
+    lines = [_line(verdict) for verdict in ranked if verdict.verdict != "pass"]
+    lines += _passed([verdict for verdict in ranked if verdict.verdict == "pass"])
     mended = {v.scenario: None for v in ranked if v.verdict != "pass" and v.budget == "max_regression"}
     files = [(paths or {})[scenario] for scenario in mended if scenario in (paths or {})]
     return [*lines, *(f"  accept it with: cachecost check --update {file}" for file in files)]
+
+
+def _line(verdict: Verdict) -> str:
+    return f"{MARKS[verdict.verdict]} {verdict.scenario}: {verdict.message}"
+
+
+def _passed(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """A line for each scenario: what holds, or how much of it."""
+    by_scenario: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_scenario.setdefault(verdict.scenario, []).append(verdict)
+    for scenario, passed in by_scenario.items():
+        yield _line(passed[0]) if len(passed) == 1 else f"{MARKS['pass']} {scenario}: {len(passed)} limits hold."

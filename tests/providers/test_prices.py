@@ -313,3 +313,20 @@ def test_the_cost_is_exact_and_adds_up(uncached: int, read: int, five: int, hour
 def test_a_longer_prompt_is_never_cheaper_a_token(tokens: int, model: str) -> None:
     shorter, longer = (figures(priced(model, None, length)) for length in (tokens, 2 * tokens))
     assert all(low <= high for low, high in zip(shorter, longer, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("source", "model", "usage", "dollars"),
+    [
+        ("litellm#9812", "claude-sonnet-3-7", Usage(3, 0, 12_304, 0, 550), "0.054399"),
+        ("litellm#11789", "claude-haiku-3-5", Usage(4, 2_455, 0, 0, 23), "0.0002916"),
+        ("oh-my-pi#5992, at 5m", "claude-opus-4-5", Usage(0, 0, 136_238, 0, 0), "0.8514875"),
+        ("oh-my-pi#5992, at 1h as it was called", "claude-opus-4-5", Usage(0, 0, 0, 136_238, 0), "1.36238"),
+        ("RFD 033, one question", "claude-opus-4-6", Usage(0, 0, 95_000, 0, 0), "0.59375"),
+        ("RFD 034, one question", "claude-opus-4-6", Usage(0, 0, 100_000, 0, 0), "0.625"),
+    ],
+)
+def test_published_bills_to_the_last_digit(source: str, model: str, usage: Usage, dollars: str) -> None:
+    """Those that counted cached tokens twice, or 1h writes at the 5m price, printed other figures."""
+    prices = PriceBook.load(None, None).prices("anthropic", model, None, usage.total_input)
+    assert sum(prices.cost(usage).values()) == Decimal(dollars), source
