@@ -318,8 +318,8 @@ def test_a_longer_prompt_is_never_cheaper_a_token(tokens: int, model: str) -> No
 @pytest.mark.parametrize(
     ("source", "model", "usage", "dollars"),
     [
-        ("litellm#9812", "claude-sonnet-3-7", Usage(3, 0, 12_304, 0, 550), "0.054399"),
-        ("litellm#11789", "claude-haiku-3-5", Usage(4, 2_455, 0, 0, 23), "0.0002916"),
+        ("litellm#9812", "claude-3-7-sonnet", Usage(3, 0, 12_304, 0, 550), "0.054399"),
+        ("litellm#11789", "claude-3-5-haiku", Usage(4, 2_455, 0, 0, 23), "0.0002916"),
         ("oh-my-pi#5992, at 5m", "claude-opus-4-5", Usage(0, 0, 136_238, 0, 0), "0.8514875"),
         ("oh-my-pi#5992, at 1h as it was called", "claude-opus-4-5", Usage(0, 0, 0, 136_238, 0), "1.36238"),
         ("RFD 033, one question", "claude-opus-4-6", Usage(0, 0, 95_000, 0, 0), "0.59375"),
