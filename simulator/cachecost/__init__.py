@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cachecost.api import Result, compare, read, replay
+    from cachecost.api import Recording, Result, compare, read, replay
     from cachecost.faults import CannotEvaluate, InputError
 
 __version__ = "0.1.0"
-__all__ = ["CannotEvaluate", "InputError", "Result", "compare", "read", "replay"]
+__all__ = ["CannotEvaluate", "InputError", "Recording", "Result", "compare", "read", "replay"]
 
 _FAULTS = ("CannotEvaluate", "InputError")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.detect import read_conversation
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.sessions import read_talks
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import Comparison, Ledger
 from cachecost.providers.prices import PriceBook
@@ -27,13 +28,33 @@ StrategyLike = str | Mapping[str, Any]
 """A preset's name, or a mapping as a scenario writes it."""
 
 
-def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> Conversation:
-    """The conversation recorded at `path`, whatever known format it has.
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A log of calls: the conversations found in it, and the calls with their bills."""
 
-    Where the recording has no tools or no system prompt, `tools_tokens` and `system_tokens` stand in
+    name: str
+    conversations: list[Conversation]
+    calls: list[LoggedCall]
+
+    @property
+    def model(self) -> str | None:
+        """No one model: each conversation has its own."""
+        return None
+
+
+def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> Conversation | Recording:
+    """What is recorded at `path`, in whatever known format: a conversation, or a log of calls.
+
+    Where a conversation has no tools or no system prompt, `tools_tokens` and `system_tokens` stand in
     for them. Raises InputError with every fault of the file.
     """
-    conversation = read_conversation(Path(path))
+    conversations, calls = read_talks(Path(path))
+    if calls or len(conversations) != 1:
+        return Recording(Path(path).stem, conversations, calls)
+    return _with_head(conversations[0], tools_tokens, system_tokens)
+
+
+def _with_head(conversation: Conversation, tools_tokens: int, system_tokens: int) -> Conversation:
     head = Head.model_validate(
         {
             "tools": {"tokens": tools_tokens} if tools_tokens else None,
@@ -48,26 +69,30 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     )
 
 
-def replay(conversation: Conversation, strategy: StrategyLike = "automatic", **terms: Any) -> Ledger:
-    """What each call of `conversation` uses and costs under `strategy`.
+def replay(recorded: Conversation | Recording, strategy: StrategyLike = "automatic", **terms: Any) -> Ledger:
+    """What each call uses and costs under `strategy`.
 
     `terms`: model (that of the recording if left out), as_of (a date or "2026-03-07"; that of the
     shipped data), host, tokens, rules ({switch: value}), prices (a file). Raises CannotEvaluate.
     """
-    return terms_of(conversation, **terms).ledger(_spec(strategy), conversation)
+    return terms_of(recorded, **terms).ledger(_spec(strategy), _talks(recorded))
 
 
-def compare(conversation: Conversation, strategies: Sequence[StrategyLike], **terms: Any) -> Result:
+def compare(recorded: Conversation | Recording, strategies: Sequence[StrategyLike], **terms: Any) -> Result:
     """The same for several strategies, the first one to compare with. `terms` as in `replay`."""
-    shared = terms_of(conversation, **terms)
-    ledgers = [shared.ledger(_spec(strategy), conversation) for strategy in strategies]
+    shared = terms_of(recorded, **terms)
+    ledgers = [shared.ledger(_spec(strategy), _talks(recorded)) for strategy in strategies]
     rules = {name: str(value) for name, value in shared.rules.items()}
     day = shared.day or data_date(shared.host)
     return Result(Comparison("", shared.host, shared.model or "", day, rules, ledgers, ledgers[0].strategy))
 
 
+def _talks(recorded: Conversation | Recording) -> Sequence[Conversation]:
+    return recorded.conversations if isinstance(recorded, Recording) else [recorded]
+
+
 def terms_of(
-    conversation: Conversation,
+    recorded: Conversation | Recording,
     *,
     model: str | None = None,
     as_of: date | str | None = None,
@@ -77,11 +102,13 @@ def terms_of(
     prices: str | Path | None = None,
 ) -> Terms:
     """The terms of a comparison. Raises CannotEvaluate where no model is named anywhere."""
-    chosen = model or conversation.model
-    if chosen is None:
-        raise CannotEvaluate(f"{conversation.name} names no model: say model='claude-…'")
-    day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of or data_date(host)
-    return Terms(chosen, day, PriceBook.load(Path(prices) if prices else None, day), host, tokens, rules or {})
+    chosen = model or recorded.model
+    bills = recorded.calls if isinstance(recorded, Recording) else []
+    if chosen is None and not bills:
+        raise CannotEvaluate(f"{recorded.name} names no model: say model='claude-…'")
+    day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of or (None if bills else data_date(host))
+    book = PriceBook.load(Path(prices) if prices else None, day)
+    return Terms(chosen, day, book, host, tokens, rules or {}, bills=bills)
 
 
 def _spec(strategy: StrategyLike) -> StrategySpec:

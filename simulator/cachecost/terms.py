@@ -16,7 +16,7 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
-from cachecost.replay import Simulation, logged, planned
+from cachecost.simulation import Simulation, logged, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.plan import PlannedCall, Strategy
 from cachecost.strategies.spec import StrategySpec

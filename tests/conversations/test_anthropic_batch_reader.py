@@ -15,7 +15,7 @@ from cachecost.conversations.readers.anthropic_batch import calls, sniff
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import InputError
 from cachecost.providers.usage import Usage
-from cachecost.replay import logged
+from cachecost.simulation import logged
 
 MODEL = "claude-opus-4-6"
 MARK = {"type": "ephemeral", "ttl": "1h"}

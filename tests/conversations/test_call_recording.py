@@ -23,7 +23,7 @@ from cachecost.prompts.wire import text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay import Simulation, logged
+from cachecost.simulation import Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import Cl100k

@@ -298,3 +298,12 @@ def test_the_order_of_events_is_that_of_the_calls() -> None:
     assert [event.blocks[0].digest for event in found.events if isinstance(event, Human)] == [
         event.blocks[0].digest for event in talk.events if isinstance(event, Human)
     ]
+
+
+def test_what_cannot_be_told_apart_is_said() -> None:
+    log, notes = Log(), list[str]()
+    log.add("user: a")
+    log.add("user: b")
+    log.add("user: c", head=1)
+    assert len(conversations_of(log.calls, notes.append)) == 3
+    assert notes == ["1 conversations begin under the head of an earlier one: new, or compacted; taken as new"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from pydantic import ValidationError
-from small_talks import MODEL, SIX_CALLS, conversation
+from small_talks import MODEL, SIX_CALLS, conversation, fingerprint
 
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply
 from cachecost.prompts.blocks import given_block
@@ -14,10 +14,12 @@ from cachecost.prompts.wire import text_block
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.changes.base import Change, estimated, instead_of
+from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.changes.switching import SwitchAt
 from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.marks import LastMessage, Placement
 from cachecost.strategies.plan import PlannedCall
-from cachecost.strategies.spec import StrategySpec
+from cachecost.strategies.spec import CHANGES_TABLE, MARKS, StrategySpec
 from cachecost.strategies.spread import Spread
 
 OTHER = "claude-haiku-4-5"
@@ -130,3 +132,22 @@ def test_questions_are_asked_with_the_head_of_their_time() -> None:
     agent = Agent(name="a", changes=(SwitchAt(model=OTHER, effort="low"),), asking=Asking(through="structured_output"))
     (side,) = (call for call in agent.plan(talk) if call.purpose == "inquiry")
     assert (side.request.model, side.request.params["output_config"]["effort"]) == (OTHER, "low")
+
+
+def test_every_change_and_mark_is_listed_with_its_options() -> None:
+    changes = {row.name: row for row in CHANGES_TABLE.listing()}
+    assert sorted(changes) == sorted(CHANGES)
+    assert changes["switch"].options == "turn 2, model unset, effort unset, thinking unset, every 0"
+    assert all(row.what for row in (*changes.values(), *MARKS.listing()))
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+def test_every_change_leaves_a_plan_in_order_and_says_nothing_twice(name: str) -> None:
+    """With its defaults, on a conversation with parallel tools: calls in time order, the same each time."""
+    agent = Agent(name="a", placement=Placement((LastMessage(),)), changes=(CHANGES[name](),))
+    talk = conversation(*SIX_CALLS)
+    plans = [list(agent.plan(talk)) for _ in range(2)]
+    starts = [call.start for call in plans[0]]
+    assert starts == sorted(starts)
+    assert [fingerprint(call) for call in plans[0]] == [fingerprint(call) for call in plans[1]]
+    assert len(plans[0]) >= 1

@@ -16,7 +16,7 @@ from cachecost.conversations.model import Conversation, Event, Human, Reply, Res
 from cachecost.ledger import CallRow
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
-from cachecost.replay import Simulation, planned
+from cachecost.simulation import Simulation, planned
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.marks import MAXIMUM_MARKS, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import PLACEMENTS, PRESETS

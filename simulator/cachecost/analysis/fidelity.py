@@ -21,7 +21,7 @@ from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay import BILL_ONLY, SECONDS_BETWEEN_PASSES, quoted
+from cachecost.simulation import BILL_ONLY, SECONDS_BETWEEN_PASSES, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates

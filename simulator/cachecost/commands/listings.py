@@ -19,15 +19,29 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON 
 
 
 @click.command()
+@click.option("--marks", is_flag=True, help="The primitives that placements are made of, with their options.")
+@click.option("--changes", is_flag=True, help="What agents do besides marking, with the options.")
 @as_json_option
-def strategies(as_json: bool) -> None:
+def strategies(marks: bool, changes: bool, as_json: bool) -> None:
     """The strategies by name: what they do, who does it so, and when that was read."""
     from cachecost.strategies.registry import listing
 
+    if marks or changes:
+        return _print_parts(marks, changes, as_json)
     rows = listing()
     if as_json:
         return _print_json("strategies", [row._asdict() for row in rows])
     return print_table("", ("strategy", "what it does", "source", "as of"), [tuple(row) for row in rows])
+
+
+def _print_parts(marks: bool, changes: bool, as_json: bool) -> None:
+    from cachecost.strategies.spec import CHANGES_TABLE, MARKS
+
+    tables = [table for wanted, table in ((marks, MARKS), (changes, CHANGES_TABLE)) if wanted]
+    rows = [row for table in tables for row in table.listing()]
+    if as_json:
+        return _print_json("parts", [row._asdict() for row in rows])
+    return print_table("", ("name", "what it does", "options"), [tuple(row) for row in rows])
 
 
 @click.command()

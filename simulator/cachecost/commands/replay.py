@@ -19,7 +19,7 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
-from cachecost.replay import NOT_EVALUATED, Simulation, logged
+from cachecost.simulation import NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
 

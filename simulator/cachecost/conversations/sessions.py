@@ -129,6 +129,8 @@ class CallTree:
                 return _nearest(turn, self._ends[place, node])
             shared = shared or self._through.get((place, node))
         tip = self._latest.get((place, turn.head))
+        if tip is not None and not place[2] and shared is None:
+            self.notes["conversations begin under the head of an earlier one: new, or compacted; taken as new"] += 1
         if tip is not None and (place[2] or (shared is not None and _root(shared) is _root(tip))):
             return tip
         return None

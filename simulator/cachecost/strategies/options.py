@@ -6,14 +6,23 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from inspect import cleandoc
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
+from pydantic_core import PydanticUndefined
 
 from cachecost.inputs.schema_faults import one_of, shown
 
 CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 Chosen = TypeVar("Chosen")
+
+
+class Listed(NamedTuple):
+    """A row of `cachecost strategies --marks` or `--changes`."""
+
+    name: str
+    what: str
+    options: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +55,10 @@ class Table(Generic[Chosen]):
         except ValueError as error:
             raise ValueError(f"{name}.{error}") from None
 
+    def listing(self) -> list[Listed]:
+        """Each name with the first sentence of what it does, and its options with their defaults."""
+        return [Listed(name, _first_sentence(self.options(name)), _defaults(self.options(name))) for name in self.names]
+
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of what `parse` takes."""
         options = {name: self.options(name).model_json_schema() for name in self.names}
@@ -68,3 +81,19 @@ class Table(Generic[Chosen]):
     def _with_options(self, name: str) -> type[BaseModel]:
         entry: dict[str, Any] = {name: (self.options(name) | None, None)}
         return create_model(name, __config__=CONFIG, **entry)
+
+
+def _first_sentence(model: type[BaseModel]) -> str:
+    text = " ".join((model.__doc__ or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".")
+
+
+def _defaults(model: type[BaseModel]) -> str:
+    return ", ".join(f"{name} {_spelled(field.default)}" for name, field in model.model_fields.items())
+
+
+def _spelled(value: object) -> str:
+    """A default as YAML would have it; what has none, or None, is left out by whoever does not say it."""
+    if value is None or value is PydanticUndefined:
+        return "unset"
+    return str(value).lower() if isinstance(value, bool) else str(value)
