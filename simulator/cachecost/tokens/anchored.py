@@ -7,7 +7,7 @@ at its last mark (read + written), and of the prefix at its last 1h mark where 5
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -18,6 +18,9 @@ from cachecost.providers.usage import Usage
 
 NO_CALL = 0
 """Calls are numbered from 1."""
+MOST_PATHS = 64
+"""Conversations whose way is remembered; the one asked for first goes first."""
+Points = list[tuple[int, int]]
 Bills = dict[int, int]
 """Call number to the length in tokens that its bill tells."""
 
@@ -32,9 +35,12 @@ class Anchors:
     """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
     ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
     """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
+    _paths: dict[Prefix, Points] = field(default_factory=dict)
+    """What all bills tell on the way to the ends that were asked for last."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage) -> None:
         """Take down what the bill of one call (a single pass) tells."""
+        self._paths.clear()
         end, tail = _prompt_key(prompt)
         self.prompts.setdefault((end, tail), {})[call] = billed.total_input
         self.ends.setdefault(end, {})[call] = max(0, billed.total_input - tail)
@@ -48,6 +54,7 @@ class Anchors:
 
     def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
         """Take down that the bill of `call` tells the length of `prefix`."""
+        self._paths.clear()
         self.prefixes.setdefault(prefix, {})[call] = tokens
 
     def told_before(self, call: int, prefix: Prefix) -> int | None:
@@ -56,25 +63,41 @@ class Anchors:
         return next((tokens for number, tokens in bills if number < call), None)
 
     def all(self, prompt: Prompt) -> AnchoredSizes:
-        """Sizes for replaying: every bill counts."""
-        return self.without(NO_CALL, prompt)
+        """Sizes for replaying: every bill counts. Costs work for what is new in the prompt."""
+        return self._sizes(NO_CALL, prompt, self._path(prompt.end))
 
     def without(self, call: int, prompt: Prompt) -> AnchoredSizes:
         """Sizes for judging `call`: only the bills of other calls count."""
-        points = sorted(_points(self, call, prompt.end))
+        return self._sizes(call, prompt, sorted([(0, 0), *_points(self, call, prompt.end, {})]))
+
+    def _sizes(self, call: int, prompt: Prompt, points: Points) -> AnchoredSizes:
         others = [ratio for number, ratio in self.ratios.get(prompt.head, {}).items() if number != call]
         return AnchoredSizes(self, call, points, median(others) if others else 1.0)
+
+    def _path(self, end: Prefix) -> Points:
+        """(estimated, billed) tokens of each prefix on the way to `end` that a bill tells, from the nothing before."""
+        known: Prefix | None = end
+        while known is not None and known not in self._paths:
+            known = known.parent
+        before = self._paths[known] if known is not None else [(0, 0)]
+        new = sorted(_points(self, NO_CALL, end, self._paths))
+        self._paths[end] = path = [*before, *new] if not new or before[-1] <= new[0] else sorted([*before, *new])
+        if len(self._paths) > MOST_PATHS:
+            del self._paths[next(iter(self._paths))]
+        return path
 
 
 def _prompt_key(prompt: Prompt) -> tuple[Prefix, int]:
     return (prompt.end, prompt.total_tokens - prompt.end.tokens)
 
 
-def _points(anchors: Anchors, call: int, end: Prefix) -> Iterator[tuple[int, int]]:
-    """(estimated, billed) tokens of each prefix on the way to `end` that other calls' bills tell."""
-    yield (0, 0)
+def _points(anchors: Anchors, call: int, end: Prefix, known: Container[Prefix]) -> Iterator[tuple[int, int]]:
+    """(estimated, billed) tokens of each prefix on the way back from `end` that other calls' bills tell.
+
+    The way stops at a prefix that is `known`.
+    """
     node: Prefix | None = end
-    while node is not None:
+    while node is not None and node not in known:
         told = other_bill(anchors.prefixes.get(node), call)
         told = other_bill(anchors.ends.get(node), call) if told is None else told
         if told is not None:
