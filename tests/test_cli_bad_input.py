@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -212,3 +213,26 @@ def test_keep_alive_pings_carry_an_entry_over_a_long_pause(tmp_path: Path) -> No
     assert [row["cause"] for row in rows(pinged)] == ["cold_start", "hit", "hit", "hit"]
     alone = replay(tmp_path, at("10:00:00"), at("10:12:00"))
     assert [row["cause"] for row in rows(alone)] == ["cold_start", "ttl_expired"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("e.har", '{"log": {"entries": []}}'), ("e.json", '{"resourceSpans": []}'), ("e.jsonl", "{cut")]
+)
+def test_a_recording_without_calls_is_no_fault_of_ours(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "cachecost", "replay", name], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"{name}   no calls\n")
+
+
+def test_a_gzip_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    whole = gzip.compress(b'{"request": {"model": "m", "messages": []}}\n' * 500)
+    (tmp_path / "log.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    for command in (("replay", "log.jsonl.gz"), ("import", "log.jsonl.gz", "-o", "out.jsonl")):
+        done = subprocess.run(
+            [sys.executable, "-m", "cachecost", *command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert done.stderr.startswith("log.jsonl.gz damaged gzip: ")
+    assert not (tmp_path / "out.jsonl").exists()

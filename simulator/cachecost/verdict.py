@@ -18,7 +18,7 @@ def verdict_of(comparisons: Sequence[Comparison]) -> str:
 def _answer(summary: Summary) -> Iterator[str]:
     best, first = summary.best, summary.first
     if best is None:
-        yield "Every strategy had calls that the provider refuses."
+        yield "Every strategy had calls that the provider refuses or that could not be evaluated."
     elif first is None or first.total is None or best is first:
         yield f"“{best.name}” is the cheapest: {dollars(best.total)}."
     elif dollars(best.total) == dollars(first.total) and best.total != first.total:

@@ -9,6 +9,7 @@ import pytest
 
 from cachecost.conversations.importing import ImportReport, import_files
 from cachecost.conversations.readers.calls import calls
+from cachecost.conversations.readers.claude_code import LACKS
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, Line, answer, user
 
 FIRST = [user("a", None, 0), answer("b", "a", 3, (10, 0, 5000, 30), CALL, sessionId="one")]
@@ -49,9 +50,7 @@ def test_a_folder_becomes_one_recording_in_the_order_of_time(tmp_path: Path, log
     assert (report.files, report.calls, len(report.imported)) == (3, 3, 1)
     assert report.imported[0].file == "3 files"
     assert report.billed.total_input == 10 + 5000 + 4 + 700 + 2 + 5000 + 400
-    assert said == [
-        "a transcript has no system prompt, tools and marks: sized by its bills, marked as Claude Code 2.1 does"
-    ]
+    assert said == [LACKS, "1 calls stand in several files: each is counted once"]
 
 
 def test_a_resumed_session_keeps_what_came_before(tmp_path: Path, logs: Path) -> None:
@@ -104,6 +103,7 @@ def test_nothing_readable_leaves_nothing(tmp_path: Path) -> None:
     folder.mkdir()
     report, _ = imported(tmp_path, folder)
     assert (report.files, report.calls, report.imported) == (0, 0, [])
+    assert [str(fault) for fault in report.refused] == [f"{folder} holds no file of a format that is known"]
     assert not (tmp_path / "all.jsonl").exists()
 
 

@@ -29,6 +29,7 @@ from cachecost.strategies.marks import (
     SystemBlock,
 )
 from cachecost.strategies.presets import PRESETS
+from cachecost.strategies.registry import UnknownStrategy
 from cachecost.strategies.spec import MARKS, InquirySpec, StrategySpec
 
 SPECS = TypeAdapter(list[StrategySpec])
@@ -126,8 +127,7 @@ def test_build_takes_a_spec() -> None:
     assert {call.request.model for call in build(own, model="m").plan(asked())} == {"own"}
 
 
-QUOTED = ", ".join(f"'{name}'" if "," in name else name for name in sorted(PRESETS))
-UNKNOWN = f"expected one of {QUOTED}; got 'progresive' (did you mean 'progressive'?)"
+UNKNOWN = str(UnknownStrategy("progresive", sorted(PRESETS)))
 KNOWN = ", ".join(MARKS.names)
 
 

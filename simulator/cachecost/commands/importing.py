@@ -94,6 +94,7 @@ def import_(
 
 
 def _tell(report: Any) -> None:
+    """What was made, what it was billed, and how many files were refused."""
     from cachecost.views.numbers import dollars, tokens
 
     for one in report.imported:
@@ -106,3 +107,5 @@ def _tell(report: Any) -> None:
     if billed.total_input:
         parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"
         click.echo(f"billed {dollars(report.billed_usd)}: {parts}, {tokens(billed.output_tokens)} output")
+    if refused := len({fault.file for fault in report.refused}):
+        click.echo(f"{refused} of {max(report.files, refused)} refused (see above)")

@@ -19,6 +19,7 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
+from cachecost.providers.rules import data_date
 from cachecost.simulation import NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
@@ -64,10 +65,12 @@ def replay(
     """
     if model and not strategies and not ranks:
         raise click.UsageError("--model needs --strategy or --all: as recorded, each call ran on its own model")
+    bill = Bill(ground(rule, prices, as_of, host).prices, host)
+    if model and as_of is None:
+        as_of = data_date(host)
+        _say(f"{model}: rules and prices of {as_of}; --as-of DATE for another day")
     base = ground(rule, prices, as_of, host)
-    asked = _Asked(
-        log, format_, strategies, ranks, model, tokens, base, switch_pairs(rule), Bill(base.prices, base.host)
-    )
+    asked = _Asked(log, format_, strategies, ranks, model, tokens, base, switch_pairs(rule), bill)
     with reading_bar("reading", [log]):
         rows = asked.planned() if strategies or ranks else asked.as_recorded()
         failed = _print_json(rows) if as_json else _print_table(log, rows, asked.bill, ranks)

@@ -12,6 +12,9 @@ from cachecost.commands.progress import progress_bar
 REPORTS = Path("reports")
 
 
+NOT_EVALUATED = 3
+
+
 @click.command()
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
 @click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Put a value over the file's; repeatable.")
@@ -26,7 +29,7 @@ def run(
     no_report: bool,
     as_json: bool,
     explain_defaults: bool,
-) -> None:
+) -> int:
     """Simulate every strategy of SCENARIO.yaml, print the comparison, write the report."""
     from cachecost import run as running
     from cachecost.scenario import explain_defaults as defaults
@@ -36,7 +39,8 @@ def run(
     from cachecost.views.terminal import print_run
 
     if explain_defaults:
-        return click.echo(defaults(), nl=False)
+        click.echo(defaults(), nl=False)
+        return 0
     if scenario is None:
         raise click.UsageError("expected SCENARIO.yaml")
     loaded = load(scenario, sets)
@@ -47,4 +51,5 @@ def run(
         sys.stdout.write(run_json(result))
     else:
         print_run(result, sys.stdout, report)
-    return None
+    ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
+    return NOT_EVALUATED if any(row.error_type == "not_evaluated" for one in ledgers for row in one.rows) else 0

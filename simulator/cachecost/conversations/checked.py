@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from gzip import BadGzipFile
 from math import isfinite
@@ -186,14 +187,11 @@ def parsed(raw: bytes) -> Any:
 
 def byte_lines(path: Path, buffering: int = -1) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
-    number, watch = 0, WATCH.get()
+    watch = WATCH.get()
     with opened(path, buffering) as stream:
-        try:
-            for number, line in enumerate(stream, 1):
-                watch(len(line))
-                yield number, line
-        except (BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError([Fault(str(path), f"damaged gzip after this line: {error}", number)]) from None
+        for number, line in enumerate(stream, 1):
+            watch(len(line))
+            yield number, line
 
 
 def opened(path: Path, buffering: int = -1) -> Any:
@@ -203,6 +201,25 @@ def opened(path: Path, buffering: int = -1) -> Any:
         if not path.is_file() or stream.peek(2)[:2] != GZIP:
             return stream
         stream.close()
-        return gzip.open(path)
+        return _Unpacked(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
+
+
+class _Unpacked(gzip.GzipFile):
+    """A gzip file whose damage is a fault of the input wherever it is met."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        with self._told():
+            return super().read(size)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        with self._told():
+            return super().readline(size)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError([Fault(str(self.name), f"damaged gzip: {error}")]) from None

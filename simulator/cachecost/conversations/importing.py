@@ -102,6 +102,8 @@ def import_files(
     target = _Target(Path(out))
     found = list(found_in(list(map(Path, paths)), format_, warn))
     report = ImportReport(files=len(found))
+    if not found:
+        report.refused.extend(Fault(str(path), "holds no file of a format that is known") for path in map(Path, paths))
     for lack in dict.fromkeys(filter(None, (lacks(one.format[0]) for one in found if one.is_known))):
         warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]
@@ -182,7 +184,7 @@ def _import_calls(group: list[Found], target: _Target, wishes: Wishes) -> Import
     place = target.place(told.name, paths)
     bill, tree = Bill(wishes.prices, wishes.host), CallTree()
     unknown = UnknownBlocks()
-    read = unknown.watching(merged([one.calls(wishes.warn) for one in group]))
+    read = unknown.watching(merged([one.calls(wishes.warn) for one in group], wishes.warn))
     stream = tree.adding(bill.adding(read))
     kept = map(redactor.call, stream) if redactor else stream
     call_recording.write(told, kept, place, wishes.content, wishes.key(paths), wishes.count, wishes.round_to)

@@ -12,6 +12,7 @@ from cachecost.conversations.checked import Warn
 from cachecost.conversations.readers.detect import CALLS, detect
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError
+from cachecost.providers.usage import Usage
 
 NEVER_LOGS = (".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part")
 """What lies beside logs in a folder and is none; it is not even opened."""
@@ -65,16 +66,21 @@ def _known(folder: Path, named: str, warn: Warn) -> Iterator[Found]:
                 warn(f"{path}: begins like none of the formats that are known; left out")
 
 
-def merged(streams: Sequence[Iterator[LoggedCall]]) -> Iterator[LoggedCall]:
-    """The calls of all streams in the order they start; a call that several hold, by its id, comes once."""
+def merged(streams: Sequence[Iterator[LoggedCall]], warn: Warn) -> Iterator[LoggedCall]:
+    """The calls of all streams in the order they start; a call that several hold, by id and bill, comes once."""
     if len(streams) == 1:
         yield from streams[0]
         return
-    seen: set[str] = set()
+    seen: set[tuple[str, Usage | None]] = set()
+    copies = 0
     for call in merge(*map(_sorted, streams), key=lambda call: call.start):
-        if not call.id or call.id not in seen:
-            seen.add(call.id)
-            yield call
+        if call.id and (call.id, call.billed) in seen:
+            copies += 1
+            continue
+        seen.add((call.id, call.billed))
+        yield call
+    if copies:
+        warn(f"{copies:,} calls stand in several files: each is counted once")
 
 
 def _sorted(stream: Iterator[LoggedCall]) -> list[LoggedCall]:

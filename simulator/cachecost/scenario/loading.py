@@ -260,6 +260,9 @@ def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Talks:
         made = making.synthetic(_synthetic_spec(scenario, source.synthetic or Synthetic()))
         return Talks([_dressed(scenario, made)], [])
     conversations, bills = read_talks(base_dir / source.recording, "auto", warn)
+    if not conversations:
+        fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
+        raise InputError([fault])
     return Talks([_dressed(scenario, conversation) for conversation in conversations], bills)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "cachecost.strategies"
+WELL_KNOWN = ("automatic", "base", "claude-code", "none", "progressive", "system-only")
 TTLS = ("5m", "1h")
 Found = Agent | Strategy
 
@@ -36,11 +37,12 @@ class Listed(NamedTuple):
 
 
 class UnknownStrategy(ValueError):
-    """No strategy has this name; the text lists those that there are and the nearest one."""
+    """No strategy has this name; the text lists some that there are, and the nearest one."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        told = (f"'{each}'" if "," in each else each for each in known)
-        super().__init__(f"expected one of {', '.join(told)}; got '{name}'{nearest(name, known)}")
+        told = ", ".join(f"'{each}'" if "," in each else each for each in WELL_KNOWN if each in known)
+        more = f" … ({len(known)}: cachecost strategies), or one with @5m or @1h"
+        super().__init__(f"expected one of {told}{more}; got '{name}'{nearest(name, known)}")
 
 
 def names() -> list[str]:

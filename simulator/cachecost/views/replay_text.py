@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,8 +13,9 @@ from rich.table import Table
 
 from cachecost.ledger import ZERO, CallRow, Ledger
 from cachecost.providers.usage import Usage
-from cachecost.views.columns import shortened
-from cachecost.views.numbers import counted, dollars, percent, tokens
+from cachecost.views.columns import REFUSED, shortened
+from cachecost.views.numbers import UNKNOWN, counted, dollars, percent, tokens
+from cachecost.views.plain_table import PIPE_WIDTH
 
 BILLED = "as billed"
 HEADERS = ("strategy", "calls", "read", "write 5m", "write 1h", "uncached", "output", "cost")
@@ -37,16 +39,38 @@ def print_ledgers(
     `ranked` sorts by dollars, those with refused calls last, and leaves the causes out.
     """
     console = Console(file=stream, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    if not ledgers:
+        console.print(f"{title}   no calls", markup=False, soft_wrap=True)
+        return
     console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
         ledgers = sorted(ledgers, key=_rank)
     console.print(_sums(ledgers, billed, console.width))
+    everywhere = _common(ledgers)
     for ledger in ledgers:
         if not ranked:
-            console.print(_causes(ledger))
+            console.print()
+            console.print(_causes(ledger, ledger.strategy if len(ledgers) > 1 else "cause"))
         for reason, count in _errors(ledger.rows).items():
-            told = f"{ledger.strategy}: " if ranked else ""
-            console.print(f"  {told}{counted(count, 'call')} without usage: {reason}", markup=False)
+            if (reason, count) not in everywhere:
+                told = f"{ledger.strategy}: " if len(ledgers) > 1 else ""
+                _note(console, f"{told}{counted(count, 'call')} without usage: {reason}")
+    for reason, count in everywhere:
+        _note(console, f"{counted(count, 'call')} without usage: {reason}")
+
+
+def _common(ledgers: Sequence[Ledger]) -> dict[tuple[str, int], None]:
+    """The reasons, with the number of calls, that are the same for all of several ledgers: told once."""
+    if len(ledgers) < 2:
+        return {}
+    first, *others = (dict.fromkeys(_errors(ledger.rows).items()) for ledger in ledgers)
+    return {pair: None for pair in first if all(pair in other for other in others)}
+
+
+def _note(console: Console, text: str) -> None:
+    console.print(f"  {text}", markup=False, soft_wrap=True)
 
 
 def _rank(ledger: Ledger) -> tuple[object, ...]:
@@ -57,7 +81,7 @@ def _rank(ledger: Ledger) -> tuple[object, ...]:
 def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table:
     """Names lose their middle where the table is wider than the terminal; numbers lose nothing."""
     rows = [_amounts(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
-    rows += [_amounts(one.strategy, len(one.rows), one.usage, one.cost.total) for one in ledgers]
+    rows += [_ledger_amounts(one) for one in ledgers]
     taken = sum(max(map(len, column)) + 2 for column in list(zip(HEADERS, *rows, strict=True))[1:]) + 2
     table = _table(*HEADERS)
     for name, *numbers in rows:
@@ -65,13 +89,22 @@ def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table
     return table
 
 
+def _ledger_amounts(ledger: Ledger) -> list[str]:
+    """Where no call could be evaluated nothing is known; where some were refused the dollars are not those of all."""
+    if ledger.errors == len(ledger.rows):
+        return [ledger.strategy, f"{len(ledger.rows):,}", *[UNKNOWN] * (len(HEADERS) - 2)]
+    told = _amounts(ledger.strategy, len(ledger.rows), ledger.usage, ledger.cost.total)
+    refused = any(row.error is not None and row.error_type != "not_evaluated" for row in ledger.rows)
+    return [*told[:-1], f"{REFUSED} {told[-1]}"] if refused else told
+
+
 def _amounts(name: str, calls: int, usage: Usage, cost: Decimal) -> list[str]:
     amounts = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
     return [name, f"{calls:,}", *map(tokens, amounts), dollars(cost)]
 
 
-def _causes(ledger: Ledger) -> Table:
-    table = _table("cause", "calls", "read", "written", "cost", "share")
+def _causes(ledger: Ledger, title: str) -> Table:
+    table = _table(title, "calls", "read", "written", "cost", "share")
     total = ledger.cost.total
     for cause, rows in _by_cause(ledger.rows).items():
         cost = sum((row.cost.total for row in rows), ZERO)
