@@ -78,7 +78,7 @@ def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, s
     try:
         if _is_transcript(log):
             return judge_transcript(log, judge.rules, judge.prices, judge.host)
-        calls: list[LoggedCall] = list(read_calls(log, "auto", said.append, keep_content=True))
+        calls: list[LoggedCall] = list(read_calls(log, "auto", said.append, says_format=False))
     except InputError as error:
         return [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
     judgements, left = judge.judge(str(log), calls)

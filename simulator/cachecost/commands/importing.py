@@ -25,7 +25,11 @@ INVALID, NOT_EVALUATED = 2, 3
     show_default=True,
     help="digest: no word of the conversation, only digests, sizes, token counts and times.",
 )
-@click.option("--redact", is_flag=True, help="Replace names, keys and e-mail addresses in what is kept.")
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Replace names, keys and e-mail addresses in what is kept, as far as they are recognised: look it through.",
+)
 @click.option(
     "--round-sizes", type=click.IntRange(1), default=1, metavar="N", help="Without content: round sizes and counts up."
 )

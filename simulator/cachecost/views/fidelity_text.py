@@ -53,7 +53,7 @@ def headline(whole: Score) -> list[str]:
 def _table(name: str, rows: Sequence[Score]) -> Table:
     table = Table(box=None, header_style="bold", title=" ", title_justify="left")
     table.add_column(f"by {name}", no_wrap=True, overflow="ellipsis", max_width=LONGEST_NAME)
-    for column in ("calls", "hits exact", "cold exact", "unknown", "median", "95th", "billed", "predicted"):
+    for column in ("calls", "hits exact", "cold exact", "unknown", "median", "95th", "billed", "off by"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows[:MOST_ROWS]:
         table.add_row(*score_cells(row))

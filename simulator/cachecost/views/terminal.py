@@ -49,7 +49,9 @@ def run_text(
     """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
     page = StringIO()
     console = Console(file=page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
-    for part in _parts(result, [summarise(comparison) for comparison in result.comparisons], width, bool(colours)):
+    summaries = [summarise(comparison) for comparison in result.comparisons]
+    facts = _facts(summaries[0], min(width, WIDEST_PROSE), report is not None)
+    for part in (*_parts(result, summaries, width, bool(colours)), facts):
         console.print(part, highlight=False, markup=False, emoji=False)
     if report is not None:
         console.print(Text(f"  report   {report}"), soft_wrap=True)
@@ -65,7 +67,7 @@ def _parts(result: RunResult, summaries: Sequence[Summary], width: int, coloured
     parts += [*_strategies(summaries[0], width, coloured), Text()]
     if len(summaries) > 1:
         parts += [variant_table(summaries, width), Text()]
-    return [*parts, _facts(summaries[0], prose)]
+    return parts
 
 
 def _strategies(summary: Summary, width: int, coloured: bool) -> list[RenderableType]:
@@ -78,20 +80,23 @@ def _strategies(summary: Summary, width: int, coloured: bool) -> list[Renderable
     return [*parts, *(_indented(text, min(width, WIDEST_PROSE)) for text in refusals)]
 
 
-def _facts(summary: Summary, width: int) -> RenderableType:
+def _facts(summary: Summary, width: int, has_report: bool) -> RenderableType:
     grid = Table.grid(padding=(0, 3, 0, 0))
     grid.add_column(no_wrap=True, min_width=len("tokens"))
     grid.add_column()
-    for label, sentence in _labelled(summary):
+    for label, sentence in _labelled(summary, has_report):
         grid.add_row(Text(label), Text(sentence))
     return _indented(grid, width)
 
 
-def _labelled(summary: Summary) -> list[tuple[str, str]]:
+def _labelled(summary: Summary, has_report: bool) -> list[tuple[str, str]]:
     facts = [("tokens" if not number else "", text) for number, text in enumerate(token_sentences(summary))]
     facts.append(("rules", rules_sentence(summary.comparison)))
     notes = shared_notes(summary.lines)
-    if notes:
+    if notes and not has_report:
+        told = (f"{', '.join(names)}: {note}" for note, names in notes)
+        facts += [("" if number else "notes", text) for number, text in enumerate(told)]
+    elif notes:
         facts.append(("notes", f"{counted(len(notes), 'note')} on what strategies assume or cannot do, in the report"))
     return facts
 

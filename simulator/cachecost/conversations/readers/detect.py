@@ -131,13 +131,18 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 
 
 def read_calls(
-    path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True
+    path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
 ) -> Iterator[LoggedCall]:
-    """The calls in a file; what is not known is a request log. Raises InputError where it holds a conversation."""
+    """The calls in a file; what is not known is a request log. Raises InputError where it holds a conversation.
+
+    With `says_format`, `warn` is told what the file was taken for, and what that never tells.
+    """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
         what = f"expected calls as they were sent; got a conversation ({name}: {reason})"
         raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
+    if not says_format:
+        return CALLS[name].calls(path, warn, keep_content)
     if format_ == "auto" and name != "request-log":
         warn(f"{path}: taken for {name} ({reason})")
     if lacks(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Switch
 from cachecost.strategies.changes.base import Change, Facts
@@ -19,8 +19,8 @@ class SwitchAt(Change):
 
     turn: int = 2
     model: str | None = None
-    effort: str | None = None
-    thinking: str | int | None = None
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    thinking: Literal["off"] | int | None = None
     every: int = 0
     least: ClassVar[int] = 0
 
