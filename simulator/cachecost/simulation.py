@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import count
+from typing import NamedTuple
 
 from cachecost.cache import Outcome, PrefixCache
 from cachecost.causes import CauseFinder, cause_of
@@ -19,7 +21,7 @@ from cachecost.prompts.passes import passes
 from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
-from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
@@ -184,21 +186,21 @@ class Simulation:
         renderer = self._renderer(rules.generation)
         requests = passes(call.request, call.response)
         prompts = [renderer.render(one, marks_sent(one).marks, rules, call.workspace) for one in requests]
-        length = 0 if renderer.counter.name == "bytes" else prompts[0].total_tokens
+        sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
+        tokens = sizes[0].total(prompts[0])
+        length = 0 if renderer.counter.name == "bytes" else tokens
         if late := refusal(call.request, sent, rules, length):
             return self._without_usage(call, None, late, REFUSED)
-        prices = quoted(self._prices, call.request, rules, prompts[0].total_tokens, call.is_batch)
+        prices = quoted(self._prices, call.request, rules, tokens, call.is_batch)
         pool = rules.pool(call.workspace)
         lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
-        outcomes = [self._pass(call, number, prompt, rules) for number, prompt in enumerate(prompts)]
-        self._causes.remember(call.request, prompts[0], rules, outcomes[0], pool)
-        cause = cause_of(call.request, prompts[0], outcomes[0], lost, rules)
-        return self._with_usage(call, list(zip(prompts, outcomes, strict=True)), prices, cause, renderer.counter)
-
-    def _pass(self, call: Call, number: int, prompt: Prompt, rules: ModelRules) -> Outcome:
-        sizes = self._anchors.all(prompt) if self._anchors else AS_COUNTED
-        start = call.start + number * SECONDS_BETWEEN_PASSES
-        return self._cache.call(prompt, rules, start, call.first_token_s, sizes)
+        passed = [
+            _Pass(prompt, size, self._cache.call(prompt, rules, start, call.first_token_s, size))
+            for prompt, size, start in zip(prompts, sizes, _starts(call), strict=False)
+        ]
+        self._causes.remember(call.request, prompts[0], rules, passed[0].outcome, pool)
+        cause = cause_of(call.request, prompts[0], passed[0].outcome, lost, rules)
+        return self._with_usage(call, passed, prices, cause, renderer.counter)
 
     def _renderer(self, generation: str) -> Renderer:
         renderer = self._renderers.get(generation)
@@ -209,17 +211,17 @@ class Simulation:
     def _with_usage(
         self,
         call: Call,
-        passed: Sequence[tuple[Prompt, Outcome]],
+        passed: Sequence[_Pass],
         prices: Prices,
         cause: str,
         counter: TokenCounter,
     ) -> CallRow:
         output = call.output_tokens
         counted = output if output is not None else sum(counter.block(block) for block in call.output)
-        usage = sum((outcome.usage for _, outcome in passed), Usage(output_tokens=counted))
-        by_layer = _by_layer(*passed[0])
-        for prompt, outcome in passed[1:]:
-            later = _by_layer(prompt, outcome)
+        usage = sum((one.outcome.usage for one in passed), Usage(output_tokens=counted))
+        by_layer = _by_layer(passed[0])
+        for one in passed[1:]:
+            later = _by_layer(one)
             by_layer = {layer: tokens + later[layer] for layer, tokens in by_layer.items()}
         return CallRow(
             self._number,
@@ -265,19 +267,35 @@ def _if_missed(usage: Usage, prices: Prices) -> Decimal:
     return sum(prices.cost(written).values(), ZERO)
 
 
-def _by_layer(prompt: Prompt, outcome: Outcome) -> dict[Layer, LayerTokens]:
-    """How each layer's tokens divide: the spans of rule 15 cut at the ends of the layers."""
+class _Pass(NamedTuple):
+    """One pass of a call: what was sent, how long that is, what the cache did with it."""
+
+    prompt: Prompt
+    sizes: Sizes
+    outcome: Outcome
+
+
+def _starts(call: Call) -> Iterator[float]:
+    """When the passes of a call start."""
+    return (call.start + number * SECONDS_BETWEEN_PASSES for number in count())
+
+
+def _by_layer(one: _Pass) -> dict[Layer, LayerTokens]:
+    """How each layer's tokens divide: the spans of rule 15 cut at the ends of the layers. They add up to the usage."""
+    prompt, sizes, outcome = one
     a = outcome.read
     b = a + outcome.write_1h
     c = b + outcome.write_5m
-    ends = (prompt.tools_tokens, prompt.system_tokens, prompt.total_tokens)
+    total = outcome.usage.total_input
+    tools, system = (min(sizes.at(end), total) for end in (prompt.tools_tokens, prompt.system_tokens))
+    ends = (tools, max(tools, system), total)
     starts = (0, *ends[:2])
     return {
         layer: LayerTokens(
             _overlap(start, end, 0, a),
             _overlap(start, end, b, c),
             _overlap(start, end, a, b),
-            _overlap(start, end, c, prompt.total_tokens),
+            _overlap(start, end, c, total),
         )
         for layer, start, end in zip(Layer, starts, ends, strict=True)
     }

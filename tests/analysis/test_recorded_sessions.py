@@ -65,3 +65,16 @@ def test_sessions_and_sub_agents_are_apart(sessions: list[LoggedCall]) -> None:
     assert sum(len(talk.replies) for talk in talks) + sum(
         type(event).__name__ == "Aside" for talk in talks for event in talk.events
     ) == len(sessions)
+
+
+@pytest.mark.parametrize("strategy", ["claude-code", "system-only", "aider", "llama-index-cache-idx"])
+def test_layers_add_up_to_the_usage_and_to_the_dollars(sessions: list[LoggedCall], strategy: str) -> None:
+    """Sizes that bills tell hold for the ends of layers, too."""
+    ledger = Terms(None, None, PRICES, bills=sessions).ledger(strategy, conversations_of(sessions))
+    for row in ledger.rows:
+        parts = row.by_layer.values()
+        usage = row.usage
+        assert sum(part.read for part in parts) == usage.read
+        assert sum(part.write_5m + part.write_1h for part in parts) == usage.write
+        assert sum(part.input for part in parts) == usage.input_tokens
+        assert sum(row.cost_by_layer.values()) == row.cost.total - row.cost.output

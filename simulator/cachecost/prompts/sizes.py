@@ -19,6 +19,10 @@ class Sizes(Protocol):
         """Tokens of the whole prompt, what comes after its last block included."""
         ...
 
+    def at(self, counted: int) -> int:
+        """Tokens up to the place in the prompt that was counted to be at `counted`, as the end of a layer."""
+        ...
+
 
 class AsCounted:
     """Sizes as the token counter gave them when the prompt was rendered."""
@@ -28,6 +32,9 @@ class AsCounted:
 
     def total(self, prompt: Prompt) -> int:
         return prompt.total_tokens
+
+    def at(self, counted: int) -> int:
+        return counted
 
 
 AS_COUNTED = AsCounted()

@@ -132,6 +132,10 @@ class AnchoredSizes:
         tail = prompt.total_tokens - prompt.end.tokens
         return told if told is not None else self.of(prompt.end) + tail
 
+    def at(self, counted: int) -> int:
+        """Tokens up to the place that was counted to be at `counted`."""
+        return self._between(counted)
+
     def _between(self, estimate: int) -> int:
         """Linear between the nearest lengths that are told; beyond the last, as other bills went."""
         after = bisect_left(self.points, (estimate, -1))
