@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from fake_results import comparison, ledger, partly_refused, row, wholly_refused
+from fake_results import comparison, ledger, partly_refused, refused, row, wholly_refused
 
 from cachecost.ledger import Ledger
 from cachecost.providers.usage import Usage
@@ -127,3 +127,12 @@ def test_notes_are_told_once() -> None:
         replace(ledger("c"), notes=["x"]),
     ).lines
     assert shared_notes(lines) == [("x", ["a", "c"]), ("y", ["a", "b"])]
+
+
+def test_refusals_that_differ_in_a_number_are_told_once() -> None:
+    """Not so names and paths, and what could not be evaluated."""
+    texts = [f"prompt is too long: {tokens} tokens > 1000000 maximum" for tokens in (1016563, 1016999)]
+    others = ["messages.3.content: bad", "messages.4.content: bad", "no model 'claude-8'", "no model 'claude-9'"]
+    rows = [refused("a", number, text) for number, text in enumerate((*texts, *others), 1)]
+    (line,) = of(Ledger("a", rows)).lines
+    assert [(one.reason, one.calls) for one in line.refusals] == [(texts[0], 2), *((text, 1) for text in others)]

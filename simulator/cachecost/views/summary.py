@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from cachecost.providers.usage import Usage
 from cachecost.views.numbers import change
 
 REFUSED_BY_API = "invalid_request_error"
+NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
+"""A number that stands alone: no part of a name or of a path."""
 CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
 CLASS_FIELDS = {name: {"input": "input_tokens", "output": "output_tokens"}.get(name, name) for name in CLASS_NAMES}
 """Token class to the field of Usage that counts it."""
@@ -161,5 +164,12 @@ def _line(ledger: Ledger, reference: Decimal | None) -> Line:
 
 
 def _refusals(ledger: Ledger) -> tuple[Refusal, ...]:
-    counts = Counter((row.error, row.error_type or REFUSED_BY_API) for row in ledger.rows if row.error is not None)
-    return tuple(Refusal(reason, kind, calls) for (reason, kind), calls in counts.items())
+    """Why calls have no usage, and how many; reasons that differ in a number only are one, told by the first."""
+    first: dict[tuple[str, str], str] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in ledger.rows:
+        if row.error is not None:
+            key = (NUMBER.sub("0", row.error), row.error_type or REFUSED_BY_API)
+            first.setdefault(key, row.error)
+            counts[key] += 1
+    return tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
