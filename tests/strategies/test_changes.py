@@ -90,7 +90,9 @@ def test_changes_apply_in_the_order_they_are_named() -> None:
     [
         ("swich", "got 'swich' (did you mean 'switch'?)"),
         ({"switch": {"turns": 3}}, "turns"),
-        ({"switch": {"turn": -1}}, "switch.turn=-1: expected at least 0"),
+        ({"switch": {"turn": 0}}, "switch.turn=0: expected at least 1, the first human message"),
+        ({"fan_out": {"step_s": -5.0}}, "fan_out.step_s=-5.0: expected no less than 0 seconds"),
+        ({"switch": {"effort": "banana"}}, "effort"),
         ({"switch": {}, "other": {}}, "expected the name of a change, or one name with its options; got a mapping"),
     ],
 )

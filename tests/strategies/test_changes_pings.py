@@ -475,7 +475,7 @@ def test_what_goes_on_from_a_late_call_waits_for_it() -> None:
         (lambda: KeepAlive(every_s=0.0), "every_s=0.0: expected more than 0 seconds"),
         (lambda: KeepAlive(times=-1), "times=-1: expected at least 0"),
         (lambda: PreWarm(before_s=0.0), "before_s=0.0: expected more than 0 seconds"),
-        (lambda: PreWarm(typing_s=-1.0), "typing_s=-1.0: expected more than 0 seconds"),
+        (lambda: PreWarm(typing_s=-1.0), "typing_s=-1.0: expected no less than 0 seconds"),
         (lambda: WarmBeforeFanOut(first_token_s=0.0), "first_token_s=0.0: expected more than 0 seconds"),
         (lambda: Retries(rate=1.5), "rate=1.5: expected a share from 0 to 1"),
     ],

@@ -44,6 +44,8 @@ class Change:
             value = getattr(self, option.name)
             if isinstance(value, int) and not isinstance(value, bool) and value < self.least:
                 raise ValueError(f"{option.name}={value}: expected at least {self.least}")
+            if option.name.endswith("_s") and value is not None and value < 0:
+                raise ValueError(f"{option.name}={value}: expected no less than 0 seconds")
             if option.name.endswith("rate") and not 0 <= value <= 1:
                 raise ValueError(f"{option.name}={value}: expected a share from 0 to 1")
 

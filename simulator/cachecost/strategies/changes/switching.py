@@ -24,6 +24,11 @@ class SwitchAt(Change):
     every: int = 0
     least: ClassVar[int] = 0
 
+    def __post_init__(self) -> None:
+        Change.__post_init__(self)
+        if self.turn < 1:
+            raise ValueError(f"turn={self.turn}: expected at least 1, the first human message")
+
     def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         events: list[Event] = []
         turn, is_other = 0, False
