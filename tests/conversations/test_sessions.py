@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Rewrite, Switch
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.sessions import conversations_of, shared_length
+from cachecost.conversations.sessions import conversations_of
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
@@ -284,10 +284,10 @@ def test_how_much_two_threads_share() -> None:
     log = Log()
     one = log.thread(("user: a", "assistant: b", "user: c"))
     other = log.thread(("user: a", "assistant: b", "user: d", "assistant: e"))
-    assert shared_length(one, other) == shared_length(other, one) == 2
-    assert shared_length(one, one) == 3
-    assert shared_length(log.root, one) == 0
-    assert shared_length(one, log.thread(("user: z",))) == 0
+    assert one.common(other).length == other.common(one).length == 2
+    assert one.common(one).length == 3
+    assert log.root.common(one).length == 0
+    assert one.common(log.thread(("user: z",))).length == 0
 
 
 def test_the_order_of_events_is_that_of_the_calls() -> None:

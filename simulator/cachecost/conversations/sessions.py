@@ -52,7 +52,7 @@ class Turn:
     @property
     def goes_on(self) -> bool:
         """Whether all messages of the call before stand at the beginning of this one."""
-        return self.before is not None and shared_length(self.before.thread, self.thread) == self.before.thread.length
+        return self.before is not None and self.before.thread.common(self.thread) is self.before.thread
 
 
 def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[LoggedCall]]:
@@ -188,18 +188,6 @@ def _root(turn: Turn) -> Turn:
     return turn
 
 
-def shared_length(one: Thread, other: Thread) -> int:
-    """How many first messages two threads of one tree share."""
-    while one is not other:
-        if one.length >= other.length and one.parent is not None:
-            one = one.parent
-        elif other.parent is not None:
-            other = other.parent
-        else:
-            return 0
-    return one.length
-
-
 class _Telling:
     """Tells a main thread and its side calls as events."""
 
@@ -227,7 +215,7 @@ class _Telling:
             host=first.host,
             workspace=first.workspace,
             is_batch=first.is_batch,
-            root=_root_of(request.thread),
+            root=request.thread.up_to(0),
         )
 
     def _tell_asides(self, before: Turn | None) -> None:
@@ -246,7 +234,7 @@ class _Telling:
     def _tell_messages(self, turn: Turn, index: int) -> None:
         """What came into the thread since the main call before."""
         at = turn.call.start
-        keep = shared_length(self._main[index - 1].thread, turn.thread) if index else 0
+        keep = self._main[index - 1].thread.common(turn.thread).length if index else 0
         goes_on = index > 0 and turn.goes_on
         new = _messages_after(turn.thread, keep)
         if goes_on and new and new[0].role == "assistant":
@@ -299,9 +287,3 @@ def _messages_after(thread: Thread, length: int) -> list[Message]:
         assert node.message is not None
         found.append(node.message)
     return found[::-1]
-
-
-def _root_of(thread: Thread) -> Thread:
-    while thread.parent is not None:
-        thread = thread.parent
-    return thread

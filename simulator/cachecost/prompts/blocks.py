@@ -156,6 +156,20 @@ class Thread:
             yield node
             node = node.parent
 
+    def up_to(self, length: int) -> Thread:
+        """The first `length` messages; all where there are no more."""
+        node = self
+        while node.length > length and node.parent is not None:
+            node = node.parent
+        return node
+
+    def common(self, other: Thread) -> Thread:
+        """Where two threads part, a root at the latest. Costs work for what is in one of them only."""
+        one, two = self.up_to(other.length), other.up_to(self.length)
+        while one is not two and one.parent is not None and two.parent is not None:
+            one, two = one.parent, two.parent
+        return one
+
     def messages(self) -> list[Message]:
         """All messages, first to last. Costs the whole length: for the wire and for tests."""
         return [node.message for node in self.back() if node.message is not None][::-1]

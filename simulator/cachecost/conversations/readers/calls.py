@@ -186,7 +186,7 @@ class _Reading:
             line.fault("after", f"no line before this one defines call {call}")
         elif length > whole.length:
             line.fault("after", f"call {call} has {whole.length} messages; got {length}")
-        return _up_to(length, whole) if whole else self.root
+        return whole.up_to(length) if whole else self.root
 
     def _message(self, message: Checked) -> Message:
         role = message.one_of("role", ROLES)
@@ -195,14 +195,6 @@ class _Reading:
         if stranger and role == message.data["role"]:
             message.fault("blocks", f"expected blocks of role {role}; got one of role {stranger.role or 'none'}")
         return Message.of(role, blocks)
-
-
-def _up_to(length: int, thread: Thread) -> Thread:
-    """The first `length` messages of a thread."""
-    while thread.length > length:
-        assert thread.parent is not None
-        thread = thread.parent
-    return thread
 
 
 def _params(line: Checked) -> dict[str, Any]:
@@ -225,7 +217,7 @@ def _mark(line: Checked, place: str, value: object, head: _Head, thread: Thread)
         return None
     layer, *message, index, ttl = cast("list[Any]", value)
     parts = {Layer.TOOLS: head.tools.blocks, Layer.SYSTEM: head.system.blocks}
-    node = _up_to(message[0] + 1, thread) if message else None
+    node = thread.up_to(message[0] + 1) if message else None
     blocks = parts[layer] if node is None else node.message.blocks if node.message else ()
     if index >= len(blocks) or (node and node.length <= message[0]):
         line.fault(place, f"there is no block {'.'.join(map(str, [layer, *message, index]))}")

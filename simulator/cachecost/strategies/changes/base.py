@@ -72,17 +72,11 @@ class ThreadSoFar:
         while node not in self._grafts and node.message is not None and node.parent is not None:
             new.append(node)
             node = node.parent
-        found = self._grafts.get(node) or self._root()
+        found = self._grafts.get(node) or self.thread.up_to(0)
         for node in reversed(new):
             assert node.message is not None
             found = self._grafts[node] = found.then(node.message)
         return found
-
-    def _root(self) -> Thread:
-        node = self.thread
-        while node.parent is not None:
-            node = node.parent
-        return node
 
     def take(self, event: Event) -> None:
         """Go on by one event."""
@@ -98,8 +92,7 @@ class ThreadSoFar:
             self.thread = self.thread.then(Message.of(role, blocks))
 
     def _rewrite(self, event: Rewrite) -> None:
-        while self.thread.length > event.keep and self.thread.parent is not None:
-            self.thread = self.thread.parent
+        self.thread = self.thread.up_to(event.keep)
         for message in event.messages:
             self.thread = self.thread.then(message)
 

@@ -86,10 +86,7 @@ class _Pings:
             self._filler = self._filler or filler()
             return replace(request, thread=self._filler)
         length = marked.length + (marked.message.role == "assistant")
-        end = request.thread
-        while end.length > length and end.parent is not None:
-            end = end.parent
-        return replace(request, thread=end)
+        return replace(request, thread=request.thread.up_to(length))
 
 
 CHANGES: dict[str, type[Change]] = {"keep_alive": KeepAlive}

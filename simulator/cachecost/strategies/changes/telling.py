@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite
-from cachecost.prompts.blocks import Block, Message, Thread, given_block
+from cachecost.prompts.blocks import Block, Message, given_block
 from cachecost.strategies.changes.base import ThreadSoFar, estimated, instead_of
 from cachecost.strategies.changes.overlay import Overlay
 
@@ -48,11 +48,11 @@ class Telling(Overlay):
 
     def beside(self, event: Aside) -> Aside:
         """A side call as it is sent: where it goes on from the main thread, from that as it is sent."""
-        shared = common(event.request.thread, self._original.thread)
+        shared = event.request.thread.common(self._original.thread)
         if not shared.length:
             return event
         place, once_more = self._kept(min(shared.length, len(self.told)))
-        thread = at_length(self._grown.thread, place)
+        thread = self._grown.thread.up_to(place)
         own = event.request.thread.messages()[shared.length :]
         for message in (*once_more, *own):
             thread = thread.then(self.reworded(message))
@@ -73,22 +73,6 @@ class Telling(Overlay):
 
 def message_of(event: Human | Reply | Results) -> Message:
     return Message.of("assistant" if isinstance(event, Reply) else "user", event.blocks)
-
-
-def common(one: Thread, other: Thread) -> Thread:
-    """Where two threads part."""
-    length = min(one.length, other.length)
-    one, other = at_length(one, length), at_length(other, length)
-    while one is not other and one.parent is not None and other.parent is not None:
-        one, other = one.parent, other.parent
-    return one
-
-
-def at_length(thread: Thread, length: int) -> Thread:
-    """The first `length` messages of a thread."""
-    while thread.length > length and thread.parent is not None:
-        thread = thread.parent
-    return thread
 
 
 def calling(events: Sequence[Event]) -> list[bool]:

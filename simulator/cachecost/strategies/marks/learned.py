@@ -86,7 +86,7 @@ class Adaptive(Primitive):
     def spots(self, view: View) -> Iterator[Spot]:
         last: View = view.trail.memory.get(self, view)
         view.trail.memory[self] = view
-        stable = _common(last.thread, view.thread)
+        stable = last.thread.common(view.thread)
         yield from islice(snapped(stable), 1)
         if stable is last.thread:
             yield from islice(snapped(view.thread), 1)
@@ -99,13 +99,3 @@ class Adaptive(Primitive):
         equal = [index for index, _ in takewhile(lambda pair: pair[1][0].digest == pair[1][1].digest, pairs)]
         markable = [index for index in equal if is_markable(now.blocks[index])]
         yield from ((Layer.SYSTEM, None, index) for index in markable[-1:])
-
-
-def _common(one: Thread, other: Thread) -> Thread:
-    """Where two threads part. Costs work for what is in one of them only."""
-    while one is not other and (one.parent or other.parent):
-        if one.length >= other.length and one.parent is not None:
-            one = one.parent
-        elif other.parent is not None:
-            other = other.parent
-    return other
