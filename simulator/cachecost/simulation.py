@@ -147,8 +147,14 @@ class Simulation:
         self._number = 0
         self._anchors: Anchors | None = None
 
+    def learn_all(self, calls: Iterable[LoggedCall]) -> None:
+        """Take down what all bills of a recording tell (rule 17), before any row is made."""
+        for number, call in enumerate(calls, 1):
+            if call.billed:
+                self.learn(number, logged(call), call.billed)
+
     def learn(self, number: int, call: Call, billed: Usage) -> None:
-        """Take down what the bill of the `number`-th call (from 1) tells (rule 17), before any row is made."""
+        """Take down what the bill of the `number`-th call (from 1) tells."""
         if call.failed or len(passes(call.request, call.response)) > 1:
             return
         try:

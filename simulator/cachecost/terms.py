@@ -16,7 +16,7 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
-from cachecost.simulation import Simulation, logged, planned
+from cachecost.simulation import Simulation, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.plan import PlannedCall, Strategy
 from cachecost.strategies.spec import StrategySpec
@@ -67,22 +67,20 @@ class Terms:
         book = self.book()
         strategy = build(spec, model=self.model, facts=lambda model: book.rules(self.host, model))
         rows = self._rows(strategy, talks, progress)
-        counters = [self.counter(book.rules(self.host, model).generation) for model in self._models(talks)]
+        counters = [self.counter(book.rules(self.host, model).generation) for model in self._models(talks, book)]
         notes = list(dict.fromkeys(note for talk in talks for note in strategy.notes(talk)))
         source = "; ".join(dict.fromkeys(counter.source for counter in counters))
         return Ledger(strategy.name, rows, notes, source, max((counter.band for counter in counters), default=0.0))
 
-    def _models(self, talks: Sequence[Conversation]) -> list[str]:
+    def _models(self, talks: Sequence[Conversation], book: RuleBook) -> list[str]:
         """The models that are known, each once."""
         named = dict.fromkeys(filter(None, [self.model] if self.model else [talk.model for talk in talks]))
-        return [model for model in named if self.model or _is_known(self.book(), self.host, model)]
+        return [model for model in named if self.model or _is_known(book, self.host, model)]
 
     def _rows(self, strategy: Strategy, talks: Sequence[Conversation], progress: Progress) -> list[CallRow]:
         book = self.book(getattr(strategy, "rules", None))
         simulation = Simulation(book, self.prices, self.counter, self.host, strategy.name)
-        for number, bill in enumerate(self.bills, 1):
-            if bill.billed:
-                simulation.learn(number, logged(bill), bill.billed)
+        simulation.learn_all(self.bills)
         rows = []
         for number, call in enumerate(_in_time(strategy, talks), 1):
             rows.append(simulation.row(planned(call)))

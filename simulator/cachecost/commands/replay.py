@@ -65,11 +65,12 @@ def replay(
     """
     if model and not strategies and not ranks:
         raise click.UsageError("--model needs --strategy or --all: as recorded, each call ran on its own model")
-    bill = Bill(ground(rule, prices, as_of, host).prices, host)
-    if model and as_of is None:
-        as_of = data_date(host)
-        _say(f"{model}: rules and prices of {as_of}; --as-of DATE for another day")
     base = ground(rule, prices, as_of, host)
+    bill = Bill(base.prices, base.host)
+    if model and as_of is None:
+        day = data_date(host)
+        _say(f"{model}: rules and prices of {day}; --as-of DATE for another day")
+        base = ground(rule, prices, day, host)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, switch_pairs(rule), bill)
     with reading_bar("reading", [log]):
         rows = asked.planned() if strategies or ranks else asked.as_recorded()
@@ -113,9 +114,7 @@ class _Asked:
         simulation = Simulation(base.rules, base.prices, lambda name: make_counter(self.counter, name), base.host)
         if self.may_anchor:
             calls = list(calls)
-            for number, call in enumerate(calls, 1):
-                if call.billed:
-                    simulation.learn(number, logged(call), call.billed)
+            simulation.learn_all(calls)
         return simulation.rows(map(logged, calls))
 
     def planned(self) -> Iterator[CallRow]:
