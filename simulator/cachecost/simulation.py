@@ -121,6 +121,23 @@ def quoted(book: PriceBook, request: Request, rules: ModelRules, tokens: int, is
     )
 
 
+class Pass(NamedTuple):
+    """One pass of a call: what was sent, how long that is, what the cache did with it."""
+
+    prompt: Prompt
+    sizes: Sizes
+    outcome: Outcome
+
+
+class Simulated(NamedTuple):
+    """A call's row, and how it came about: one pass, or more with server tools; none where the row has no usage."""
+
+    row: CallRow
+    passes: tuple[Pass, ...] = ()
+    rules: ModelRules | None = None
+    prices: Prices | None = None
+
+
 class Simulation:
     """One strategy's calls against one cache. Rows come out in the order calls go in.
 
@@ -174,6 +191,10 @@ class Simulation:
 
     def row(self, call: Call) -> CallRow:
         """Simulate one call. What cannot be evaluated or is refused is a row with its error."""
+        return self.simulated(call).row
+
+    def simulated(self, call: Call) -> Simulated:
+        """As `row`, with what the cache did."""
         self._number += 1
         if call.is_bill_only:
             return self._without_usage(call, None, BILL_ONLY, NOT_EVALUATED)
@@ -183,7 +204,7 @@ class Simulation:
         except CannotEvaluate as error:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)
 
-    def _evaluate(self, call: Call, rules: ModelRules) -> CallRow:
+    def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
         if call.failed:
             return self._without_usage(call, "unknown", None, None)
         sent = marks_sent(call.request)
@@ -201,12 +222,13 @@ class Simulation:
         pool = rules.pool(call.workspace)
         lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
         passed = [
-            _Pass(prompt, size, self._cache.call(prompt, rules, start, call.first_token_s, size))
+            Pass(prompt, size, self._cache.call(prompt, rules, start, call.first_token_s, size))
             for prompt, size, start in zip(prompts, sizes, _starts(call), strict=False)
         ]
         self._causes.remember(call.request, prompts[0], rules, passed[0].outcome, pool)
         cause = cause_of(call.request, prompts[0], passed[0].outcome, lost, rules)
-        return self._with_usage(call, passed, prices, cause, renderer.counter)
+        row = self._with_usage(call, passed, prices, cause, renderer.counter)
+        return Simulated(row, tuple(passed), rules, prices)
 
     def _renderer(self, generation: str) -> Renderer:
         renderer = self._renderers.get(generation)
@@ -217,7 +239,7 @@ class Simulation:
     def _with_usage(
         self,
         call: Call,
-        passed: Sequence[_Pass],
+        passed: Sequence[Pass],
         prices: Prices,
         cause: str,
         counter: TokenCounter,
@@ -247,8 +269,8 @@ class Simulation:
             cost_if_missed=_if_missed(usage, prices) if call.is_batch else None,
         )
 
-    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> CallRow:
-        return CallRow(
+    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:
+        row = CallRow(
             self._number,
             call.start,
             call.timestamp,
@@ -265,6 +287,7 @@ class Simulation:
             error,
             error_type=kind,
         )
+        return Simulated(row)
 
 
 def _if_missed(usage: Usage, prices: Prices) -> Decimal:
@@ -273,20 +296,12 @@ def _if_missed(usage: Usage, prices: Prices) -> Decimal:
     return sum(prices.cost(written).values(), ZERO)
 
 
-class _Pass(NamedTuple):
-    """One pass of a call: what was sent, how long that is, what the cache did with it."""
-
-    prompt: Prompt
-    sizes: Sizes
-    outcome: Outcome
-
-
 def _starts(call: Call) -> Iterator[float]:
     """When the passes of a call start."""
     return (call.start + number * SECONDS_BETWEEN_PASSES for number in count())
 
 
-def _by_layer(one: _Pass) -> dict[Layer, LayerTokens]:
+def _by_layer(one: Pass) -> dict[Layer, LayerTokens]:
     """How each layer's tokens divide: the spans of rule 15 cut at the ends of the layers. They add up to the usage."""
     prompt, sizes, outcome = one
     a = outcome.read

@@ -1,0 +1,1 @@
+"""The network: a simulated API, a recorder between a client and the API, and the API itself."""

@@ -1,0 +1,1 @@
+"""Drives the real API: planned calls as real requests, under a budget that is never exceeded."""

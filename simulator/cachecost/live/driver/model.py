@@ -1,0 +1,44 @@
+"""How something is sent, whoever sends it: what the probes and the strategies' runs stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cachecost.providers.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One answered call. `start` is seconds since the epoch, `first_token_s` seconds until its first token."""
+
+    usage: Usage
+    start: float
+    first_token_s: float
+    response: Mapping[str, Any] = field(default_factory=dict)
+
+
+class OverBudget(Exception):
+    """The worst case of the next call does not fit into what is left; nothing was sent."""
+
+
+class CallFailed(Exception):
+    """The API refused a call, or it failed for good; `status` is None where there was no answer."""
+
+    def __init__(self, message: str, status: int | None = None, kind: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+
+
+class Sender(Protocol):
+    """Sends bodies within a budget, one that is never exceeded."""
+
+    async def send(self, body: Mapping[str, Any]) -> Sent:
+        """Send one Messages call. Raises OverBudget before, CallFailed after the last retry."""
+        ...
+
+    async def count(self, body: Mapping[str, Any]) -> int:
+        """Input tokens by the count_tokens endpoint (free of charge). Raises CallFailed."""
+        ...

@@ -1,0 +1,49 @@
+"""API keys: taken from the environment, told apart by digest, and never written anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+
+SECRET_HEADERS = ("x-api-key", "authorization", "proxy-authorization", "cookie", "x-goog-api-key", "api-key")
+"""Headers whose value is a secret."""
+HIDDEN = "[key]"
+SHORTEST = 8
+"""Shorter values of a secret header are no secret: nothing is cut out of a text for their sake."""
+
+
+def workspace_of(headers: Mapping[str, str]) -> str:
+    """Who shares a cache: a digest of the key that a call came with; "" without one."""
+    key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+    return blake2b(key.encode(), digest_size=4, person=b"workspace").hexdigest() if key else ""
+
+
+def secrets_in(headers: Mapping[str, str]) -> list[str]:
+    """The values of secret headers, longest first, without a word like `Bearer` before them."""
+    found = {_bare(headers[name]) for name in SECRET_HEADERS if headers.get(name)}
+    return sorted((secret for secret in found if len(secret) >= SHORTEST), key=lambda secret: (-len(secret), secret))
+
+
+def _bare(value: str) -> str:
+    scheme, _, rest = value.partition(" ")
+    return rest.strip() if rest and scheme.isalpha() else value.strip()
+
+
+def without(data: bytes, secrets: Iterable[str]) -> bytes:
+    """`data` with every secret taken out, wherever it stands: as it is, or as JSON escapes it."""
+    for form in _forms(secrets):
+        data = data.replace(form, HIDDEN.encode())
+    return data
+
+
+def _forms(secrets: Iterable[str]) -> Iterator[bytes]:
+    for secret in secrets:
+        plain = secret.encode("utf-8", "surrogateescape")
+        yield plain
+        if (slashed := plain.replace(b"/", b"\\/")) != plain:
+            yield slashed
+
+
+def harmless(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers that may be shown: the secret ones are hidden."""
+    return {name: HIDDEN if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}

@@ -1,0 +1,60 @@
+"""The one request object as a Messages API body: what was priced is what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cachecost.faults import CannotEvaluate
+from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.wire import MARK
+
+Body = dict[str, Any]
+
+
+def body_of(request: Request) -> Body:
+    """The body that reads back as `request`: same blocks, same marks, same parameters.
+
+    Server tools, which stand at the head of the system layer (rule 2), are among the tools again. Raises
+    CannotEvaluate for a block whose content is not known.
+    """
+    placed = {mark.block_key: mark.ttl for mark in request.marks}
+    system = list(_part(request.system, Layer.SYSTEM, placed))
+    theirs, texts = ([item for block, item in system if bool(block.role) is told] for told in (False, True))
+    body: Body = {"model": request.model, **request.params}
+    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs]:
+        body["tools"] = tools
+    if texts:
+        body["system"] = texts
+    body["messages"] = [_message(node, placed) for node in [*request.thread.back()][::-1]]
+    if request.automatic:
+        body[MARK] = mark_of(request.automatic)
+    return body
+
+
+def mark_of(ttl: TTL) -> Mapping[str, str]:
+    """A `cache_control` of this lifetime; five minutes are what the API assumes."""
+    return {"type": "ephemeral", "ttl": ttl} if ttl == "1h" else {"type": "ephemeral"}
+
+
+Placed = Mapping[tuple[Layer, int, int], TTL]
+
+
+def _part(part: Part, layer: Layer, placed: Placed) -> Iterator[tuple[Block, Body]]:
+    for index, block in enumerate(part.blocks):
+        yield block, _sent(block, placed.get(Mark(layer, index).block_key))
+
+
+def _message(node: Thread, placed: Placed) -> Body:
+    message = node.message
+    assert message is not None
+    blocks = enumerate(message.blocks)
+    content = [_sent(block, placed.get((Layer.MESSAGES, node.length, index))) for index, block in blocks]
+    return {"role": message.role, "content": content}
+
+
+def _sent(block: Block, ttl: TTL | None) -> Body:
+    if block.content is None:
+        raise CannotEvaluate(f"a {block.kind} block of {block.size} bytes has no content, so it cannot be sent")
+    return {**block.content, MARK: mark_of(ttl)} if ttl else dict(block.content)
