@@ -13,6 +13,7 @@ from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
+from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
@@ -39,7 +40,7 @@ class Terms:
 
     `model` is that of every conversation; None: of each its own. `day` picks rules and prices; None: that of each
     call. `bills` are the recorded calls that the conversations were found in: what was charged for them sizes
-    whatever a strategy sends again (rule 17).
+    whatever a strategy sends again (rule 17). `own` are the rules of a user's file, under `rules`.
     """
 
     model: str | None
@@ -50,10 +51,12 @@ class Terms:
     rules: Mapping[str, object] = field(default_factory=dict)
     counters: dict[str, TokenCounter] = field(default_factory=dict)
     bills: Sequence[LoggedCall] = ()
+    own: OwnRules = NO_OWN_RULES
 
     def book(self, over: Mapping[str, object] | None = None) -> RuleBook:
         """The rules, with a strategy's own readings `over` them. Raises InputError."""
-        return RuleBook(switches_from({**self.rules, **(over or {})}), self.day)
+        readings = {**self.own.switches, **self.rules, **(over or {})}
+        return RuleBook(switches_from(readings), self.day, self.own)
 
     def counter(self, generation: str) -> TokenCounter:
         """The counter of a tokenizer generation; its counts are shared by all strategies. Raises CannotEvaluate."""

@@ -61,7 +61,7 @@ class Validation:
 
     def _reading(self, switch: str, value: str) -> Supported:
         switches, _ = read_switches({switch: value})
-        judged = replace(self, rules=RuleBook(switches, self.rules.as_of)).fidelity().judgements
+        judged = replace(self, rules=RuleBook(switches, self.rules.as_of, self.rules.own)).fidelity().judgements
         knowable = [one for one in judged if one.kind in ("hit", "cold")]
         return Supported(switch, value, sum(one.exact for one in knowable), len(knowable))
 

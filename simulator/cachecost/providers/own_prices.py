@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
@@ -13,6 +11,7 @@ from typing import Any
 from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
 from cachecost.providers.pricefile import ANY_MODEL, CLASSES, DEFAULT_HOST, Sheet, sheet_of
 from cachecost.providers.rulefile import catalogue, hosts
+from cachecost.providers.toml_text import Lines, read_toml
 
 MODIFIERS = ("batch", "fast", "us", "regional", "discount")
 DAYS = ("from", "to")
@@ -26,34 +25,19 @@ def own_sheet(path: Path) -> Sheet:
 
     Raises InputError with every fault, each with file and line, if it cannot be read or is not valid.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InputError([Fault(str(path), f"cannot be read: {reason}")]) from None
-    data = _toml(text, str(path))
-    faults = list(_Checker(data, text, str(path)).faults())
+    data, lines = read_toml(path)
+    faults = list(_Checker(data, lines, str(path)).faults())
     if faults:
         raise InputError(sorted(faults, key=lambda fault: fault.line or 0))
     return sheet_of(data, str(path))
 
 
-def _toml(text: str, file: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
-        message = str(error)[: place.start()] if place else str(error).removesuffix(" (at end of document)")
-        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
-        raise InputError([Fault(file, f"is not TOML: {message}", line, column)]) from None
-
-
 class _Checker:
     """Everything that is wrong with a price file, with the line of each."""
 
-    def __init__(self, data: dict[str, Any], text: str, file: str) -> None:
+    def __init__(self, data: dict[str, Any], lines: Lines, file: str) -> None:
         self._data = data
-        self._lines = _Lines(text)
+        self._lines = lines
         self._file = file
 
     def faults(self) -> Iterator[Fault]:
@@ -151,27 +135,3 @@ def _is_amount(value: object) -> bool:
 
 def _shown(value: object) -> str:
     return str(value) if isinstance(value, Decimal | date) else repr(value)
-
-
-class _Lines:
-    """Where the tables and keys of a TOML text stand: tomllib tells only of text that is not TOML."""
-
-    def __init__(self, text: str) -> None:
-        self._tables: dict[str, list[dict[str, int]]] = {}
-        self._top: dict[str, int] = {}
-        current: dict[str, int] = self._top
-        for number, line in enumerate(text.splitlines(), 1):
-            if header := re.match(r"\s*\[\[?\s*\"?([\w-]+)", line):
-                current = {"": number}
-                self._tables.setdefault(header[1], []).append(current)
-                self._top.setdefault(header[1], number)
-            elif key := re.match(r"\s*\"?([\w-]+)\"?\s*=", line):
-                current.setdefault(key[1], number)
-
-    def top(self, key: str) -> int | None:
-        return self._top.get(key)
-
-    def of(self, kind: str, number: int, key: str) -> int | None:
-        tables = self._tables.get(kind, [])
-        table = tables[number] if number < len(tables) else {}
-        return table.get(key, table.get(""))

@@ -7,11 +7,12 @@ milliseconds, once, when the first model is asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
 from cachecost.faults import CannotEvaluate
+from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
 from cachecost.providers.switches import Switches, read_switches, switches_from
 
@@ -92,11 +93,14 @@ class ModelRules:
 
 
 class RuleBook:
-    """The dated rows of all hosts and models, with `switches` and `as_of` applied."""
+    """The dated rows of all hosts and models, with `switches` and `as_of` applied, and `own` minimums over them."""
 
-    def __init__(self, switches: Switches | None = None, as_of: date | None = None) -> None:
+    def __init__(
+        self, switches: Switches | None = None, as_of: date | None = None, own: OwnRules = NO_OWN_RULES
+    ) -> None:
         self.switches = switches or Switches()
         self.as_of = as_of
+        self.own = own
         self._known: dict[tuple[str, str, date | None], ModelRules] = {}
 
     def rules(self, host: str, model: str, day: date | None = None) -> ModelRules:
@@ -117,7 +121,7 @@ class RuleBook:
         when = day or book.data_date
         if when < model.released:
             raise CannotEvaluate(f"{model.id} has no rules on {when}: they start on {model.released}")
-        return ModelRules(
+        rules = ModelRules(
             host=host,
             model=model.id,
             generation=model.generation,
@@ -130,6 +134,8 @@ class RuleBook:
             **{name: book.value(model, name, when) for name in COPIED},
             **_stated(book, model, when),
         )
+        minimum = self.own.minimum(host, model.id, when)
+        return rules if minimum is None else replace(rules, minimum_tokens=minimum)
 
     def _collapses(self, book: Catalogue, model: Model, day: date) -> bool:
         reading = self.switches.lookback_runs
