@@ -92,6 +92,10 @@ class PrefixCache:
         entry = self._entries.get(_key(prefix, ttl, rules.switches))
         return entry.state(now) if entry else "absent"
 
+    def entry(self, prefix: Prefix, ttl: str, rules: ModelRules) -> Entry:
+        """The entry at `prefix`, alive or not. Raises KeyError where there is none."""
+        return self._entries[_key(prefix, ttl, rules.switches)]
+
     def _find(
         self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from cachecost.cache import Outcome, PrefixCache
 from cachecost.prompts.blocks import Prefix, Thread
@@ -39,6 +39,17 @@ Cause = Literal[
 ]
 
 
+class Before(Protocol):
+    """An earlier call, to compare with: what was sent, as rendered, by which rules."""
+
+    @property
+    def request(self) -> Request: ...
+    @property
+    def prompt(self) -> Prompt: ...
+    @property
+    def rules(self) -> ModelRules: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A call as later calls look back on it."""
@@ -61,7 +72,7 @@ class CauseFinder:
         seen = self._relative(request.thread, pool)
         if seen is None or seen.deepest is None:
             return Lost(seen, None, "absent") if seen else None
-        reaches = _ancestor(prompt.end, seen.deepest.prefix.depth) is seen.deepest.prefix
+        reaches = ancestor(prompt.end, seen.deepest.prefix.depth) is seen.deepest.prefix
         state = self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.rules, start) if reaches else "changed"
         return Lost(seen, seen.deepest.prefix, state)
 
@@ -104,10 +115,10 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | No
     if lost.state == "live":
         reachable = outcome.marks[-1].prefix.depth >= lost.entry.depth
         return "lookback_exceeded" if reachable else "mark_misplaced"
-    return _what_changed(request, prompt, lost.seen, rules)
+    return what_changed(request, prompt, lost.seen, rules)
 
 
-def _what_changed(request: Request, prompt: Prompt, seen: Seen, rules: ModelRules) -> Cause:
+def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRules) -> Cause:
     """The first difference in prompt order: model, speed, tools, system's salt and text, messages' salt."""
     before, params = seen.request, request.params
     differs: list[tuple[bool, Cause]] = [
@@ -142,7 +153,7 @@ def _thinking(request: Request) -> object:
     return request.params.get("thinking")
 
 
-def _ancestor(node: Prefix, depth: int) -> Prefix:
+def ancestor(node: Prefix, depth: int) -> Prefix:
     """The prefix of `node` that is `depth` blocks long. Costs the blocks in between."""
     while node.depth > depth or (node.block is None and node.parent is not None):
         assert node.parent is not None

@@ -23,6 +23,7 @@ COMMANDS = {
     "import": "importing:import_",
     "recording": "recording:recording",
     "validate": "validate:validate",
+    "explain": "explain:explain",
     "check": "check:check",
     "strategies": "listings:strategies",
     "models": "listings:models",

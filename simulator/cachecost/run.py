@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
@@ -11,14 +10,12 @@ from pathlib import Path
 from cachecost import __version__
 from cachecost.conversations.times import day_of
 from cachecost.ledger import Claim, Comparison, RunResult
-from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario, talks_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
-from cachecost.terms import Progress, Terms, quiet
+from cachecost.terms import Progress, quiet
+from cachecost.traffic import terms_of
 from cachecost.verdict import verdict_of
-
-ANCHORED, DEFAULT_TOKENS = "anchored", "tiktoken"
 
 
 def run(scenario: Scenario, folder: Path, progress: Progress = quiet) -> RunResult:
@@ -48,12 +45,7 @@ class _Reading:
         self.variant = variant
         self.scenario = scenario
         self.talks, bills = talks_of(scenario, folder)
-        self.day: date = scenario.as_of or data_date(scenario.host)
-        prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, self.day)
-        may_anchor = scenario.tokens in (None, ANCHORED)
-        self.bills = bills if may_anchor else []
-        counter = DEFAULT_TOKENS if may_anchor else str(scenario.tokens)
-        self.terms = Terms(scenario.model, self.day, prices, scenario.host, counter, scenario.rules, bills=self.bills)
+        self.terms = terms_of(scenario, folder, bills)
 
     def comparison(self, progress: Progress) -> Comparison:
         scenario = self.scenario
@@ -61,7 +53,7 @@ class _Reading:
             self.variant,
             scenario.host,
             scenario.model,
-            self.day,
+            self.terms.day or data_date(scenario.host),
             {name: str(value) for name, value in scenario.rules.items()},
             [self.terms.ledger(spec, self.talks, progress) for spec in scenario.strategies],
             scenario.first,
@@ -72,7 +64,7 @@ class _Reading:
         if told.saving is not None:
             return self._saving(told, {str(name): number for name, number in told.saving.items()})
         tokens = told.tokens or 0
-        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.day, tokens)
+        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, tokens)
         per_token = sum((sign * getattr(prices, name) for sign, name in told.terms), Decimal(0))
         times = f" × {told.times}" if told.times > 1 else ""
         how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({told.price}){times}"
@@ -81,7 +73,7 @@ class _Reading:
     def _saving(self, told: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
         """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
         whole = sum(tokens.values())
-        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.day, whole)
+        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, whole)
         cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
         how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
         share = 1 - cost / (prices.input * whole)
@@ -92,7 +84,7 @@ class _Reading:
         asked = sum(len(talk.inquiries) for talk in self.talks)
         questions = [f"{asked} questions"] if asked else []
         calls = f"{sum(len(talk.replies) for talk in self.talks)} calls of the main thread"
-        prices = f"prices and rules of {self.day}"
+        prices = f"prices and rules of {self.terms.day}"
         return " · ".join([self._what(), calls, *questions, self.scenario.model, prices])
 
     def _what(self) -> str:
@@ -110,7 +102,7 @@ class _Reading:
             for layer, given in (("tools", head.tools), ("system prompt", head.system))
             if given is not None and not self.scenario.conversation.synthetic
         ]
-        if self.bills:
+        if self.terms.bills:
             told.append("What the recording's bills tell of the length of a prefix sizes whatever sends it again.")
         if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
             told.append("Output is counted from the replies, not taken from a bill.")

@@ -152,13 +152,14 @@ class Simulation:
         counter_for: Callable[[str], TokenCounter],
         host: str = "anthropic",
         strategy: str = AS_RECORDED,
+        cache: PrefixCache | None = None,
     ) -> None:
         self._rules = rules
         self._prices = prices
         self._counter_for = counter_for
         self._host = host
         self._strategy = strategy
-        self._cache = PrefixCache()
+        self._cache = cache or PrefixCache()
         self._causes = CauseFinder(self._cache)
         self._renderers: dict[str, Renderer] = {}
         self._number = 0

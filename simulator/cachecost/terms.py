@@ -85,7 +85,7 @@ class Terms:
         simulation = Simulation(book, self.prices, self.counter, self.host, strategy.name)
         simulation.learn_all(self.bills)
         rows = []
-        for number, call in enumerate(_in_time(strategy, talks), 1):
+        for number, call in enumerate(in_time(strategy, talks), 1):
             rows.append(simulation.row(planned(call)))
             progress(strategy.name, number)
         return rows
@@ -98,7 +98,7 @@ def _is_known(book: RuleBook, host: str, model: str) -> bool:
         return False
 
 
-def _in_time(strategy: Strategy, talks: Sequence[Conversation]) -> Iterator[PlannedCall]:
+def in_time(strategy: Strategy, talks: Sequence[Conversation]) -> Iterator[PlannedCall]:
     """The calls of all conversations, in the order they start.
 
     Their threads grow in one tree of this plan alone, and no conversation is looked at before it begins: so a
@@ -117,3 +117,6 @@ def _in_time(strategy: Strategy, talks: Sequence[Conversation]) -> Iterator[Plan
             yield call
         if following := next(calls, None):
             heappush(running, (following.start, number, following, calls))
+
+
+_in_time = in_time

@@ -1,0 +1,90 @@
+"""How far a changed prompt goes on like the one before it, once it has parted from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from json import dumps
+
+from cachecost.prompts.blocks import Block, Layer, Prefix
+
+ALIKE = 0.6
+"""Share of two texts, from their ends inwards, that must be equal for one to be a new version of the other."""
+ALIKE_IN_SIZE = 0.02
+"""Without content, two blocks of the head whose sizes differ by no more than this share are versions of one."""
+
+
+def path(end: Prefix, after: int) -> list[Prefix]:
+    """The prefixes with a block on the way to `end`, those that are more than `after` blocks long."""
+    nodes: list[Prefix] = []
+    node: Prefix | None = end
+    while node is not None and node.depth > after:
+        if node.block is not None:
+            nodes.append(node)
+        node = node.parent
+    return nodes[::-1]
+
+
+def common(one: Prefix, other: Prefix) -> Prefix | None:
+    """The last prefix that both ways go through; None for prompts of different tokenizers, which share no tree."""
+    a: Prefix | None = one
+    b: Prefix | None = other
+    while a is not b and a is not None and b is not None:
+        a_is_deeper = (a.depth, a.block is None) >= (b.depth, b.block is None)
+        a, b = (a.parent, b) if a_is_deeper and a.parent else (a, b.parent)
+    return a if a is b else None
+
+
+def goes_on(before: Sequence[Prefix], now: Sequence[Prefix]) -> Prefix | None:
+    """The last prefix of `now` that would have been read if nothing had changed; None where all of it is new.
+
+    Both begin where they part; `before` ends with what was cached. A block counts as there still if it is equal, or
+    stands where another version of it stood.
+    """
+    matched: Prefix | None = None
+    blocks = [node.block.digest if node.block else b"" for node in before]
+    others = [node.block.digest if node.block else b"" for node in now]
+    for kind, i, j, k, m in SequenceMatcher(None, blocks, others, autojunk=False).get_opcodes():
+        if kind == "equal":
+            matched = now[m - 1]
+        elif kind == "replace":
+            pairs = zip(before[i:j], now[k:m], strict=False)
+            versions = [new for old, new in pairs if _are_versions(old, new)]
+            matched = versions[-1] if versions else matched
+    return matched
+
+
+def _are_versions(old: Prefix, new: Prefix) -> bool:
+    a, b = old.block, new.block
+    if a is None or b is None or (a.kind, a.role, old.layer) != (b.kind, b.role, new.layer):
+        return False
+    if a.content is None or b.content is None:
+        return old.layer is not Layer.MESSAGES and abs(a.size - b.size) <= ALIKE_IN_SIZE * max(a.size, b.size)
+    one, other = text_of(a), text_of(b)
+    return alike(one, other) >= ALIKE * max(len(one), len(other))
+
+
+def text_of(block: Block) -> str:
+    """The text of a text block; of any other its JSON, as sent."""
+    content = block.content or {}
+    text = content.get("text")
+    return text if block.kind == "text" and isinstance(text, str) else dumps(content, ensure_ascii=False)
+
+
+def first_difference(one: str, other: str) -> int:
+    """Characters from 0 before the first that differs."""
+    length = min(len(one), len(other))
+    if one[:length] == other[:length]:
+        return length
+    low, high = 0, length
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle)
+    return low
+
+
+def alike(one: str, other: str) -> int:
+    """How many characters two texts share at their beginning and at their end."""
+    begin = first_difference(one, other)
+    rest = min(len(one), len(other)) - begin
+    return begin + first_difference(one[::-1][:rest], other[::-1][:rest])

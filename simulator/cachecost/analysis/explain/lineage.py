@@ -1,0 +1,78 @@
+"""Which earlier call a call grew out of, and how much of it was sent before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cachecost.prompts.blocks import Prefix, Thread
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Earlier:
+    """A call as later ones look back on it. `entry` is the deepest prefix that it had in the cache.
+
+    `number` is that of the call, `passed` that of its first pass in the replay.
+    """
+
+    number: int
+    passed: int
+    start: float
+    request: Request
+    prompt: Prompt
+    rules: ModelRules
+    entry: Prefix | None
+
+
+class Lineage:
+    """All calls so far. Asking costs work for what is new in a call, or for where it parts from its forerunner."""
+
+    def __init__(self) -> None:
+        self._sent: set[Prefix] = set()
+        self._at_thread: dict[tuple[str, Thread, str], Earlier] = {}
+        self._of_talk: dict[tuple[str, Thread], Earlier] = {}
+        self._of_model: dict[tuple[str, Thread, str], Earlier] = {}
+        self._last: dict[tuple[str, str], Earlier] = {}
+
+    def shared(self, prompt: Prompt) -> Prefix:
+        """The longest beginning of the prompt that was sent before, whether it was ever cached or not."""
+        node = prompt.end
+        while node not in self._sent and node.parent is not None:
+            node = node.parent
+        return node
+
+    def forerunner(self, request: Request, model: str, pool: str) -> Earlier | None:
+        """The call that this one grew out of, or was to: of its conversation on its model, else on another model,
+        else the latest of its pool and model.
+        """
+        talk = (pool, request.thread.up_to(1))
+        own = self._of_model.get((*talk, model))
+        if own is None and request.thread.length > 1:
+            own = self._of_talk.get(talk)
+        return self._nearer(own, request, pool) or self._last.get((pool, model))
+
+    def _nearer(self, latest: Earlier | None, request: Request, pool: str) -> Earlier | None:
+        """An older call of the conversation instead, where the latest one shares less with this one."""
+        if latest is None:
+            return None
+        model, common = latest.rules.model, request.thread.common(latest.request.thread).length
+        grown = (self._at_thread.get((pool, node, model)) for node in request.thread.back())
+        found = next((seen for seen in grown if seen), None)
+        return found if found and found.request.thread.length > common else latest
+
+    def is_followed(self, thread: Thread, pool: str) -> bool:
+        """Whether its conversation had a call before."""
+        return (pool, thread.up_to(1)) in self._of_talk
+
+    def remember(self, call: Earlier, pool: str) -> None:
+        """Keep a call for those that come after it."""
+        node: Prefix | None = call.prompt.end
+        while node is not None and node not in self._sent:
+            self._sent.add(node)
+            node = node.parent
+        thread, model = call.request.thread, call.rules.model
+        first = thread.up_to(1)
+        self._at_thread[pool, thread, model] = self._of_model[pool, first, model] = call
+        self._of_talk[pool, first] = self._last[pool, model] = call

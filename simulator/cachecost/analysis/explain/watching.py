@@ -1,0 +1,204 @@
+"""A replay that is watched, and replays in which a cause is taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from cachecost.analysis.explain.alignment import path
+from cachecost.analysis.explain.lineage import Earlier, Lineage
+from cachecost.analysis.explain.losses import Looking, Loss
+from cachecost.cache import Entry, Outcome, PrefixCache
+from cachecost.causes import ancestor
+from cachecost.ledger import CallRow
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.request import TTL
+from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.providers.rules import ModelRules
+from cachecost.simulation import Call, Simulation
+
+Simulate = Callable[[PrefixCache], Simulation]
+"""A fresh simulation of the log on its ground, around the cache it is given."""
+BEFORE_TIME = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Lone:
+    """A call whose conversation had no other, and what it wrote in vain, should nobody read it: its marked prefixes."""
+
+    call: int
+    passed: int
+    written: tuple[Prefix, ...]
+    read: int
+    tokens: int
+
+
+@dataclass(slots=True)
+class Watched:
+    """What a replay showed: the rows, and what each call lost."""
+
+    rows: list[CallRow] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    lone: list[Lone] = field(default_factory=list)
+
+
+def watch(calls: Iterable[Call], simulate: Simulate) -> Watched:
+    """Replay the calls, and see for each what it paid for again."""
+    cache = WatchedCache()
+    simulation = simulate(cache)
+    for call in calls:
+        cache.about = call
+        cache.told.rows.append(simulation.row(call))
+    cache.told.lone = [one for key, one in cache.alone.items() if not cache.read_later(one)]
+    return cache.told
+
+
+class WatchedCache(PrefixCache):
+    """Looks at each call before it is made. `about` is the call whose first pass comes next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.about: Call | None = None
+        self.told = Watched()
+        self.alone: dict[object, Lone] = {}
+        self._lineage = Lineage()
+        self._passed = 0
+        self._hits: set[Prefix] = set()
+
+    def call(
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: Sizes = AS_COUNTED,
+    ) -> Outcome:
+        self._passed += 1
+        about, self.about = self.about, None
+        if about:
+            self._look(about, prompt, rules, start, sizes)
+        outcome = super().call(prompt, rules, start, first_token_s, sizes)
+        if outcome.hit:
+            self._hits.add(outcome.hit)
+        if about:
+            self._remember(about, prompt, rules, start, outcome)
+        return outcome
+
+    def read_later(self, one: Lone) -> bool:
+        """Whether anybody read what this call wrote."""
+        return any(prefix in self._hits for prefix in one.written)
+
+    def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: Sizes) -> None:
+        found = self._find(prompt.marks, rules, start, sizes)
+        looking = Looking(
+            len(self.told.rows) + 1,
+            self._passed,
+            call.request,
+            prompt,
+            rules,
+            start,
+            sizes,
+            self,
+            found[0].depth if found else 0,
+            self._lineage.shared(prompt),
+            self._lineage.forerunner(call.request, rules.model, rules.pool(call.workspace)),
+        )
+        self.told.losses += looking.losses()
+
+    def _remember(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, outcome: Outcome) -> None:
+        number, pool = len(self.told.rows) + 1, rules.pool(call.workspace)
+        talk = (pool, call.request.thread.up_to(1))
+        deepest = outcome.marks[-1].prefix if outcome.marks else None
+        depth = outcome.hit.depth if outcome.hit else 0
+        written = tuple(mark.prefix for mark in outcome.marks if mark.prefix.depth > depth)
+        if self._lineage.is_followed(call.request.thread, pool):
+            self.alone.pop(talk, None)
+        elif written:
+            self.alone[talk] = Lone(number, self._passed, written, depth, outcome.write_5m + outcome.write_1h)
+        self._lineage.remember(Earlier(number, self._passed, start, call.request, prompt, rules, deepest), pool)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is different in a replay without some causes, by the number of the pass.
+
+    `restored`: so many blocks are read as if they had been in the cache. `marked`: these prefixes (in blocks) are
+    marked, too. `unmarked`: marks behind so many blocks are left out. `any_length`: no minimum length holds.
+    """
+
+    restored: dict[int, int] = field(default_factory=dict)
+    marked: dict[int, list[tuple[int, TTL]]] = field(default_factory=dict)
+    unmarked: dict[int, int] = field(default_factory=dict)
+    any_length: set[int] = field(default_factory=set)
+
+    def __or__(self, other: Removal) -> Removal:
+        restored = {
+            number: max(self.restored.get(number, 0), other.restored.get(number, 0))
+            for number in self.restored.keys() | other.restored
+        }
+        marked = {
+            number: [*self.marked.get(number, []), *other.marked.get(number, [])]
+            for number in self.marked.keys() | other.marked
+        }
+        return Removal(restored, marked, self.unmarked | other.unmarked, self.any_length | other.any_length)
+
+
+def without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
+    """The rows of the same calls where what `removal` says is different."""
+    simulation = simulate(RemovedCache(removal))
+    return [simulation.row(call) for call in calls]
+
+
+class RemovedCache(PrefixCache):
+    """The cache as it would have been without some causes."""
+
+    def __init__(self, removal: Removal) -> None:
+        super().__init__()
+        self._removal = removal
+        self._passed = 0
+        self._end: Prefix | None = None
+
+    def call(
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: Sizes = AS_COUNTED,
+    ) -> Outcome:
+        self._passed += 1
+        if self._passed in self._removal.any_length:
+            rules = replace(rules, minimum_tokens=0)
+        prompt = replace(prompt, marks=self._marks(prompt))
+        self._end = prompt.end
+        return super().call(prompt, rules, start, first_token_s, sizes)
+
+    def _marks(self, prompt: Prompt) -> tuple[MarkedPrefix, ...]:
+        most = self._removal.unmarked.get(self._passed, prompt.end.depth)
+        more = [MarkedPrefix(_at(prompt, depth), ttl) for depth, ttl in self._removal.marked.get(self._passed, ())]
+        kept = (mark for mark in prompt.marks if mark.prefix.depth <= most)
+        return tuple(sorted((*kept, *more), key=lambda mark: mark.prefix.depth)) if more else tuple(kept)
+
+    def _find(
+        self, marks: Sequence[MarkedPrefix], rules: ModelRules, now: float, sizes: Sizes
+    ) -> tuple[Prefix, Entry] | None:
+        found = super()._find(tuple(marks), rules, now, sizes)
+        depth = self._removal.restored.get(self._passed, 0)
+        if self._end is None or depth <= (found[0].depth if found else 0):
+            return found
+        node = ancestor(self._end, depth)
+        ttl = next((mark.ttl for mark in marks if mark.prefix.depth >= depth), "5m")
+        return node, self._restored(node, ttl, rules, now)
+
+    def _restored(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
+        """The entry there, alive."""
+        if self.state(node, ttl, rules, now) != "live":
+            self._entries[node, ttl if rules.switches.ttl_in_key else ""] = Entry(
+                rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, now, BEFORE_TIME
+            )
+        return self._entries[node, ttl if rules.switches.ttl_in_key else ""]
+
+
+def _at(prompt: Prompt, depth: int) -> Prefix:
+    return path(prompt.end, depth - 1)[0]

@@ -1,0 +1,112 @@
+"""A loss in words: what happened, where on the wire, and the text around the first difference."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import Any
+
+from cachecost.analysis.explain.alignment import first_difference, text_of
+from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.losses import Loss
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.request import Request
+
+AROUND = 24
+"""Characters of an excerpt before the first one that differs."""
+AFTER = 12
+HERE = "▮"
+
+
+def place(loss: Loss, request: Request) -> str:
+    """Where the first block stands on the wire: `tools.3`, `system.0`, `messages.4.content.1`."""
+    node = loss.first
+    if node.layer is not Layer.MESSAGES:
+        return f"{node.layer}.{_index_in_layer(node)}"
+    for message in request.thread.back():
+        assert message.message is not None
+        for number, block in enumerate(message.message.blocks):
+            if block is node.block or (node.block and block.digest == node.block.digest):
+                return f"messages.{message.length - 1}.content.{number}"
+    return str(node.layer)
+
+
+def _index_in_layer(node: Prefix) -> int:
+    number = -1
+    step: Prefix | None = node
+    while step is not None and step.layer is node.layer:
+        number += step.block is not None
+        step = step.parent
+    return number
+
+
+def excerpt(loss: Loss) -> str | None:
+    """The new text around the first character that differs: `…Current time: 2026-03-06T21:2▮`."""
+    new, old = loss.first.block, loss.was.block if loss.was else None
+    if new is None or old is None or new.content is None or old.content is None:
+        return None
+    text = text_of(new)
+    at = first_difference(text_of(old), text)
+    before = text[max(0, at - AROUND) : at]
+    more = "…" if at > AROUND else ""
+    return " ".join(f"{more}{before}{HERE}{text[at : at + AFTER]}".split()) + f" at character {at}"
+
+
+def message(loss: Loss, request: Request, tokens: int) -> str:
+    """What happened, in a sentence of the code's wording."""
+    return codes()[loss.cause].what.format(**_facts(loss, request, tokens))
+
+
+def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
+    before = loss.since.request if loss.since else request
+    was, now = _parameter(loss.cause, before), _parameter(loss.cause, request)
+    shared = request.thread.common(before.thread).length
+    return {
+        "was": was,
+        "now": now,
+        "where": place(loss, request),
+        "tools": _tools(loss, request, before),
+        "tokens": f"{tokens:,}",
+        "gap": duration(loss.gap_s),
+        "ttl": loss.ttl,
+        "minimum": f"{loss.minimum:,}",
+        "positions": loss.positions,
+        "window": loss.window,
+        "shared": shared,
+        "messages_before": before.thread.length,
+        "messages_fewer": before.thread.length - request.thread.length,
+        "appeared": "came into" if request.thread.has_image else "went out of",
+        "misplaced": _misplaced(loss),
+    }
+
+
+def _tools(loss: Loss, request: Request, before: Request) -> str:
+    now, was = len(request.tools.blocks), len(before.tools.blocks)
+    if now != was:
+        return f"{now or 'no'} tools instead of {was or 'none'}"
+    return f"{place(loss, request)} is not as it was"
+
+
+def _misplaced(loss: Loss) -> str:
+    if loss.was is None and loss.positions < 0:
+        return "the mark stands before what earlier calls had written"
+    return "the mark of the call before stood on a block that this call does not have"
+
+
+def _parameter(cause: str, request: Request) -> str:
+    params: Any = request.params
+    config = params.get("output_config") or {}
+    told = {
+        "model_changed": request.model,
+        "speed_changed": params.get("speed") or "standard",
+        "tool_choice_changed": params.get("tool_choice") or "auto",
+        "thinking_changed": params.get("thinking") or "none",
+        "effort_changed": config.get("effort") or "its default",
+    }.get(cause, "")
+    return told if isinstance(told, str) else dumps(told, ensure_ascii=False)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in a person's words: `7 s`, `12 min`, `2.5 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

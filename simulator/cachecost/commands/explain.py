@@ -1,0 +1,89 @@
+"""`cachecost explain`: what was avoidable, why, and what it cost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cachecost.commands.options import ground, ground_options
+from cachecost.commands.progress import reading_bar
+
+if TYPE_CHECKING:
+    from cachecost.traffic import Traffic
+
+COUNTERS = ("anchored", "tiktoken", "bytes", "ctok")
+SCENARIOS = (".yaml", ".yml")
+
+
+@click.command()
+@click.argument("source", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
+@click.option("--strategy", metavar="NAME", help="Of a scenario: this strategy only.")
+@click.option(
+    "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
+)
+@click.option("--readings", is_flag=True, help="Ask under every reading of the open rules: which change the answer?")
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines, an object a strategy (one for a log).")
+@ground_options
+def explain(
+    source: Path,
+    format_: str,
+    strategy: str | None,
+    tokens: str | None,
+    readings: bool,
+    as_json: bool,
+    rule: tuple[str, ...],
+    prices: Path | None,
+    as_of: date | None,
+    host: str,
+) -> int:
+    """Say what LOG, or what SCENARIO.yaml would send, pays more than it must: each cause, its place and its dollars."""
+    from cachecost.analysis.explain.codes import codes
+    from cachecost.analysis.explain.explaining import explained
+    from cachecost.views.explain_json import explanation_object
+    from cachecost.views.explain_text import print_explanation
+
+    base = ground(rule, prices, as_of, host)
+    if source.suffix in SCENARIOS:
+        found = list(_planned(source, strategy))
+    else:
+        from cachecost.traffic import recorded
+
+        with reading_bar("reading", [source]):
+            found = [recorded(source, base.rules, base.prices, host, tokens, format_, _say)]
+    titles = {cause: code.title for cause, code in codes().items()}
+    for number, traffic in enumerate(found):
+        told = explained(traffic, readings)
+        if as_json:
+            sys.stdout.write(json.dumps(explanation_object(told), ensure_ascii=False) + "\n")
+        else:
+            sys.stdout.write("\n" if number else "")
+            print_explanation(told, titles, sys.stdout)
+    return 0
+
+
+def _planned(source: Path, strategy: str | None) -> Iterator[Traffic]:
+    """What each strategy of a scenario sends, or the one that is named. Raises UsageError."""
+    from cachecost.faults import nearest
+    from cachecost.scenario import load
+    from cachecost.traffic import of_scenario
+
+    scenario = load(source)
+    known = []
+    for traffic in of_scenario(scenario, source.parent):
+        known.append(traffic.strategy)
+        if strategy in (None, traffic.strategy):
+            yield traffic
+    if strategy is not None and strategy not in known:
+        names = ", ".join(known)
+        raise click.UsageError(f"--strategy: expected one of {names}; got '{strategy}'{nearest(strategy, known)}")
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)

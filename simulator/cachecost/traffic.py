@@ -1,0 +1,124 @@
+"""Calls to be simulated, on their ground: what an analysis replays, as often as it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cachecost.cache import PrefixCache
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.model import Conversation
+from cachecost.conversations.readers.detect import read_calls
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.faults import CannotEvaluate
+from cachecost.prompts.counting import TokenCounter
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook, data_date
+from cachecost.providers.switches import switches_from
+from cachecost.scenario import Scenario, talks_of
+from cachecost.simulation import AS_RECORDED, Call, Simulation, logged, planned
+from cachecost.strategies.build import build
+from cachecost.strategies.spec import StrategySpec
+from cachecost.terms import Terms, in_time
+from cachecost.tokens.factory import make_counter
+
+ANCHORED, FILLER = "anchored", "tiktoken"
+"""Bills where there are any, and what fills the gaps between them: it is the same on every machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Calls in the order they start, the bills that size them (rule 17), and rules, prices, host, token counter."""
+
+    name: str
+    calls: Sequence[Call]
+    rules: RuleBook
+    prices: PriceBook
+    host: str = "anthropic"
+    tokens: str = FILLER
+    bills: Sequence[LoggedCall] = ()
+    strategy: str = AS_RECORDED
+    counters: dict[str, TokenCounter] = field(default_factory=dict)
+
+    def simulation(self, cache: PrefixCache | None = None) -> Simulation:
+        """A fresh simulation that knows the bills. Raises CannotEvaluate for a counter that is not known."""
+        simulation = Simulation(self.rules, self.prices, self.counter, self.host, self.strategy, cache)
+        simulation.learn_all(self.bills)
+        return simulation
+
+    def counter(self, generation: str) -> TokenCounter:
+        """The counter of a tokenizer generation; made once."""
+        if generation not in self.counters:
+            self.counters[generation] = make_counter(self.tokens, generation)
+        return self.counters[generation]
+
+    @property
+    def token_source(self) -> str:
+        """Where the lengths come from, once a simulation has run."""
+        counted = "; ".join(dict.fromkeys(counter.source for counter in self.counters.values()))
+        return f"the recording's bills, then {counted}" if self.bills else counted
+
+    @property
+    def band(self) -> float:
+        """Relative error of the token counts; that of the tokenizer, also where bills tell the most."""
+        return max((counter.band for counter in self.counters.values()), default=0.0)
+
+    def read_as(self, rules: Mapping[str, object]) -> Traffic:
+        """The same calls under another reading of the rules. Raises InputError."""
+        return replace(self, rules=RuleBook(switches_from(rules), self.rules.as_of, self.rules.own))
+
+
+def recorded(
+    log: Path,
+    rules: RuleBook,
+    prices: PriceBook,
+    host: str = "anthropic",
+    tokens: str | None = None,
+    format_: str = "auto",
+    warn: Warn = quiet,
+) -> Traffic:
+    """The calls of a log as they were sent. `tokens` None or "anchored": by the bills, then by tiktoken.
+
+    Raises InputError; CannotEvaluate where the file holds no call.
+    """
+    found = list(read_calls(log, format_, warn))
+    if not found:
+        raise CannotEvaluate(f"{log} holds no call: nothing was sent that could be looked at")
+    may_anchor = tokens in (None, ANCHORED)
+    bills = found if may_anchor and any(call.billed for call in found) else []
+    counter = FILLER if may_anchor else str(tokens)
+    return Traffic(str(log), [logged(call) for call in found], rules, prices, host, counter, bills)
+
+
+def terms_of(scenario: Scenario, folder: Path, bills: Sequence[LoggedCall]) -> Terms:
+    """What all strategies of a scenario are compared under; `bills` are those of its recording."""
+    day = scenario.as_of or data_date(scenario.host)
+    prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
+    may_anchor = scenario.tokens in (None, ANCHORED)
+    counter = FILLER if may_anchor else str(scenario.tokens)
+    return Terms(scenario.model, day, prices, scenario.host, counter, scenario.rules, bills=bills if may_anchor else [])
+
+
+def of_scenario(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
+    """What each strategy of a scenario sends, under the scenario as written (not its other readings)."""
+    talks, bills = talks_of(scenario, folder)
+    terms = terms_of(scenario, folder, bills)
+    for spec in scenario.strategies:
+        yield _planned(spec, talks, terms)
+
+
+def _planned(spec: StrategySpec | str, talks: Sequence[Conversation], terms: Terms) -> Traffic:
+    book = terms.book()
+    strategy = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
+    return Traffic(
+        strategy.name,
+        [planned(call) for call in in_time(strategy, talks)],
+        terms.book(getattr(strategy, "rules", None)),
+        terms.prices,
+        terms.host,
+        terms.tokens,
+        terms.bills,
+        strategy.name,
+        terms.counters,
+    )

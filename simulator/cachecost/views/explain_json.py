@@ -1,0 +1,42 @@
+"""`explain --json`: the object of the contract, with more fields beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cachecost.findings import Explanation, Finding
+from cachecost.views.numbers import exact
+
+FORMAT = 1
+
+
+def explanation_object(told: Explanation) -> dict[str, Any]:
+    """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`."""
+    return {
+        "format": FORMAT,
+        "strategy": told.strategy,
+        "calls": told.calls,
+        "cost_usd": exact(told.cost),
+        "avoidable_usd": exact(told.avoidable),
+        "without_usd": exact(told.without),
+        "findings": [_finding(finding) for finding in told.findings],
+        "tokens": {"source": told.token_source, "band": told.band},
+        "other_readings": list(told.flips),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "cause": finding.cause,
+        "call": finding.call,
+        "since_call": finding.since,
+        "layer": str(finding.layer),
+        "block": finding.block,
+        "tokens": finding.tokens,
+        "cost_usd": exact(finding.cost),
+        "message": finding.message,
+        "excerpt": finding.excerpt,
+        "fix": finding.fix,
+        "diagnostics": finding.diagnostics,
+    }

@@ -1,0 +1,56 @@
+"""`cachecost explain` end to end: what people read, and what machines do."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cachecost.cli import cachecost
+
+SESSION = Path(__file__).parents[1] / "scenarios" / "recordings" / "sessions" / "claude-code.jsonl"
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "answer-inquiry.yaml"
+
+
+def run(*args: object) -> str:
+    result = CliRunner().invoke(cachecost, ["explain", *map(str, args)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(SESSION).splitlines()
+    assert lines[0] == "as recorded   $5.24 · $0.35 avoidable (6.7 %) · 2 causes"
+    assert lines[2].startswith("CC301  lifetime ran out")
+    assert "Nothing else: 282 calls are as cheap as these bytes allow." in lines
+    assert max(map(len, lines[:9])) <= 80
+
+
+def test_json_adds_up() -> None:
+    told = json.loads(run(SESSION, "--json"))
+    assert {"format", "cost_usd", "avoidable_usd", "findings"} <= told.keys()
+    keys = {"code", "cause", "call", "layer", "block", "tokens", "cost_usd", "message", "fix"}
+    assert all(keys <= finding.keys() for finding in told["findings"])
+    assert sum(Decimal(finding["cost_usd"]) for finding in told["findings"]) == Decimal(told["avoidable_usd"])
+    assert Decimal(told["cost_usd"]) - Decimal(told["avoidable_usd"]) == Decimal(told["without_usd"])
+
+
+def test_one_strategy_of_a_scenario() -> None:
+    told = json.loads(run(SCENARIO, "--strategy", "answer_inquiry, forced", "--json"))
+    assert told["strategy"] == "answer_inquiry, forced"
+    assert {finding["cause"] for finding in told["findings"]} == {"tool_choice_changed", "ttl_expired"}
+
+
+def test_an_unknown_strategy_is_told_with_its_nearest_name() -> None:
+    result = CliRunner().invoke(cachecost, ["explain", str(SCENARIO), "--strategy", "answer_inquiry forced"])
+    assert result.exit_code == 2
+    assert "got 'answer_inquiry forced' (did you mean 'answer_inquiry, forced'?)" in result.stderr
+
+
+def test_another_reading_may_change_the_answer() -> None:
+    words = run(SCENARIO, "--strategy", "answer_inquiry, forced", "--readings")
+    assert "reading  with tool_choice_invalidation=never" in words
