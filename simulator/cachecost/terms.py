@@ -117,6 +117,3 @@ def in_time(strategy: Strategy, talks: Sequence[Conversation]) -> Iterator[Plann
             yield call
         if following := next(calls, None):
             heappush(running, (following.start, number, following, calls))
-
-
-_in_time = in_time

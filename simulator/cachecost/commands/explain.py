@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.commands.options import ground, ground_options
+from cachecost.commands.options import Ground, ground_options
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
@@ -38,10 +37,7 @@ def explain(
     tokens: str | None,
     readings: bool,
     as_json: bool,
-    rule: tuple[str, ...],
-    prices: Path | None,
-    as_of: date | None,
-    host: str,
+    base: Ground,
 ) -> int:
     """Say what LOG, or what SCENARIO.yaml would send, pays more than it must: each cause, its place and its dollars."""
     from cachecost.analysis.explain.codes import codes
@@ -49,14 +45,13 @@ def explain(
     from cachecost.views.explain_json import explanation_object
     from cachecost.views.explain_text import print_explanation
 
-    base = ground(rule, prices, as_of, host)
     if source.suffix in SCENARIOS:
         found = list(_planned(source, strategy))
     else:
         from cachecost.traffic import recorded
 
         with reading_bar("reading", [source]):
-            found = [recorded(source, base.rules, base.prices, host, tokens, format_, _say)]
+            found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, _say)]
     titles = {cause: code.title for cause, code in codes().items()}
     for number, traffic in enumerate(found):
         told = explained(traffic, readings)

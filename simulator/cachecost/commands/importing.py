@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import date
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import click
 
-from cachecost.commands.options import ground, ground_options
+from cachecost.commands.options import Ground, ground_options
 from cachecost.commands.progress import reading_bar
 
 INVALID, NOT_EVALUATED = 2, 3
@@ -54,10 +53,7 @@ def import_(
     source: str | None,
     licence: str | None,
     as_json: bool,
-    rule: tuple[str, ...],
-    prices: Path | None,
-    as_of: date | None,
-    host: str,
+    base: Ground,
 ) -> int:
     """Read LOGS and write a recording of each; a file that cannot be read is refused with its faults."""
     from cachecost.conversations.importing import import_files
@@ -68,7 +64,6 @@ def import_(
         raise click.UsageError("--redact is for content that is kept; --content digest keeps none")
     if content == "keep" and (key or round_sizes > 1):
         raise click.UsageError("--key and --round-sizes are for --content digest")
-    base = ground(rule, prices, as_of, host)
 
     with reading_bar("importing", logs):
         report = import_files(

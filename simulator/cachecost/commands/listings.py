@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from cachecost.commands.options import ground, ground_options
+from cachecost.commands.options import Ground, ground_options
 from cachecost.providers.listing import ModelRow, SwitchRow, model_rows, rule_rows, switch_rows
 from cachecost.views.plain_table import print_table
 
@@ -47,9 +45,9 @@ def _print_parts(marks: bool, changes: bool, as_json: bool) -> None:
 @click.command()
 @as_json_option
 @ground_options
-def models(as_json: bool, rule: tuple[str, ...], prices: Path | None, as_of: date | None, host: str) -> None:
+def models(as_json: bool, base: Ground) -> None:
     """The models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
-    base = ground(rule, prices, as_of, host)
+    host = base.host
     rows = list(model_rows(base.rules, host))
     priced = [(row, base.prices.prices(host, row.id, row.rules.day, 0)) for row in rows]
     if as_json:
@@ -98,14 +96,11 @@ def _price_cells(price: Any) -> tuple[str, ...]:
 @click.option("--switches", is_flag=True, help="The switches with every reading and who says so.")
 @as_json_option
 @ground_options
-def rules(
-    switches: bool, as_json: bool, rule: tuple[str, ...], prices: Path | None, as_of: date | None, host: str
-) -> None:
+def rules(switches: bool, as_json: bool, base: Ground) -> None:
     """Every rule by host and model: value, the days it held, and its source."""
-    ground(rule, prices, as_of, host)
     if switches:
         return _print_switches(list(switch_rows()), as_json)
-    rows = list(rule_rows(host))
+    rows = list(rule_rows(base.host))
     if as_json:
         return _print_json("rules", rows)
     return print_table(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
+from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
@@ -34,15 +36,59 @@ HOSTS = (
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What every simulation stands on: rules, prices and the host of calls that name none."""
+    """What every simulation stands on: rules, prices and the host of calls that name none.
+
+    `asked` are the options as they were given.
+    """
 
     rules: RuleBook
     prices: PriceBook
     host: str
+    asked: Asked
+
+    @property
+    def readings(self) -> dict[str, str]:
+        """The readings that were asked for by --rule."""
+        return switch_pairs(self.asked.rule)
+
+    def on(self, day: date) -> Ground:
+        """The same, by the rules and prices of `day`."""
+        return replace(self.asked, as_of=day).ground()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options that stand on every command."""
+
+    rule: tuple[str, ...] = ()
+    rules_file: Path | None = None
+    prices: Path | None = None
+    as_of: date | None = None
+    host: str = "anthropic"
+
+    def ground(self) -> Ground:
+        """The rules and prices that the options ask for. Raises InputError."""
+        own = own_rules(self.rules_file) if self.rules_file else NO_OWN_RULES
+        switches = switches_from({**own.switches, **switch_pairs(self.rule)})
+        return Ground(RuleBook(switches, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host, self)
 
 
 def ground_options(command: Command) -> Command:
-    """Add --rule, --prices, --as-of and --host."""
+    """Add --rule, --rules, --prices, --as-of and --host; the command gets what they come to as `base`."""
+
+    @wraps(command)
+    def on_ground(
+        *args: Any,
+        rule: tuple[str, ...],
+        rules_file: Path | None,
+        prices: Path | None,
+        as_of: date | None,
+        host: str,
+        **told: Any,
+    ) -> Any:
+        return command(*args, base=Asked(rule, rules_file, prices, as_of, host).ground(), **told)
+
+    grounded: Any = on_ground
     for option in (
         click.option("--host", type=click.Choice(HOSTS), default="anthropic", help="Host of calls that name none."),
         click.option("--as-of", metavar="DATE", callback=_date, help="Rules and prices of that day (YYYY-MM-DD)."),
@@ -52,16 +98,17 @@ def ground_options(command: Command) -> Command:
             help="Own prices over public ones.",
         ),
         click.option(
+            "--rules",
+            "rules_file",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            help="Own rules over the shipped ones, as live --verify-rules writes them.",
+        ),
+        click.option(
             "--rule", "rule", multiple=True, metavar="NAME=VALUE", help="A rule switch (see: rules --switches)."
         ),
     ):
-        command = option(command)
-    return command
-
-
-def ground(rule: tuple[str, ...], prices: Path | None, as_of: date | None, host: str) -> Ground:
-    """The rules and prices that the options ask for. Raises InputError."""
-    return Ground(RuleBook(switches_from(switch_pairs(rule)), as_of), PriceBook.load(prices, as_of), host)
+        grounded = option(grounded)
+    return cast("Command", grounded)
 
 
 def switch_pairs(rule: tuple[str, ...]) -> dict[str, str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, ground, ground_options, switch_pairs
+from cachecost.commands.options import Ground, ground_options
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.model import Conversation
@@ -54,10 +53,7 @@ def replay(
     model: str | None,
     tokens: str | None,
     as_json: bool,
-    rule: tuple[str, ...],
-    prices: Path | None,
-    as_of: date | None,
-    host: str,
+    base: Ground,
 ) -> int:
     """Predict the usage and the dollars of each call of LOG.
 
@@ -65,13 +61,12 @@ def replay(
     """
     if model and not strategies and not ranks:
         raise click.UsageError("--model needs --strategy or --all: as recorded, each call ran on its own model")
-    base = ground(rule, prices, as_of, host)
     bill = Bill(base.prices, base.host)
-    if model and as_of is None:
-        day = data_date(host)
+    if model and base.rules.as_of is None:
+        day = data_date(base.host)
         _say(f"{model}: rules and prices of {day}; --as-of DATE for another day")
-        base = ground(rule, prices, day, host)
-    asked = _Asked(log, format_, strategies, ranks, model, tokens, base, switch_pairs(rule), bill)
+        base = base.on(day)
+    asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
     with reading_bar("reading", [log]):
         rows = asked.planned() if strategies or ranks else asked.as_recorded()
         failed = _print_json(rows) if as_json else _print_table(log, rows, asked.bill, ranks)
@@ -92,7 +87,6 @@ class _Asked:
     model: str | None
     tokens: str | None
     ground: Ground
-    rules: dict[str, str]
     bill: Bill
 
     @property
@@ -128,7 +122,16 @@ class _Asked:
         if self.model is None and not any(talk.model for talk in talks):
             raise CannotEvaluate(f"{self.log} names no model, so nothing can be planned for it: say --model")
         base, anchors = self.ground, bills if self.may_anchor else []
-        terms = Terms(self.model, base.rules.as_of, base.prices, base.host, self.counter, self.rules, bills=anchors)
+        terms = Terms(
+            self.model,
+            base.rules.as_of,
+            base.prices,
+            base.host,
+            self.counter,
+            base.readings,
+            bills=anchors,
+            own=base.rules.own,
+        )
         return (row for name in self._names(talks) for row in terms.ledger(name, talks).rows)
 
     def _names(self, talks: Sequence[Conversation]) -> list[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import click
 
-from cachecost.commands.options import ground, ground_options
+from cachecost.commands.options import Ground, ground_options
 
 NOT_EVALUATED = 3
 COUNTERS = ("ctok", "tiktoken")
@@ -37,10 +36,7 @@ def validate(
     html: Path | None,
     out: Path | None,
     as_json: bool,
-    rule: tuple[str, ...],
-    prices: Path | None,
-    as_of: date | None,
-    host: str,
+    base: Ground,
 ) -> int:
     """Predict the usage of each call of LOGS and compare it with what was billed. Each file is a cache of its own."""
     from cachecost.analysis.evidence import evidence_of
@@ -48,8 +44,7 @@ def validate(
     from cachecost.views.fidelity_page import write_evidence, write_html
     from cachecost.views.fidelity_rows import fidelity_object
 
-    base = ground(rule, prices, as_of, host)
-    validation = Validation(logs, base.rules, base.prices, tokens, host, not unanchored)
+    validation = Validation(logs, base.rules, base.prices, tokens, base.host, not unanchored)
     fidelity = validation.fidelity()
     if readings:
         fidelity = replace(fidelity, readings=list(validation.readings()))
