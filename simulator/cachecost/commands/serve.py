@@ -1,0 +1,196 @@
+"""`cachecost serve`: a simulated Messages API that says what your calls would have cost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from cachecost.commands.options import Ground, ground_options
+from cachecost.live.clock import CLOCKS, Clock, clock_from
+from cachecost.live.log import CallLog
+from cachecost.live.server.faults import FORM, Faults, faults_from
+from cachecost.providers.rules import data_date
+
+if TYPE_CHECKING:
+    from cachecost.live.server.meter import Meter
+    from cachecost.live.server.model import Answerer
+    from cachecost.live.server.served import Served
+
+PORT = 8787
+COUNTERS = ("tiktoken", "bytes", "ctok")
+NEEDED = "cachecost serve needs starlette and uvicorn: pip install 'cachecost[server]'"
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What was asked for, read and found good."""
+
+    answerer: Answerer
+    clock: Clock
+    clock_told: str
+    begin: float | None
+    faults: Faults
+    ground: Ground
+    tokens: str
+    record: Path | None
+    first_token_s: float
+    seed: int
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free one.")
+@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Write each call to this request log.")
+@click.option("--answers", default="agent", show_default=True, help="Who answers: agent, script:FILE, recording:FILE.")
+@click.option("--clock", default="real", show_default=True, help=f"{CLOCKS}.")
+@click.option("--tokens", type=click.Choice(COUNTERS), default="tiktoken", show_default=True, help="Who counts.")
+@click.option("--first-token", type=click.FloatRange(0), default=0.0, help="Seconds until an answer's first token.")
+@click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"{FORM}; repeatable.")
+@click.option("--seed", type=int, default=0, help="Of faults that come by chance, and of ids.")
+@click.option("--no-bill", is_flag=True, help="Print no bill at the end.")
+@ground_options
+def serve(
+    port: int,
+    record: Path | None,
+    answers: str,
+    clock: str,
+    tokens: str,
+    first_token: float,
+    faults: tuple[str, ...],
+    seed: int,
+    no_bill: bool,
+    base: Ground,
+) -> int:
+    """Serve a simulated Messages API on loopback: point any client at it, and learn what its caching costs.
+
+    Answers cost nothing and need no network. Ctrl-C ends it and prints the bill; until then it stands at /cachecost.
+    """
+    _check_installed()
+    from cachecost.live.answers import answerer_from
+
+    begin = _begin(clock, base.rules.as_of, base.host)
+    options = _Options(
+        _good("--answers", lambda: answerer_from(answers)),
+        _good("--clock", lambda: clock_from(clock, begin)),
+        clock,
+        begin,
+        _good("--fault", lambda: faults_from(faults, seed)),
+        base,
+        tokens,
+        record,
+        first_token,
+        seed,
+    )
+    meter = _serve(options, port)
+    if not no_bill:
+        from cachecost.live.server.bill import print_bill
+
+        print_bill(meter, sys.stdout)
+    return 0
+
+
+def _check_installed() -> None:
+    try:
+        import starlette
+        import uvicorn
+    except ImportError:
+        raise click.ClickException(NEEDED) from None
+    del starlette, uvicorn
+
+
+def _good(option: str, make: Callable[[], Made]) -> Made:
+    try:
+        return make()
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def _begin(clock: str, as_of: date | None, host: str) -> float | None:
+    """When the clock begins. One that steps is the same in every run, so it begins with a day, not now."""
+    if not clock.startswith("+"):
+        return None
+    day = as_of or data_date(host)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
+def _serve(options: _Options, port: int) -> Meter:
+    """Serve until stopped; the meter, with what was billed."""
+    from cachecost.live.answers import notes_of
+    from cachecost.live.server.app import app_of
+    from cachecost.live.server.meter import Meter
+    from cachecost.live.server.page import routes
+    from cachecost.live.server.serving import PortTaken, address_of, listening, serve_until_stopped
+
+    base = options.ground
+    meter = Meter(base.rules, base.prices, base.host, options.tokens)
+    meter.notes = lambda: notes_of(options.answerer)
+    try:
+        taken = listening(port)
+    except PortTaken as error:
+        raise click.UsageError(str(error)) from None
+    with taken:
+        log = CallLog(options.record) if options.record else None
+        try:
+            served = _served(options, meter, log)
+            app = app_of(served, routes(meter))
+            serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
+        finally:
+            if log is not None:
+                log.close()
+    _tell_end(served, log)
+    return meter
+
+
+def _served(options: _Options, meter: Meter, log: CallLog | None) -> Served:
+    from cachecost.live.server.catalogue import models_of
+    from cachecost.live.server.served import Served
+
+    base = options.ground
+    return Served(
+        options.answerer,
+        meter,
+        options.clock,
+        log,
+        options.faults,
+        models_of(base.rules, base.host),
+        options.first_token_s,
+        options.seed,
+        _say,
+    )
+
+
+def _greet(address: str, options: _Options) -> None:
+    from cachecost.live.server.arrival import PLACEHOLDER
+
+    _say(f"Serving a simulated Messages API at {address}, on this machine only. Point a client at it:")
+    _say(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
+    _say(f"Clock: {_clock_in_words(options)}. The bill so far: {address}/cachecost")
+    if options.record:
+        _say(f"Recording to {options.record}")
+    _say("Ctrl-C ends it and prints the bill.")
+
+
+def _clock_in_words(options: _Options) -> str:
+    if options.begin is None:
+        return "real time" if options.clock_told == "real" else f"{options.clock_told}, beginning now"
+    return f"{options.clock_told} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _tell_end(served: Served, log: CallLog | None) -> None:
+    """What the log has, and what it could not take."""
+    if log is None:
+        return
+    lines = served.calls - served.unreadable
+    _say(f"{lines} call{'' if lines == 1 else 's'} recorded in {log.path}")
+    if served.unreadable:
+        _say(f"not recorded: {served.unreadable} refused, because their body is no Messages request")
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)

@@ -1,0 +1,40 @@
+"""Who answers in place of a model: a script, a recording, or a small agent. Same call, same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cachecost.faults import nearest
+from cachecost.live.server.model import Answerer
+
+ANSWERS = "'agent', 'agent:N' (N tool calls a turn), 'script:FILE' or 'recording:FILE'"
+KINDS = ("agent", "script", "recording")
+DEFAULT_TOOL_CALLS = 2
+
+
+def answerer_from(text: str) -> Answerer:
+    """The answerer that `--answers TEXT` means: see ANSWERS. Raises ValueError, and InputError for its file."""
+    kind, _, rest = text.partition(":")
+    if kind == "agent" and (not rest or rest.isdecimal()) and text != "agent:":
+        from cachecost.live.answers.agent import Agent
+
+        return Agent(int(rest) if rest else DEFAULT_TOOL_CALLS)
+    if kind == "script" and rest:
+        from cachecost.live.answers.script import Script
+
+        return Script.load(Path(rest))
+    if kind == "recording" and rest:
+        from cachecost.live.answers.recording import Recorded
+
+        return Recorded.load(Path(rest))
+    raise ValueError(f"expected {ANSWERS}; got '{text}'{nearest(kind, KINDS)}")
+
+
+def notes_of(answerer: Answerer) -> Sequence[str]:
+    """What the bill should say about the answers."""
+    missed = getattr(answerer, "missed", 0)
+    if not missed:
+        return ()
+    calls = "1 call was" if missed == 1 else f"{missed:,} calls were"
+    return (f"{calls} not in the recording: answered with a line of text that says so",)

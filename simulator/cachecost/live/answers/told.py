@@ -1,0 +1,76 @@
+"""What a body says to whoever answers it. A body may be anything: what is not there is empty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+Item = Mapping[str, Any]
+
+
+def items(value: object) -> list[Item]:
+    """The objects of a list; none where it is no list."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def mapping(value: object) -> Item:
+    return value if isinstance(value, Mapping) else {}
+
+
+def blocks(message: Item) -> list[Item]:
+    """The blocks of a message; a string is one text."""
+    content = message.get("content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+
+
+def has(message: Item, kind: str) -> bool:
+    return any(block.get("type") == kind for block in blocks(message))
+
+
+def tool_calls_since_a_person_spoke(body: Item) -> int:
+    """How many of the assistant's messages called tools after the last message without any result of a tool."""
+    calls = 0
+    for message in reversed(items(body.get("messages"))):
+        if message.get("role") == "assistant":
+            calls += has(message, "tool_use")
+        elif message.get("role") == "user" and not has(message, "tool_result"):
+            break
+    return calls
+
+
+def wants_thinking(body: Item) -> bool:
+    return mapping(body.get("thinking")).get("type") in ("enabled", "adaptive")
+
+
+def wanted_schema(body: Item) -> Item | None:
+    """The JSON schema that the text must follow; None where none is asked for."""
+    wanted = mapping(body.get("output_config")).get("format") or body.get("output_format")
+    schema = mapping(wanted).get("schema")
+    return schema if mapping(wanted).get("type") == "json_schema" and isinstance(schema, Mapping) else None
+
+
+def id_of(prefix: str, body: Item, turn: int, number: int = 0) -> str:
+    """An id that rests on what was said, the turn and the place in the answer: not on who asks, nor when."""
+    said = json.dumps([body.get("messages"), turn, number], separators=(",", ":"), default=str)
+    return f"{prefix}_01{blake2b(said.encode(), digest_size=11, person=prefix.encode()).hexdigest()}"
+
+
+def tool_use(body: Item, turn: int, name: str, arguments: Item, number: int = 0) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id_of("toolu", body, turn, number), "name": name, "input": dict(arguments)}
+
+
+def thinking(words: str) -> dict[str, Any]:
+    """A thinking block; its signature rests on its words and is good for nothing but being sent back."""
+    signature = blake2b(words.encode(), digest_size=32, person=b"signature").hexdigest()
+    return {"type": "thinking", "thinking": words, "signature": signature}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def stop_reason(content: Sequence[Item]) -> str:
+    """Why the assistant stopped, by what it said last."""
+    return "tool_use" if any(block.get("type") == "tool_use" for block in content) else "end_turn"

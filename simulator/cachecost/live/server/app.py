@@ -1,0 +1,107 @@
+"""The simulated API as an ASGI application: paths, methods, and an error body for everything else."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from cachecost.live.keys import without
+from cachecost.live.server.arrival import arrived, header_fault, secrets_of
+from cachecost.live.server.calls import answer_call, counted
+from cachecost.live.server.catalogue import one_model, page_of
+from cachecost.live.server.errors import not_found, of_status
+from cachecost.live.server.model import Refused
+from cachecost.live.server.sending import Sending, Told, told_error
+from cachecost.live.server.served import Served
+
+Handler = Callable[[Request], Awaitable[ASGIApp]]
+HELLO = "cachecost serve: a simulated Messages API. What your calls cost: /cachecost"
+
+
+def app_of(served: Served, more: Sequence[BaseRoute] = ()) -> Starlette:
+    """The API that `served` is; `more` are pages beside it, like the bill."""
+    site = _Site(served)
+    routes = [
+        Route("/v1/messages", _caught(site, site.messages), methods=["POST"]),
+        Route("/v1/messages/count_tokens", _caught(site, site.count_tokens), methods=["POST"]),
+        Route("/v1/models", _caught(site, site.models), methods=["GET"]),
+        Route("/v1/models/{id:path}", _caught(site, site.model), methods=["GET"]),
+        Route("/", _caught(site, site.hello), methods=["GET"]),
+        *more,
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
+    app.router.redirect_slashes = False
+    return app
+
+
+def _caught(site: _Site, handler: Handler) -> Any:
+    """`handler`, whose failure is the API's own 500 and words on stderr: nobody is left without an answer."""
+
+    async def endpoint(request: Request) -> ASGIApp:
+        try:
+            return await handler(request)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:
+            site.report(request, error)
+            return told_error(of_status(500), site.request_id(request))
+
+    return endpoint
+
+
+class _Site:
+    """The endpoints."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+
+    async def messages(self, request: Request) -> ASGIApp:
+        came = await arrived(request.headers, request.stream())
+        if isinstance(came, Refused):
+            return told_error(came, self.request_id(request))
+        return Sending(answer_call(self.served, came), self.served.pauses)
+
+    async def count_tokens(self, request: Request) -> ASGIApp:
+        came = await arrived(request.headers, request.stream())
+        return self._told(request, came if isinstance(came, Refused) else counted(self.served, came))
+
+    async def models(self, request: Request) -> ASGIApp:
+        lifecycles = [*request.query_params.getlist("lifecycle"), *request.query_params.getlist("lifecycle[]")]
+        fault = header_fault(request.headers)
+        return self._told(request, fault or page_of(self.served.models, request.query_params, lifecycles))
+
+    async def model(self, request: Request) -> ASGIApp:
+        fault = header_fault(request.headers)
+        return self._told(request, fault or one_model(self.served.models, request.path_params["id"]))
+
+    async def hello(self, request: Request) -> ASGIApp:
+        return Told({"message": HELLO}, self.request_id(request))
+
+    def _told(self, request: Request, value: Mapping[str, Any] | Refused) -> Told:
+        name = self.request_id(request)
+        return told_error(value, name) if isinstance(value, Refused) else Told(value, name)
+
+    def request_id(self, request: Request) -> str:
+        return "req_" + self.served.ids.next(request.method.encode(), request.url.path.encode())
+
+    async def not_here(self, request: Request, error: Exception) -> Any:
+        """Paths that there are not, and methods that a path does not take."""
+        assert isinstance(error, HTTPException)
+        refused = (
+            of_status(405, "Method Not Allowed", error.headers) if error.status_code == 405 else not_found("Not Found")
+        )
+        return told_error(refused, self.request_id(request))
+
+    def report(self, request: Request, error: Exception) -> None:
+        """Say what went wrong, and never a key that came with the call."""
+        words = "".join(traceback.format_exception_only(error)).strip()
+        clean = without(words.encode("utf-8", "replace"), secrets_of(request.headers)).decode("utf-8", "replace")
+        self.served.say(f"a fault of ours at {request.method} {request.url.path}: {clean}")

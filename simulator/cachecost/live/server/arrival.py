@@ -1,0 +1,134 @@
+"""A request as it comes in: who sent it, in which version of the API, and its body, unpacked."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.live.keys import secrets_in, without, workspace_of
+from cachecost.live.server.errors import INVALID, Detailed, invalid, of_status
+from cachecost.live.server.model import Refused
+
+LARGEST = 32 * 1024 * 1024
+"""Bytes of a Messages body, as sent and unpacked (Anthropic's request size limits)."""
+VERSIONS = ("2023-06-01", "2026-10-21")
+RETRY = "x-stainless-retry-count"
+PLACEHOLDER = "anything"
+"""The key that `serve` tells its users to take: a word of the language, and no secret."""
+TOO_LARGE = "Request exceeds the maximum size"
+WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A call whose headers and body can be read. `data` is the body's bytes, unpacked, `body` what they say.
+
+    The key that the call came with is taken out of the body, should it stand there: whatever is shown, recorded or
+    answered is made of this.
+    """
+
+    body: Mapping[str, Any]
+    data: bytes
+    version: str
+    workspace: str
+    retry: int
+
+
+def header_fault(headers: Mapping[str, str]) -> Refused | None:
+    """Why these headers are not let in: no key, no version, or one that there is not. Any key is good."""
+    if not workspace_of(headers):
+        return of_status(401, "x-api-key header is required")
+    version = headers.get("anthropic-version")
+    if not version:
+        return invalid("anthropic-version: header is required")
+    if version not in VERSIONS:
+        return invalid(f'anthropic-version: "{version}" is not a valid version')
+    return None
+
+
+async def arrived(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> Arrived | Refused:
+    """The call, once its body is complete."""
+    sent = await _collected(chunks)
+    if fault := header_fault(headers):
+        return fault
+    data = of_status(413, TOO_LARGE) if sent is None else unpacked(sent, headers.get("content-encoding", ""))
+    if isinstance(data, Refused):
+        return data
+    clean = without(data, secrets_of(headers))
+    body = _parsed(clean)
+    if isinstance(body, Refused):
+        return body
+    return Arrived(body, clean, headers["anthropic-version"], workspace_of(headers), _retry(headers))
+
+
+def secrets_of(headers: Mapping[str, str]) -> list[str]:
+    """What must stand nowhere: the keys that the call came with."""
+    return [secret for secret in secrets_in(headers) if secret != PLACEHOLDER]
+
+
+async def _collected(chunks: AsyncIterator[bytes]) -> bytes | None:
+    """All of a body, or None if it is too large. It is read to its end either way: only then is an answer heard."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size <= LARGEST:
+            parts.append(chunk)
+    return b"".join(parts) if size <= LARGEST else None
+
+
+def unpacked(data: bytes, encodings: str) -> bytes | Refused:
+    """A body without its content encodings, the last one first. No more than LARGEST bytes are ever made of it."""
+    for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
+        if encoding in ("", "identity"):
+            continue
+        if encoding not in WINDOW:
+            return _encoding("unsupported", f"content-encoding: '{encoding}' is not supported; use gzip or deflate")
+        try:
+            data = _inflated(data, WINDOW[encoding])
+        except zlib.error:
+            return _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
+        if len(data) > LARGEST:
+            code = {"error_code": "request_body_too_large_after_decoding"}
+            return Detailed(413, "request_too_large", TOO_LARGE, details=code)
+    return data
+
+
+def _inflated(data: bytes, window: int) -> bytes:
+    """Raises zlib.error for bytes that are damaged, or that end too early."""
+    unpacker = zlib.decompressobj(window)
+    try:
+        made = unpacker.decompress(data, LARGEST + 1)
+    except zlib.error:
+        if window != zlib.MAX_WBITS:
+            raise
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some clients send deflate without its header
+        made = unpacker.decompress(data, LARGEST + 1)
+    if not unpacker.eof and len(made) <= LARGEST:
+        raise zlib.error("incomplete")
+    return made
+
+
+def _encoding(code: str, message: str) -> Refused:
+    return Detailed(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
+
+
+def _parsed(data: bytes) -> Mapping[str, Any] | Refused:
+    try:
+        body = json.loads(data.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return invalid("The request body is not valid JSON")
+    return body if isinstance(body, Mapping) else invalid("Input should be a valid dictionary")
+
+
+def _no_number(word: str) -> None:
+    """Python takes `NaN` and `Infinity` for numbers. JSON does not, and a log with one would be damaged."""
+    raise ValueError(word)
+
+
+def _retry(headers: Mapping[str, str]) -> int:
+    told = headers.get(RETRY, "")
+    return int(told) if told.isascii() and told.isdecimal() else 0

@@ -1,0 +1,119 @@
+"""The bill of a simulated API: what its calls cost, what caching saved, and where it did not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import IO, TypeVar
+
+from cachecost.analysis.unread import Wasted
+from cachecost.ledger import ZERO, Cost
+from cachecost.live.server.loops import Loop, loops_of
+from cachecost.live.server.meter import Meter, Taken
+from cachecost.live.server.talks import title
+from cachecost.providers.usage import Usage
+
+Key = TypeVar("Key")
+NO_KEY = "(no key)"
+NO_TEXT = "(no text)"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a part of the calls used and cost. `unmarked` is what it had cost without any caching, in dollars."""
+
+    name: str
+    calls: int
+    refused: int
+    usage: Usage
+    cost: Cost
+    unmarked: Decimal
+    unread: Wasted
+
+    @property
+    def hit_share(self) -> Decimal | None:
+        """Which share of all input was read; None where there was no input."""
+        total = self.usage.total_input
+        return Decimal(self.usage.read) / total if total else None
+
+    @property
+    def saved(self) -> Decimal:
+        """Dollars that caching saved; less than nothing where it cost more than it brought."""
+        return self.unmarked - self.cost.total
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """All calls, then the same by workspace, by conversation and by model; then the loops that were left uncached.
+
+    `token_source` says how tokens were counted, `band` how far off that may be (0.03 is ±3 %).
+    """
+
+    total: Share
+    workspaces: tuple[Share, ...]
+    conversations: tuple[Share, ...]
+    models: tuple[Share, ...]
+    loops: tuple[Loop, ...]
+    errors: tuple[tuple[str, int], ...]
+    token_source: str
+    band: float
+    notes: tuple[str, ...]
+
+
+def bill_of(meter: Meter) -> Bill:
+    """The bill so far."""
+    taken = meter.taken
+    talks = _groups(taken, lambda one: (one.workspace, one.first))
+    several = len({one.workspace for one in taken}) > 1
+    return Bill(
+        _share("all", taken, meter),
+        tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
+        tuple(_share(_named(calls[0], several), calls, meter) for _, calls in talks),
+        tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
+        tuple(loop for _, calls in talks for loop in loops_of(_named(calls[0], several), calls, taken)),
+        tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
+        meter.token_source,
+        meter.band,
+        (*_not_messages(meter.not_messages), *meter.notes()),
+    )
+
+
+def print_bill(meter: Meter, stream: IO[str]) -> None:
+    """Print the bill: as wide as the stream's terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
+    from cachecost.live.server.bill_text import print_text
+
+    print_text(bill_of(meter), stream)
+
+
+def _groups(taken: Iterable[Taken], key: Callable[[Taken], Key]) -> list[tuple[Key, list[Taken]]]:
+    """The calls with the same key together, in the order in which they first came."""
+    found: dict[Key, list[Taken]] = {}
+    for one in taken:
+        found.setdefault(key(one), []).append(one)
+    return list(found.items())
+
+
+def _share(name: str, calls: Sequence[Taken], meter: Meter) -> Share:
+    rows = [one.row for one in calls]
+    return Share(
+        name,
+        len(rows),
+        sum(row.error is not None for row in rows),
+        sum((row.usage for row in rows), Usage()),
+        sum((row.cost for row in rows), Cost()),
+        sum((one.unmarked for one in calls), ZERO),
+        meter.unread.of_all(row.call for row in rows),
+    )
+
+
+def _named(call: Taken, several: bool) -> str:
+    """A conversation by its first words, with its workspace where there are several."""
+    name = title(call.first) or NO_TEXT
+    return f"{call.workspace or NO_KEY}: {name}" if several else name
+
+
+def _not_messages(count: int) -> Sequence[str]:
+    bodies = "1 body was" if count == 1 else f"{count:,} bodies were"
+    return (f"{bodies} no Messages request: answered with a 400, and in no figure here",) if count else ()

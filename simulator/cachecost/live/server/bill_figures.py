@@ -1,0 +1,133 @@
+"""The bill's figures: once as cells for people, once as JSON for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cachecost.ledger import TOKEN_CLASSES
+from cachecost.live.server.bill import Bill, Share
+from cachecost.live.server.loops import Loop
+from cachecost.views.columns import Column
+from cachecost.views.numbers import change, compared, counted, dollars, exact, percent, point_aligned, tokens
+from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES
+
+FORMAT = 1
+NOTHING_YET = "No call yet."
+HEADERS = {
+    "cost": "cost",
+    "hit_share": "hit share",
+    "unmarked": "without caching",
+    "calls": "calls",
+    "input": "input",
+    **{f"{name}_tokens": CLASS_NAMES[name] for name in TOKEN_CLASSES},
+    "unread": "never read",
+}
+"""Columns of a table of shares, by key."""
+
+
+def verdict(bill: Bill) -> str:
+    """The answer in one sentence: what the calls cost, and what caching made of it."""
+    total = bill.total
+    if not total.calls:
+        return NOTHING_YET
+    cost = f"{dollars(total.cost.total)} for {counted(total.calls, 'call')}"
+    if not total.unmarked:
+        return f"{cost}."
+    saved = compared(change(total.cost.total, total.unmarked))
+    return f"{cost}; without any caching {dollars(total.unmarked)}: caching made it {saved}."
+
+
+def facts(bill: Bill) -> list[str]:
+    """What else should be known, a sentence each."""
+    total, unread = bill.total, bill.total.unread
+    told = []
+    if total.hit_share is not None:
+        told.append(
+            f"{percent(total.hit_share)} of {tokens(total.usage.total_input)} input tokens were read from the cache."
+        )
+    if unread.tokens:
+        lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than sending them unmarked"
+        told.append(f"Written and never read so far: {tokens(unread.tokens)} tokens ({lost}).")
+    told += [f"Refused, at no cost: {counted(count, 'call')}: {words}" for words, count in bill.errors]
+    return [*told, *(f"{note}." for note in bill.notes)]
+
+
+def counted_by(bill: Bill) -> str:
+    """How tokens were counted, and how far off that may be; empty before the first call."""
+    band = f", ±{percent(bill.band)}" if bill.band else ""
+    return f"{bill.token_source}{band}" if bill.token_source else ""
+
+
+def cells(share: Share) -> dict[str, str]:
+    """The figures of a share as people read them, by the keys of HEADERS."""
+    usage = share.usage
+    return {
+        "calls": f"{share.calls:,}",
+        "input": tokens(usage.total_input),
+        "hit_share": percent(share.hit_share),
+        **{f"{name}_tokens": tokens(getattr(usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES},
+        "cost": dollars(share.cost.total),
+        "unmarked": dollars(share.unmarked),
+        "unread": tokens(share.unread.tokens),
+    }
+
+
+def columns(shares: Sequence[Share], keys: Sequence[str]) -> list[Column]:
+    """Those columns of HEADERS, one cell a share."""
+    made = [cells(share) for share in shares]
+    return [Column(key, HEADERS[key], point_aligned([row[key] for row in made])) for key in keys]
+
+
+def class_rows(share: Share) -> list[tuple[str, str, str, str]]:
+    """(key, name, tokens, dollars) of each token class."""
+    costs = share.cost.by_class()
+    names = [(name, CLASS_NAMES[name], getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES]
+    return [(name, words, tokens(count), dollars(costs[name])) for name, words, count in names]
+
+
+def bill_json(bill: Bill) -> dict[str, Any]:
+    """The bill as JSON; dollars are decimal strings of all digits."""
+    return {
+        "format": FORMAT,
+        "verdict": verdict(bill),
+        "facts": facts(bill),
+        "total": _share_json(bill.total),
+        "workspaces": [_share_json(share) for share in bill.workspaces],
+        "models": [_share_json(share) for share in bill.models],
+        "conversations": [_share_json(share) for share in bill.conversations],
+        "uncached_loops": [_loop_json(loop) for loop in bill.loops],
+        "refused": [{"message": words, "calls": count} for words, count in bill.errors],
+        "tokens": {"source": bill.token_source, "band": bill.band},
+        "notes": list(bill.notes),
+    }
+
+
+def _share_json(share: Share) -> dict[str, Any]:
+    return {
+        "name": share.name,
+        "calls": share.calls,
+        "refused": share.refused,
+        "usage": share.usage.wire(),
+        "hit_share": None if share.hit_share is None else float(share.hit_share),
+        "cost_usd": exact(share.cost.total),
+        "cost_by_class_usd": {name: exact(amount) for name, amount in share.cost.by_class().items()},
+        "without_caching_usd": exact(share.unmarked),
+        "saved_usd": exact(share.saved),
+        "never_read": {
+            "tokens": share.unread.tokens,
+            "cost_usd": exact(share.unread.paid),
+            "extra_usd": exact(share.unread.extra),
+        },
+    }
+
+
+def _loop_json(loop: Loop) -> dict[str, Any]:
+    return {
+        "conversation": loop.conversation,
+        "later_calls": loop.steps,
+        "tokens_again": loop.again,
+        "tokens_sent_before": loop.had_been_sent,
+        "cost_usd": exact(loop.cost),
+        "why": loop.why,
+    }

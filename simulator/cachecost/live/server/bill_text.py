@@ -1,0 +1,128 @@
+"""The bill in a terminal: the answer, then who spent it on what, then what was left uncached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from typing import IO, Literal, cast
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cachecost.live.server.bill import Bill, Share
+from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
+from cachecost.views.columns import GAP, INDENT, Column
+from cachecost.views.numbers import counted, point_aligned
+from cachecost.views.terminal import AS_ASCII
+
+Colours = Literal["standard", "256", "truecolor", "windows"]
+PIPE_WIDTH = 120
+NARROWEST_NAME = 30
+KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
+LAST_KEYS = ("hit_share", "unread", "unmarked", "cost")
+DROP_FIRST = ("input", "output_tokens", "write_1h_tokens", "unread", "unmarked", "write_5m_tokens", "read_tokens")
+"""When the terminal is narrow: the rarer a column is looked at, the earlier it goes."""
+MOST_CONVERSATIONS = 20
+
+
+def print_text(bill: Bill, stream: IO[str]) -> None:
+    """Print to `stream`, signs in ASCII where its encoding lacks them."""
+    probe = Console(file=stream)
+    width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
+    colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
+    text = bill_text(bill, width, colours)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(AS_ASCII).encode(encoding, "replace").decode(encoding)
+    stream.write(text)
+
+
+def bill_text(bill: Bill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
+    """The whole bill, no line wider than `width` cells."""
+    page = StringIO()
+    console = Console(file=page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
+    for part in _parts(bill, width):
+        console.print(part, highlight=False, markup=False, emoji=False)
+    return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+
+
+def _parts(bill: Bill, width: int) -> Iterator[RenderableType]:
+    yield Text(verdict(bill), "bold")
+    if not bill.total.calls:
+        return
+    for fact in facts(bill):
+        yield _indented(Text(fact))
+    yield Text()
+    yield _classes(bill.total)
+    for header, shares in (
+        ("workspace", bill.workspaces),
+        ("model", bill.models),
+        ("conversation", bill.conversations),
+    ):
+        if len(shares) > 1 or header == "conversation":
+            yield Text()
+            yield from _table(header, shares, width)
+    if bill.loops:
+        yield Text()
+        yield Text(f"{counted(len(bill.loops), 'conversation')} left uncached", "bold red")
+    for loop in bill.loops:
+        yield _indented(Text(loop.sentence))
+    if counted_by(bill):
+        yield Text()
+        yield _indented(Text(f"tokens   {counted_by(bill)}", "dim"))
+
+
+def _classes(total: Share) -> RenderableType:
+    rows = [(name, count, cost) for key, name, count, cost in class_rows(total) if _is_used(total, key)]
+    names, counts, costs = ([row[number] for row in rows] for number in range(3))
+    numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
+    return _grid([Column("name", "tokens", names, False), *numbers])
+
+
+def _is_used(share: Share, key: str) -> bool:
+    """An hour's writes are shown only where there are any; the rest always."""
+    return key != "write_1h" or bool(share.usage.write_1h)
+
+
+def _table(header: str, shares: Sequence[Share], width: int) -> Iterator[RenderableType]:
+    shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
+    kept = columns(shown, [*KEYS, *LAST_KEYS])
+    kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
+    for key in DROP_FIRST:
+        if _room(kept, width) >= NARROWEST_NAME:
+            break
+        kept = [column for column in kept if column.key != key]
+    names = [_cut(share.name, max(_room(kept, width), len(header))) for share in shown]
+    yield _grid([Column("name", header, names, False), *kept])
+    if len(shares) > len(shown):
+        yield _indented(Text(f"and {counted(len(shares) - len(shown), header)} more", "dim"))
+
+
+def _cut(name: str, width: int) -> str:
+    """`name` in `width` cells: what is too long loses its end, since people know a conversation by its beginning."""
+    if cell_len(name) <= width:
+        return name
+    return f"{set_cell_size(name, width - 1).rstrip()}…"
+
+
+def _room(kept: Sequence[Column], width: int) -> int:
+    return width - INDENT - sum(GAP + column.width for column in kept)
+
+
+def _grid(kept: Sequence[Column]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    for column in kept:
+        table.add_column(Text(column.header, justify="right" if column.right else "left"), no_wrap=True)
+    for number in range(len(kept[0].cells)):
+        table.add_row(*(Text(column.flush(number)) for column in kept))
+    return Padding(table, (0, 0, 0, INDENT))
+
+
+def _indented(text: RenderableType) -> RenderableType:
+    return Padding(text, (0, 0, 0, INDENT))

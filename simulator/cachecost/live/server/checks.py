@@ -1,0 +1,103 @@
+"""What the API asks of a body besides its prompt: the closed list of rule 6 is the meter's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cachecost.live.server.errors import invalid
+from cachecost.live.server.model import Refused
+
+Body = Mapping[str, Any]
+SAMPLING = ("temperature", "top_p", "top_k")
+STRICT = "2026-10-21"
+"""The version that no longer takes sampling parameters, documents in assistant messages and sent citations."""
+EXTRA = "Extra inputs are not permitted"
+
+
+def body_fault(body: Body, version: str) -> Refused | None:
+    """The first thing for which the API refuses `body` before it looks at the prompt; None: nothing."""
+    for message in (*_missing(body), *_max_tokens(body), *_prewarming(body), *_by_version(body, version)):
+        return invalid(message)
+    return None
+
+
+def count_fault(body: Body, version: str) -> Refused | None:
+    """The same for count_tokens, which takes no `max_tokens`."""
+    for message in (*_missing(body), *_by_version(body, version)):
+        return invalid(message)
+    return None
+
+
+def _missing(body: Body) -> Iterator[str]:
+    if not isinstance(body.get("model"), str):
+        yield "model: Field required" if body.get("model") is None else "model: Input should be a valid string"
+    elif not body["model"]:
+        yield "model: String should have at least 1 character"
+    if body.get("messages") is None:
+        yield "messages: Field required"
+    elif not isinstance(body["messages"], list):
+        yield "messages: Input should be a valid list"
+    elif not body["messages"]:
+        yield "messages: at least one message is required"
+
+
+def _max_tokens(body: Body) -> Iterator[str]:
+    told = body.get("max_tokens")
+    if told is None:
+        yield "max_tokens: Field required"
+    elif not isinstance(told, int) or isinstance(told, bool):
+        yield "max_tokens: Input should be a valid integer"
+    elif told < 0:
+        yield "max_tokens: Input should be greater than or equal to 0"
+    if not isinstance(body.get("stream") or False, bool):
+        yield "stream: Input should be a valid boolean"
+
+
+def _prewarming(body: Body) -> Iterator[str]:
+    """`max_tokens: 0` fills the cache and answers nothing, so it goes with nothing that shapes an answer."""
+    if body.get("max_tokens") != 0:
+        return
+    if body.get("stream"):
+        yield "max_tokens: 0 is not supported with `stream`"
+    if _kind(body, "thinking") == "enabled":
+        yield "max_tokens: 0 is not supported with `thinking.type` 'enabled'"
+    if body.get("output_format") or (_object(body, "output_config").get("format")):
+        yield "max_tokens: 0 is not supported with `output_config.format`"
+    if _kind(body, "tool_choice") in ("any", "tool"):
+        yield f"max_tokens: 0 is not supported with `tool_choice.type` '{_kind(body, 'tool_choice')}'"
+
+
+def _by_version(body: Body, version: str) -> Iterator[str]:
+    if version != STRICT:
+        return
+    yield from (f"{name}: {EXTRA}" for name in SAMPLING if body.get(name) is not None)
+    for place, role, block in _blocks(body):
+        if role == "assistant" and block.get("type") == "document":
+            yield f"{place}: document blocks are not supported in assistant messages"
+        if role == "user" and block.get("type") == "text" and block.get("citations"):
+            yield f"{place}.text.citations: {EXTRA}"
+        if block.get("type") == "search_result" and any(one.get("citations") for one in _inner(block)):
+            yield f"{place}.search_result.content.citations: {EXTRA}"
+
+
+def _blocks(body: Body) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
+    """Each block of the messages with its path and role; what is no block is left to others to refuse."""
+    for number, message in enumerate(body.get("messages") or []):
+        if isinstance(message, Mapping):
+            for index, block in enumerate(_inner(message)):
+                yield f"messages.{number}.content.{index}", message.get("role"), block
+
+
+def _inner(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = value.get("content")
+    return [one for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
+
+
+def _object(body: Body, name: str) -> Mapping[str, Any]:
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _kind(body: Body, name: str) -> object:
+    return _object(body, name).get("type")

@@ -1,0 +1,67 @@
+"""What the API answers instead of a message: error bodies, and its words for what it does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachecost.live.server.model import Refused
+from cachecost.prompts.wire import NotAMessage
+
+INVALID = "invalid_request_error"
+NOT_FOUND = "not_found_error"
+OF_STATUS = {
+    400: INVALID,
+    401: "authentication_error",
+    403: "permission_error",
+    404: NOT_FOUND,
+    405: INVALID,
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    529: "overloaded_error",
+}
+"""Error types by HTTP status, as Anthropic's error page lists them."""
+WORDS = {429: "This request would exceed your rate limit. Please try again later.", 500: "Internal server error"}
+WORDS[529] = "Overloaded"
+
+
+@dataclass(frozen=True, slots=True)
+class Detailed(Refused):
+    """A refusal that says in `details`, for programs, which one it is."""
+
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def invalid(message: str) -> Refused:
+    return Refused(400, INVALID, message)
+
+
+def not_found(message: str) -> Refused:
+    return Refused(404, NOT_FOUND, message)
+
+
+def unknown_model(name: object) -> Refused:
+    return not_found(f"model: {name}")
+
+
+def of_status(status: int, message: str = "", headers: Mapping[str, str] | None = None) -> Refused:
+    """The API's answer of this status, in its own words where none are given."""
+    return Refused(status, OF_STATUS[status], message or WORDS[status], headers or {})
+
+
+def not_a_message(fault: NotAMessage) -> Refused:
+    """Our complaint about a body, as the API words such: `messages.0.role: Input should be …`."""
+    _, _, rest = str(fault).partition(": expected ")
+    expected, _, got = rest.rpartition("; got ")
+    missing = got == "nothing"
+    return invalid(f"{fault.path}: {'Field required' if missing else f'Input should be {expected}'}")
+
+
+def error_body(refused: Refused, request_id: str) -> dict[str, Any]:
+    """The body of an error response."""
+    error: dict[str, Any] = {"type": refused.type, "message": refused.message}
+    if isinstance(refused, Detailed):
+        error["details"] = dict(refused.details)
+    return {"type": "error", "error": error, "request_id": request_id}

@@ -1,0 +1,96 @@
+"""Loops that were left uncached: each call pays anew for what the call before it had sent already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.live.server.meter import Taken
+from cachecost.live.server.talks import answers_tools, last_mark, marks_tool_results
+from cachecost.views.numbers import counted, dollars, percent, tokens
+
+MOST = Decimal("0.5")
+"""More than this share paid again, and the loop counts as uncached."""
+FEWEST = 2
+"""Fewer later calls are no loop."""
+PER_TOKEN = -6
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Later calls of a conversation that paid most of what had been sent before uncached again.
+
+    `again` is how many tokens that were, `had_been_sent` of how many; `cost` what they cost at the input price, in
+    dollars; `why` says in words what was marked and what was not.
+    """
+
+    conversation: str
+    steps: int
+    again: int
+    had_been_sent: int
+    cost: Decimal
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        share = percent(Decimal(self.again) / self.had_been_sent)
+        paid = f"paid {tokens(self.again)} tokens uncached again, {share} of what had been sent before"
+        return f"{self.conversation}: {self.why}. {counted(self.steps, 'later call')} {paid}: {dollars(self.cost)}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A call that goes on from one before it. Tokens: paid again, sent before, and how much the first call lacked."""
+
+    call: Taken
+    again: int
+    before: int
+    grown: int
+
+
+def loops_of(conversation: str, calls: Sequence[Taken], taken: Sequence[Taken]) -> Iterator[Loop]:
+    """The uncached loop of a conversation's `calls`, if it has one. `taken` are all calls, by number from 1."""
+    steps = [_step(call, taken, calls[0]) for call in calls if _is_step(call, taken)]
+    again = sum(step.again for step in steps)
+    before = sum(step.before for step in steps)
+    grown = sum(step.grown for step in steps)
+    in_loop = sum(min(step.again, step.grown) for step in steps)
+    if len(steps) < FEWEST or not (again > MOST * before or (grown and in_loop > MOST * grown)):
+        return
+    cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
+    yield Loop(conversation, len(steps), again, before, cost, _why(steps))
+
+
+def _is_step(call: Taken, taken: Sequence[Taken]) -> bool:
+    """Whether a call goes on from another one: it has more messages. The same call once more is a retry."""
+    is_later = call.before is not None and taken[call.before - 1].request.thread is not call.request.thread
+    return is_later and call.row.error is None
+
+
+def _step(call: Taken, taken: Sequence[Taken], first: Taken) -> _Step:
+    """Of what the call before had sent, that is paid again which this call's uncached tokens cannot have as new."""
+    assert call.before is not None
+    usage, before = call.row.usage, taken[call.before - 1].row.usage.total_input
+    new = max(0, usage.total_input - before)
+    return _Step(call, max(0, usage.input_tokens - new), before, max(0, before - first.row.usage.total_input))
+
+
+def _why(steps: Sequence[_Step]) -> str:
+    """What the loop's calls marked: the reason that most of its steps have."""
+    return Counter(map(_reason, steps)).most_common(1)[0][0]
+
+
+def _reason(step: _Step) -> str:
+    request, total = step.call.request, step.call.row.usage.total_input
+    mark = last_mark(request)
+    if mark is None:
+        return "nothing is marked (no cache_control in its calls)"
+    if total < step.call.minimum:
+        return f"its prompts are shorter than the {step.call.minimum:,} tokens that this model caches at least"
+    if answers_tools(request.thread) and not marks_tool_results(request):
+        return f"tool results are never marked; the last mark stands on {mark.on}"
+    if mark.messages_after:
+        return f"the last mark stands on {mark.on}, with messages after it"
+    return f"marked to the end, and not read: {(step.call.row.cause or '').replace('_', ' ')}"

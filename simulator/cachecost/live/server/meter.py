@@ -1,0 +1,186 @@
+"""Who bills: the simulated cache of all workspaces, one call after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from cachecost.analysis.unread import Unread
+from cachecost.conversations.times import day_of, seconds
+from cachecost.faults import CannotEvaluate
+from cachecost.ledger import ZERO, CallRow
+from cachecost.live.log import moment
+from cachecost.live.server.diagnostics import Diagnostics
+from cachecost.live.server.model import Answer, Asked, Metered, Refused
+from cachecost.live.server.talks import Talks
+from cachecost.prompts.blocks import Thread
+from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.render import Renderer
+from cachecost.prompts.request import Request
+from cachecost.prompts.wire import NotAMessage, block_of
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+from cachecost.providers.usage import Usage
+from cachecost.simulation import REFUSED, Call, Simulated, Simulation
+from cachecost.tokens.factory import DEFAULT, make_counter
+
+INVALID = "invalid_request_error"
+NOT_FOUND = "not_found_error"
+NOTHING = "got nothing"
+CUT = "max_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A call as the bill looks at it.
+
+    `first` is the first message of its conversation; `before` the number of the call that it goes on from (None: none).
+    `unmarked` is what it would have cost without any caching, `input_price` what a token of it costs unmarked, in USD
+    per 10**6 tokens; `minimum` how many tokens a cached prefix of its model has at least.
+    """
+
+    row: CallRow
+    request: Request
+    workspace: str
+    first: Thread
+    before: int | None = None
+    unmarked: Decimal = ZERO
+    input_price: Decimal = ZERO
+    minimum: int = 0
+
+
+def no_notes() -> Sequence[str]:
+    return ()
+
+
+class Meter:
+    """Bills calls by rules and prices, with the counter that `--tokens NAME` means. Calls come in the order they start.
+
+    `taken` holds every call that reached the ledger, in order: the `number`-th has `row.call == number`. Bodies that
+    are no Messages request are in no ledger; `not_messages` counts them. `notes` tells what else the bill should say.
+    """
+
+    def __init__(self, rules: RuleBook, prices: PriceBook, host: str, tokens: str = DEFAULT) -> None:
+        self._rules = rules
+        self._host = host
+        self._tokens = tokens
+        self._counters: dict[str, TokenCounter] = {}
+        self._renderers: dict[str, Renderer] = {}
+        self._intake = Intake(keep_content=True)
+        self._simulation = Simulation(rules, prices, self._counter, host)
+        self._diagnostics = Diagnostics()
+        self._talks = Talks()
+        self.unread = Unread()
+        self.taken: list[Taken] = []
+        self.not_messages = 0
+        self.notes: Callable[[], Sequence[str]] = no_notes
+
+    @property
+    def rows(self) -> list[CallRow]:
+        """The ledger, in the order calls started; refused ones, which cost nothing, with their error."""
+        return [one.row for one in self.taken]
+
+    @property
+    def token_source(self) -> str:
+        """How tokens were counted; empty before the first call."""
+        return "; ".join(dict.fromkeys(counter.source for counter in self._counters.values()))
+
+    @property
+    def band(self) -> float:
+        """The relative error of the token counts."""
+        return max((counter.band for counter in self._counters.values()), default=0.0)
+
+    def take(self, asked: Asked, answer: Answer) -> Metered | Refused:
+        """Bill a call that is about to be answered; see `Meters`."""
+        try:
+            request = self._intake.body(asked.body)
+        except NotAMessage as fault:
+            self.not_messages += 1
+            return Refused(400, INVALID, in_the_apis_words(fault))
+        simulated = self._simulation.simulated(_call(asked, request, answer))
+        self._keep(asked, request, simulated)
+        if simulated.row.error is not None:
+            return self._refused(asked, request, simulated.row)
+        told = self._diagnosed(asked, request)
+        return Metered(simulated.row, simulated.row.usage, told)
+
+    def count(self, body: Mapping[str, Any]) -> int:
+        """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
+        request = self._intake.body(body)
+        rules = self._rules.rules(self._host, request.model)
+        if rules.generation not in self._renderers:
+            self._renderers[rules.generation] = Renderer(self._counter(rules.generation))
+        marks = marks_sent(request).marks
+        return self._renderers[rules.generation].render(request, marks, rules).total_tokens
+
+    def _counter(self, generation: str) -> TokenCounter:
+        if generation not in self._counters:
+            self._counters[generation] = make_counter(self._tokens, generation)
+        return self._counters[generation]
+
+    def _keep(self, asked: Asked, request: Request, simulated: Simulated) -> None:
+        row, passes, rules, prices = simulated
+        first = self._talks.first(request.thread)
+        before = self._talks.before(asked.workspace, request.thread)
+        if prices is None or rules is None:
+            self.taken.append(Taken(row, request, asked.workspace, first, before))
+            return
+        self._talks.remember(asked.workspace, request.thread, row.call)
+        for one in passes:
+            self.unread.add(row.call, one.outcome, prices, one.sizes)
+        unmarked = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
+        dollars = sum(unmarked.values(), ZERO)
+        kept = Taken(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
+        self.taken.append(kept)
+
+    def _diagnosed(self, asked: Asked, request: Request) -> Mapping[str, Any] | None:
+        self._diagnostics.remember(asked.workspace, asked.id, request)
+        return self._diagnostics.of(asked.workspace, asked.previous, request) if asked.wants_diagnostics else None
+
+    def _refused(self, asked: Asked, request: Request, row: CallRow) -> Refused:
+        """What the API answers: 400 where it refuses, 404 for a model that it does not have."""
+        message = row.error or ""
+        if row.error_type == REFUSED:
+            return Refused(400, INVALID, message)
+        try:
+            self._rules.rules(self._host, request.model, day_of(asked.start))
+        except CannotEvaluate:
+            return Refused(404, NOT_FOUND, f"model: {request.model}")
+        return Refused(400, INVALID, f"cachecost cannot bill this call: {message}")
+
+
+def _call(asked: Asked, request: Request, answer: Answer) -> Call:
+    """The call as `replay` will read it from the log: its time to the microsecond, its rules those of its day."""
+    timestamp = moment(asked.start)
+    start = seconds(timestamp)
+    output = tuple(block_of("assistant", item) for item in answer.content)
+    return Call(
+        request,
+        start,
+        day_of(start),
+        timestamp,
+        workspace=asked.workspace,
+        first_token_s=answer.first_token_s,
+        output=output,
+        response=output,
+        output_tokens=_output_told(answer),
+    )
+
+
+def _output_told(answer: Answer) -> int | None:
+    """The output tokens that a recording knows of its answer; None where nobody knows, or the answer was cut since."""
+    was_cut = answer.stop_reason == CUT
+    return None if was_cut else getattr(answer, "output_tokens", None)
+
+
+def in_the_apis_words(fault: NotAMessage) -> str:
+    """A fault of a body as the API says it: `messages.0.role: Input should be …`, `messages: Field required`."""
+    path, _, told = str(fault).partition(": ")
+    expected, _, got = told.partition("; ")
+    if got.startswith(NOTHING):
+        return f"{path}: Field required"
+    return f"{path}: Input should be {expected.removeprefix('expected ')}"

@@ -1,0 +1,89 @@
+"""What a server is made of, and what it keeps between calls."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachecost.live.clock import Clock
+from cachecost.live.log import CallLog
+from cachecost.live.server.faults import Faults
+from cachecost.live.server.ids import Ids
+from cachecost.live.server.model import Answerer, Meters
+from cachecost.live.server.threads import Threads
+
+
+def silent(words: str) -> None:
+    """Where words go that nobody wants."""
+
+
+class Pauses:
+    """Waits that end early when the server stops, so that running answers come to their end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    @property
+    def count(self) -> int:
+        """How many answers are waiting."""
+        return len(self._waiting)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait so many seconds of the server's clock."""
+        if seconds > 0:
+            await self.until(self._clock.sleep(seconds))
+
+    async def until(self, happens: Coroutine[Any, Any, None]) -> None:
+        """Wait until it `happens`, or until the server stops."""
+        task = asyncio.ensure_future(happens)
+        self._waiting.add(task)
+        try:
+            if self._stopped:
+                task.cancel()
+            await asyncio.wait({task})
+        finally:
+            self._waiting.discard(task)
+            task.cancel()
+
+    def stop(self) -> None:
+        self._stopped = True
+        for task in self._waiting:
+            task.cancel()
+
+
+@dataclass(slots=True)
+class Served:
+    """Who answers and bills, by what clock; what is recorded, and what goes wrong on purpose.
+
+    `log` takes every call (None: nothing is recorded). `models` are the wire objects of /v1/models. Answers that
+    tell no time to their first token take `first_token_s`, in seconds of the clock. `say` gets words for people.
+    """
+
+    answerer: Answerer
+    meters: Meters
+    clock: Clock
+    log: CallLog | None = None
+    faults: Faults = Faults()
+    models: Sequence[Mapping[str, Any]] = ()
+    first_token_s: float = 0.0
+    seed: int = 0
+    say: Callable[[str], None] = silent
+    ids: Ids = field(init=False)
+    threads: Threads = field(init=False)
+    pauses: Pauses = field(init=False)
+    lock: threading.Lock = field(init=False)
+    """Calls are billed one after another, in the order in which they start."""
+    calls: int = field(init=False, default=0)
+    unreadable: int = field(init=False, default=0)
+    """Refused bodies that are no Messages request: a request log cannot hold them."""
+
+    def __post_init__(self) -> None:
+        self.ids = Ids(self.seed)
+        self.threads = Threads()
+        self.pauses = Pauses(self.clock)
+        self.lock = threading.Lock()

@@ -1,0 +1,101 @@
+"""Which conversation a call belongs to, which call it goes on from, and what its last mark stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cachecost.prompts.blocks import Block, Layer, Message, Thread
+from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.request import Mark, Request, block_at
+
+LONGEST_TITLE = 48
+LONGEST_READ = 2000
+
+
+class Talks:
+    """The conversations of all workspaces. A conversation is what begins with the same message.
+
+    Costs work for the messages that are new.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[Thread, Thread] = {}
+        self._calls: dict[tuple[str, Thread], int] = {}
+
+    def first(self, thread: Thread) -> Thread:
+        """The first message of a thread; an empty thread is its own."""
+        path = []
+        node = thread
+        while node.length > 1 and node not in self._first:
+            path.append(node)
+            assert node.parent is not None
+            node = node.parent
+        found = self._first.get(node, node)
+        self._first.update(dict.fromkeys(path, found))
+        return found
+
+    def before(self, workspace: str, thread: Thread) -> int | None:
+        """The number of the last call whose messages `thread` goes on from; None if it is the first."""
+        for node in thread.back():
+            if (call := self._calls.get((workspace, node))) is not None:
+                return call
+        return None
+
+    def remember(self, workspace: str, thread: Thread, call: int) -> None:
+        self._calls[workspace, thread] = call
+
+
+def title(first: Thread) -> str:
+    """A conversation as people know it: the beginning of the first text that a person wrote."""
+    texts = [str(block.content.get("text") or "") for block in _blocks(first) if block.content is not None]
+    plain = [text for text in texts if text.strip() and not text.lstrip().startswith("<")]
+    shown = "".join(letter if letter.isprintable() else " " for letter in (plain or texts or [""])[0][:LONGEST_READ])
+    words = " ".join(shown.split())
+    return words if len(words) <= LONGEST_TITLE else words[: LONGEST_TITLE - 1].rstrip() + "…"
+
+
+def _blocks(first: Thread) -> tuple[Block, ...]:
+    return first.message.blocks if first.message else ()
+
+
+def answers_tools(thread: Thread) -> bool:
+    """Whether the last message brings results of tools: a step of a tool loop."""
+    return thread.message is not None and _brings_results(thread.message)
+
+
+def _brings_results(message: Message) -> bool:
+    return any(block.kind == "tool_result" for block in message.blocks)
+
+
+def marks_tool_results(request: Request) -> bool:
+    return any(block_at(request, mark).kind == "tool_result" for mark in marks_sent(request).marks)
+
+
+@dataclass(frozen=True, slots=True)
+class LastMark:
+    """What the deepest mark stands on, in words, and how many messages come after that."""
+
+    on: str
+    messages_after: int
+
+
+def last_mark(request: Request) -> LastMark | None:
+    """The deepest mark of a request; None where nothing is marked."""
+    marks = marks_sent(request).marks
+    if not marks:
+        return None
+    order = list(Layer)
+    deepest = max(marks, key=lambda mark: (order.index(mark.layer), *mark.block_key[1:]))
+    return LastMark(_kind(request, deepest), request.thread.length - (deepest.node.length if deepest.node else 0))
+
+
+def _kind(request: Request, mark: Mark) -> str:
+    if mark.layer is Layer.TOOLS:
+        return "a tool's definition"
+    if mark.layer is Layer.SYSTEM:
+        return "the system prompt"
+    block = block_at(request, mark)
+    if block.kind != "text":
+        return f"a {block.kind}"
+    is_first = mark.node is not None and mark.node.length == 1
+    return f"the first {block.role} text" if is_first else f"a later {block.role} text"

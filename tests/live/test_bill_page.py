@@ -1,0 +1,310 @@
+"""The bill: what it says in a terminal, as JSON, and in a real browser; all three say the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import uvicorn
+from rich.cells import cell_len
+from simulated_calls import Served, an_hour, automatic, first_text_only, refusable, system_only, text_body, unmarked
+from starlette.applications import Starlette
+
+from cachecost.ledger import ZERO
+from cachecost.live.server.bill import Bill, bill_of, print_bill
+from cachecost.live.server.bill_figures import bill_json, facts, verdict
+from cachecost.live.server.bill_text import bill_text
+from cachecost.live.server.page import html, routes
+from cachecost.providers.usage import Usage
+from cachecost.views.numbers import dollars, percent, tokens
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+    "--enable-logging=stderr",
+)
+
+
+@pytest.fixture(scope="module")
+def served() -> Served:
+    """Five conversations in two workspaces, each marked in its own way, a refused call, and a body that is none."""
+    made = Served()
+    made.loop("Fix the failing test", automatic)
+    made.loop("Explain the repository", first_text_only)
+    made.loop("Nothing marked", unmarked, workspace="w2")
+    made.loop("Summarise <script>alert(1)</script> & \x1b[31mnews", system_only, workspace="w2")
+    made.loop("Over an hour", an_hour, workspace="w2")
+    made.call(dict(refusable()), workspace="w2")
+    made.call({"model": "m"}, workspace="w2")
+    made.meter.notes = lambda: ("a note of the server",)
+    return made
+
+
+@pytest.fixture(scope="module")
+def bill(served: Served) -> Bill:
+    return bill_of(served.meter)
+
+
+# ----------------------------------------------------------------------------------------------- the figures
+
+
+def test_the_parts_add_up_to_the_whole(bill: Bill) -> None:
+    for shares in (bill.workspaces, bill.conversations, bill.models):
+        assert sum((share.cost.total for share in shares), ZERO) == bill.total.cost.total
+        assert sum((share.usage for share in shares), Usage()) == bill.total.usage
+        assert sum(share.calls for share in shares) == bill.total.calls == 26
+        assert sum(share.unread.tokens for share in shares) == bill.total.unread.tokens
+    assert bill.total.refused == 1
+    assert [share.name for share in bill.workspaces] == ["w1", "w2"]
+
+
+def test_without_caching_every_token_of_input_has_the_price_of_input(bill: Bill) -> None:
+    usage = bill.total.usage
+    assert bill.total.unmarked == (usage.total_input * Decimal(3) + usage.output_tokens * Decimal(15)).scaleb(-6)
+    assert bill.total.saved == bill.total.unmarked - bill.total.cost.total > 0
+    (unmarked_talk,) = (share for share in bill.conversations if "Nothing marked" in share.name)
+    assert unmarked_talk.saved == 0
+
+
+def test_what_the_last_call_of_a_conversation_wrote_is_not_read_yet(served: Served, bill: Bill) -> None:
+    row = next(row for row in reversed(served.meter.rows) if row.usage.write_1h)
+    assert served.meter.unread.of(row.call).tokens == row.usage.write_1h
+    assert bill.total.unread.paid > bill.total.unread.extra > 0
+
+
+def test_a_loop_left_uncached_is_named_with_its_reason(bill: Bill) -> None:
+    told = {loop.conversation.partition(": ")[2][:12]: loop.why for loop in bill.loops}
+    assert told == {
+        "Explain the ": "tool results are never marked; the last mark stands on the first user text",
+        "Nothing mark": "nothing is marked (no cache_control in its calls)",
+        "Summarise <s": "tool results are never marked; the last mark stands on the system prompt",
+    }
+
+
+def test_the_whole_of_an_unmarked_loop_was_paid_again(bill: Bill) -> None:
+    loop = next(loop for loop in bill.loops if "Nothing" in loop.conversation)
+    assert loop.again == loop.had_been_sent
+    assert loop.cost == (loop.again * Decimal(3)).scaleb(-6)
+    assert loop.sentence.startswith("w2: Nothing marked please please")
+    assert "4 later calls paid" in loop.sentence and "100 % of what had been sent before" in loop.sentence
+
+
+def test_one_later_call_and_a_retry_are_no_loop() -> None:
+    made = Served()
+    made.loop("Once", unmarked, steps=1)
+    made.call(text_body("Hi " * 3000))
+    made.call(text_body("Hi " * 3000), retry=1)
+    assert bill_of(made.meter).loops == ()
+
+
+def test_a_prompt_too_short_to_be_cached_is_told_so() -> None:
+    made = Served()
+    messages: list[Any] = [{"role": "user", "content": "Hi"}]
+    for _ in range(3):
+        made.call(automatic({**text_body(""), "messages": list(messages)}))
+        messages += [{"role": "assistant", "content": "Yes?"}, {"role": "user", "content": "Go on"}]
+    (loop,) = bill_of(made.meter).loops
+    assert loop.why == "its prompts are shorter than the 1,024 tokens that this model caches at least"
+
+
+def stuck(body: dict[str, Any]) -> dict[str, Any]:
+    """A client that marks the first result of a tool, and no later one."""
+    messages = [dict(message) for message in body["messages"]]
+    if len(messages) > 2:
+        messages[2]["content"] = [{**messages[2]["content"][0], "cache_control": {"type": "ephemeral"}}]
+    return {**body, "messages": messages}
+
+
+def test_a_mark_that_does_not_move_is_told() -> None:
+    made = Served()
+    made.loop("Go", stuck, steps=6)
+    (loop,) = bill_of(made.meter).loops
+    assert loop.why == "the last mark stands on a tool_result, with messages after it"
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (["<system-reminder>x</system-reminder>", "Fix  it\nnow"], "Fix it now"),
+        (["<only>"], "<only>"),
+        (["a\x1b[31mb\u202ec"], "a [31mb c"),
+        (["x" * 48], "x" * 48),
+        (["x" * 49], "x" * 47 + "…"),
+        ([""], "(no text)"),
+    ],
+)
+def test_a_conversation_is_named_by_what_a_person_wrote_first(texts: list[str], told: str) -> None:
+    made = Served()
+    blocks = [{"type": "text", "text": text} for text in texts]
+    made.call({**text_body(""), "messages": [{"role": "user", "content": blocks}]})
+    assert [share.name for share in bill_of(made.meter).conversations] == [told]
+
+
+def test_the_facts_name_what_was_refused_and_what_the_server_notes(bill: Bill) -> None:
+    words = "messages.0.content.0.text: cache_control cannot be set for empty text blocks"
+    assert facts(bill)[-3:] == [
+        f"Refused, at no cost: 1 call: {words}",
+        "1 body was no Messages request: answered with a 400, and in no figure here.",
+        "a note of the server.",
+    ]
+    assert verdict(bill).startswith(f"{dollars(bill.total.cost.total)} for 26 calls; without any caching ")
+
+
+# ---------------------------------------------------------------------------------------------- the terminal
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_nothing_is_wider_than_the_terminal(bill: Bill, width: int) -> None:
+    lines = bill_text(bill, width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert any(line.split()[:2] == ["conversation", "calls"] for line in lines)
+    assert sum("…" in line for line in lines) >= 5
+    header = next(line for line in lines if line.strip().startswith("conversation"))
+    assert header.endswith("cost")
+    assert ("without caching" in header) == (width == 120)
+
+
+def test_a_pipe_gets_no_colours_and_ascii_where_it_must(served: Served) -> None:
+    raw = io.BytesIO()
+    with io.TextIOWrapper(raw, encoding="ascii") as stream:
+        print_bill(served.meter, stream)
+        stream.flush()
+        text = raw.getvalue().decode("ascii")
+    assert "\x1b" not in text and "3 conversations left uncached" in text
+
+
+def test_colours_are_for_terminals_that_want_them(bill: Bill) -> None:
+    assert "\x1b[1;31m3 conversations left uncached" in bill_text(bill, colours="standard")
+    assert "\x1b" not in bill_text(bill)
+
+
+def test_a_bill_without_calls_is_one_line() -> None:
+    page = io.StringIO()
+    print_bill(Served().meter, page)
+    assert page.getvalue() == "No call yet.\n"
+
+
+# --------------------------------------------------------------------------------------------------- the page
+
+
+class Figures(HTMLParser):
+    """The figures of a page, by what they are marked as; and what it would load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.figures: dict[str, str] = {}
+        self.rows: list[dict[str, str]] = []
+        self.loads: list[str] = []
+        self.tags: set[str] = set()
+        self._into: tuple[dict[str, str], str] | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.tags.add(tag)
+        self.loads += [str(named[name]) for name in ("src", "href") if named.get(name)]
+        if "data-conversation" in named:
+            self.rows.append({})
+        if figure := named.get("data-figure"):
+            self._into = (self.figures, figure)
+        elif self.rows and (key := named.get("data-key")):
+            self._into = (self.rows[-1], key)
+
+    def handle_data(self, data: str) -> None:
+        if self._into:
+            figures, key = self._into
+            figures[key] = figures.get(key, "") + data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._into = None
+
+
+def same_figures(page: Figures, told: dict[str, Any]) -> None:
+    """What a page shows is what the JSON says, rounded as everywhere."""
+    total = told["total"]
+    assert page.figures == {
+        "verdict": told["verdict"],
+        "cost": dollars(Decimal(total["cost_usd"])),
+        "unmarked": dollars(Decimal(total["without_caching_usd"])),
+        "hit_share": percent(total["hit_share"]),
+        "calls": str(total["calls"]),
+        "unread": tokens(total["never_read"]["tokens"]),
+    }
+    for row, share in zip(page.rows, told["conversations"], strict=True):
+        assert row["cost"] == dollars(Decimal(share["cost_usd"]))
+        assert row["read_tokens"] == tokens(share["usage"]["cache_read_input_tokens"])
+        assert row["input_tokens"] == tokens(share["usage"]["input_tokens"])
+        assert row["hit_share"] == percent(share["hit_share"])
+
+
+def test_the_page_shows_what_the_json_says_and_loads_nothing(bill: Bill) -> None:
+    page = Figures(html(bill))
+    same_figures(page, json.loads(json.dumps(bill_json(bill))))
+    assert page.loads == ["data:,", "/cachecost.json"]
+    assert "script" not in page.tags
+    assert "&lt;script&gt;alert(1)" in html(bill) and "\x1b" not in html(bill)
+
+
+def test_a_page_without_calls_says_so() -> None:
+    page = html(bill_of(Served().meter))
+    assert Figures(page).figures == {"verdict": "No call yet."}
+
+
+@contextmanager
+def listening(served: Served) -> Iterator[str]:
+    """The routes on a port of this machine."""
+    config = uvicorn.Config(
+        Starlette(routes=routes(served.meter)), port=0, log_level="error", ws="none", lifespan="off"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None and os.environ.get("CACHECOST_BROWSER") == "required":
+        pytest.fail(f"CACHECOST_BROWSER=required, and there is none of {', '.join(NAMES)}")
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+    return found
+
+
+def test_a_browser_shows_what_the_json_says(served: Served, tmp_path: Path) -> None:
+    command = [browser(), *FLAGS, f"--user-data-dir={tmp_path}/profile"]
+    with listening(served) as address:
+        with urlopen(f"{address}/cachecost.json", timeout=10) as answer:
+            told = json.loads(answer.read())
+        done = subprocess.run(
+            [*command, "--dump-dom", f"{address}/cachecost"], capture_output=True, text=True, timeout=60, check=True
+        )
+    same_figures(Figures(done.stdout), told)
+    assert "CONSOLE" not in done.stderr, done.stderr
