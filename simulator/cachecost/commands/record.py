@@ -1,0 +1,122 @@
+"""`cachecost record`: a pass-through between a client and the API that writes down what goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from cachecost.commands.options import Ground, ground_options
+
+if TYPE_CHECKING:
+    from cachecost.live.recorder.session import Recorded
+
+UPSTREAM = "https://api.anthropic.com"
+PORT = 8788
+NEEDED = ("uvicorn", "httpx2")
+
+
+@click.command()
+@click.option("--upstream", metavar="URL", default=UPSTREAM, show_default=True, help="The API; it may have a path.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The recording; one that is there is gone on with.  [default: recording-DATE.jsonl]",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="On 127.0.0.1; 0: any that is free."
+)
+@click.option(
+    "--content",
+    type=click.Choice(("keep", "digest")),
+    default="keep",
+    show_default=True,
+    help="digest: no word of the conversation, only digests, sizes, token counts and times.",
+)
+@click.option("--quiet", is_flag=True, help="No line for each call.")
+@ground_options
+def record(
+    upstream: str,
+    out: Path | None,
+    port: int,
+    content: str,
+    quiet: bool,
+    base: Ground,
+) -> int:
+    """Pass calls on to the API and record them, with what they were billed and when they came.
+
+    Point a client at it (ANTHROPIC_BASE_URL=http://127.0.0.1:PORT). No byte is changed or held back, no key is stored.
+    Ctrl-C ends it when the running calls have ended; a second one cuts them.
+    """
+    _check_installed()
+    from cachecost.live.recorder.session import record as recorded
+    from cachecost.live.recorder.watcher import Wishes
+
+    path = out or Path(f"recording-{datetime.now().astimezone():%Y-%m-%d}.jsonl")
+    asked = base.asked
+    wishes = Wishes(
+        str(path),
+        base.readings,
+        str(asked.rules_file) if asked.rules_file else None,
+        str(asked.prices) if asked.prices else None,
+        asked.as_of.isoformat() if asked.as_of else None,
+        asked.host,
+        prints=not quiet,
+        digest=content == "digest",
+    )
+    _tell(recorded(_url(upstream), port, wishes, _say), base)
+    return 0
+
+
+def _check_installed() -> None:
+    if lacking := [name for name in NEEDED if find_spec(name) is None]:
+        raise click.UsageError(f"record needs {' and '.join(lacking)}: pip install 'cachecost[server]'")
+
+
+def _url(text: str) -> Any:
+    """The upstream as a URL. A fault never repeats it: it may hold a password. Raises UsageError."""
+    import httpx2
+
+    try:
+        urlsplit(text)
+        url = httpx2.URL(text)
+    except (ValueError, httpx2.InvalidURL):
+        raise click.UsageError("--upstream: expected a URL like https://api.anthropic.com") from None
+    if url.userinfo or url.query or url.fragment:
+        raise click.UsageError("--upstream: expected a URL without a name, a password, a query or a fragment")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise click.UsageError("--upstream: expected a URL that begins with https:// or http://")
+    return url
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)
+
+
+def _tell(recorded: Recorded, base: Ground) -> None:
+    """The summary: what was recorded, and how good predictions of it are."""
+    lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
+    calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
+    _say(f"{calls} recorded in {recorded.path}{lost}")
+    if recorded.calls:
+        for line in _fidelity([recorded.path], base):
+            _say(f"  {line}")
+
+
+def _fidelity(logs: Sequence[Path], base: Ground) -> list[str]:
+    """What `cachecost validate` says of the file."""
+    from cachecost.analysis.validation import Validation
+    from cachecost.views.fidelity_rows import score
+    from cachecost.views.fidelity_text import headline
+
+    fidelity = Validation(logs, base.rules, base.prices, host=base.host).fidelity()
+    left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
+    more = len(fidelity.not_judged) - len(left)
+    judged = headline(score("all", fidelity.judgements)) if fidelity.judgements else []
+    return [*judged, *left, *([f"not judged: {more:,} more"] if more > 0 else [])]

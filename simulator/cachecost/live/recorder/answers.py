@@ -1,0 +1,120 @@
+"""What a captured answer says: the message, its usage, an error, and when its first token came."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.conversations.readers.common.batch_results import STATUS
+from cachecost.conversations.readers.http.bodies import answer, unpacked
+from cachecost.conversations.readers.http.streams import gathered
+from cachecost.live.recorder.capture import MOST_BYTES, Kept
+from cachecost.prompts.wire import NotAMessage, Word
+
+FIRST_CONTENT = b"event: content_block_start"
+FIRST_CONTENT_TYPE = b'"content_block_start"'
+INFLATED = ("gzip", "x-gzip", "deflate")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer. `message` has no usage; `status` is that of an error that came after a good status.
+
+    `first_content_at` is when the first content of a stream came, in seconds since the epoch (None: it was no
+    stream, or nothing came). `is_whole`: a stream told its end.
+    """
+
+    message: Mapping[str, Any] | None = None
+    usage: Mapping[str, Any] | None = None
+    error: str | None = None
+    status: int | None = None
+    first_content_at: float | None = None
+    is_whole: bool = False
+
+
+def said(kept: Kept, headers: Mapping[str, str]) -> Said:
+    """Read an answer. Raises NotAMessage where it is damaged, or packed in a way that is not known here."""
+    encoding = headers.get("content-encoding", "")
+    data = decoded(kept.data, encoding, "response")
+    if not data.strip():
+        return Said()
+    told = answer(data, headers.get("content-type", ""), "response")
+    if isinstance(told, list):
+        return _streamed(told, _first_content(kept.chunks, encoding))
+    return _said(told, None, is_whole=True)
+
+
+def decoded(data: bytes, encoding: str, at: str) -> bytes:
+    """A body without its content coding. Raises NotAMessage: damaged, unknown, or longer than MOST_BYTES."""
+    coding = encoding.strip().lower()
+    if not coding or coding == "identity":
+        return data
+    if coding not in INFLATED:
+        return unpacked(data, encoding, at)
+    inflating = _inflating(coding, data)
+    try:
+        plain = inflating.decompress(data, MOST_BYTES)
+    except zlib.error:
+        raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes")) from None
+    if inflating.unconsumed_tail:
+        raise NotAMessage(at, f"at most {MOST_BYTES:,} bytes", Word("more"))
+    return plain
+
+
+def _inflating(coding: str, head: bytes) -> zlib._Decompress:
+    """What unpacks gzip, and both of the things that are called deflate: with zlib's header, and bare."""
+    return zlib.decompressobj(-15 if coding == "deflate" and head[:1] != b"\x78" else 47)
+
+
+def _streamed(events: list[dict[str, Any]], first_content_at: float | None) -> Said:
+    is_whole = any(event.get("type") == "message_stop" for event in events)
+    failed = next((event for event in events if event.get("type") == "error"), {})
+    return _said({**_message(events), **_error_of(failed)}, first_content_at, is_whole)
+
+
+def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message that a stream comes to, with what its last events tell of its end (`stop_reason` …)."""
+    message = gathered(events, "messages")
+    for event in events:
+        if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
+            message |= event["delta"]
+    return message
+
+
+def _error_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {"error": event["error"]} if "error" in event else {}
+
+
+def _said(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> Said:
+    error = told.get("error")
+    kind = str(error.get("type") or "unknown") if isinstance(error, Mapping) else None
+    usage = told.get("usage")
+    is_message = isinstance(told.get("content"), list)
+    return Said(
+        {name: value for name, value in told.items() if name not in ("usage", "error")} if is_message else None,
+        usage if isinstance(usage, Mapping) else None,
+        kind,
+        None if kind is None or is_message else STATUS.get(kind),
+        first_content_at,
+        is_whole,
+    )
+
+
+def _first_content(chunks: Sequence[tuple[float, bytes]], encoding: str) -> float | None:
+    """When the first event with content came; of a stream that cannot be unpacked in pieces, when its first bytes."""
+    coding = encoding.strip().lower()
+    if coding and coding != "identity" and coding not in INFLATED:
+        return chunks[0][0] if chunks else None
+    inflating = _inflating(coding, chunks[0][1]) if coding in INFLATED and chunks else None
+    seen = b""
+    for at, data in chunks:
+        try:
+            seen += inflating.decompress(data, MOST_BYTES) if inflating else data
+        except zlib.error:
+            return None
+        if FIRST_CONTENT in seen or FIRST_CONTENT_TYPE in seen:
+            return at
+        seen = seen[-len(FIRST_CONTENT) :]
+    return None

@@ -1,0 +1,84 @@
+"""What is kept of a call while its bytes pass by: copies, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MOST_BYTES = 64 << 20
+"""Longest body that is recorded, as sent and unpacked; the API takes 32 MB. A longer one is passed on all the same."""
+ROOM = 512 << 20
+"""Bytes of all calls that are kept at once; what comes when it is full is passed on and not kept."""
+PER_CHUNK = 128
+"""Bytes that a chunk takes besides its own."""
+
+
+@dataclass(slots=True)
+class Room:
+    """How many bytes may still be kept."""
+
+    left: int = ROOM
+
+    def take(self, size: int) -> bool:
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+@dataclass(slots=True)
+class Kept:
+    """One body, chunk by chunk, each with the time at which it came. Not `is_whole`: it was too long, and is gone."""
+
+    room: Room
+    most: int = MOST_BYTES
+    is_whole: bool = True
+    size: int = 0
+    chunks: list[tuple[float, bytes]] = field(default_factory=list)
+    _taken: int = 0
+
+    def add(self, at: float, data: bytes) -> None:
+        """Keep a chunk, if there is room."""
+        self.size += len(data)
+        if not self.is_whole:
+            return
+        if self.size > self.most or not self.room.take(len(data) + PER_CHUNK):
+            self.is_whole = False
+            self.drop()
+        else:
+            self._taken += len(data) + PER_CHUNK
+            self.chunks.append((at, data))
+
+    def drop(self) -> None:
+        """Give the room back."""
+        self.room.left += self._taken
+        self._taken = 0
+        self.chunks = []
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(data for _, data in self.chunks)
+
+
+@dataclass(slots=True)
+class Capture:
+    """One call to the Messages API. Times are seconds since the epoch; `number` counts calls by their start, from 1.
+
+    `asked` and `answered` are headers, by their names in lower case; they are looked at and never stored. `is_cut`:
+    the answer's end was not passed on (yet), because the upstream broke off or the client left.
+    """
+
+    number: int
+    start: float
+    asked: Mapping[str, str]
+    request: Kept
+    answer: Kept
+    answered: Mapping[str, str] = field(default_factory=dict)
+    status: int | None = None
+    end: float = 0.0
+    is_cut: bool = True
+
+    def drop(self) -> None:
+        """Forget the bodies."""
+        self.request.drop()
+        self.answer.drop()

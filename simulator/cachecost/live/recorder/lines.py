@@ -1,0 +1,153 @@
+"""A captured call -> a line of a request log that reads, and holds no secret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cachecost.conversations.readers.request_log import LoggedCall, RequestLog
+from cachecost.live.keys import workspace_of
+from cachecost.live.log import moment
+from cachecost.live.recorder.answers import Said, decoded, said
+from cachecost.live.recorder.capture import MOST_BYTES, Capture
+from cachecost.live.recorder.secrets import cleaned, scrubbed, secrets_of
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.wire import NotAMessage
+
+RETRY = "x-stainless-retry-count"
+UNKNOWN = "unknown"
+"""The model of a call whose body was too long to be kept, and whose answer does not name one."""
+FORGET_AFTER = 256 << 20
+"""Bytes of bodies after which the reader forgets what it has read: its memory stays bounded."""
+TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or more at once than is kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is written of a call: `fields` beside the `request`. `notes` say what is missing in it, and why."""
+
+    fields: dict[str, Any]
+    request: bytes
+    notes: tuple[str, ...] = ()
+
+
+class NotRecorded(Exception):
+    """A call of which no line can be made that reads; the words say why."""
+
+
+class LineReader(RequestLog):
+    """Reads single lines of a request log as `RequestLog` reads a file."""
+
+    def call(self, line: bytes) -> LoggedCall:
+        """Raises NotAMessage, msgspec.DecodeError, UnicodeDecodeError."""
+        return self._call(1, self._decode(line))
+
+
+@dataclass(slots=True)
+class Lines:
+    """Makes lines, and reads each before anybody writes it: a line that does not read spoils the whole file."""
+
+    _reader: LineReader = field(default_factory=lambda: LineReader(Path(), Intake(keep_content=True)))
+    _seen: int = 0
+
+    def line(self, capture: Capture) -> Line:
+        """The line of a call that has ended. Raises NotRecorded."""
+        notes: list[str] = []
+        body = _request(capture, notes)
+        answer = _answer(capture, notes)
+        if body is None:
+            body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
+        secrets = secrets_of(capture.asked, body)
+        fields = scrubbed({**_circumstances(capture, answer), **_told(answer)}, secrets)
+        return self._that_reads(fields, cleaned(body, secrets), notes)
+
+    def _that_reads(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> Line:
+        """Without its answer, where only that does not read."""
+        fault = self._fault(fields, body)
+        if fault and (fields.pop("response", None), fields.pop("usage", None)) != (None, None):
+            notes.append(f"its answer is left out: {fault}")
+            fault = self._fault(fields, body)
+        if fault:
+            raise NotRecorded(fault)
+        return Line(fields, body, tuple(notes))
+
+    def _fault(self, fields: Mapping[str, Any], body: bytes) -> str | None:
+        self._forget(len(body))
+        head = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        try:
+            self._reader.call(b'%b,"request":%b}' % (head[:-1], body))
+        except NotAMessage as fault:
+            return str(fault)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return "it is no JSON"
+        return None
+
+    def _forget(self, size: int) -> None:
+        self._seen += size
+        if self._seen > FORGET_AFTER:
+            self._seen = size
+            self._reader = LineReader(Path(), Intake(keep_content=True))
+
+
+def _request(capture: Capture, notes: list[str]) -> bytes | None:
+    """The body as it was sent, unpacked; None where it was not kept."""
+    if not capture.request.is_whole:
+        notes.append(f"its request is {TOO_LONG}: recorded without content")
+        return None
+    try:
+        return decoded(capture.request.data, capture.asked.get("content-encoding", ""), "request")
+    except NotAMessage as fault:
+        notes.append(f"recorded without content: {fault}")
+        return None
+
+
+def _answer(capture: Capture, notes: list[str]) -> Said:
+    if not capture.answer.is_whole:
+        notes.append(f"its answer is {TOO_LONG}: recorded without usage")
+        return Said()
+    try:
+        return said(capture.answer, capture.answered)
+    except NotAMessage as fault:
+        if capture.status is not None and capture.status < 400 and not capture.is_cut:
+            notes.append(f"recorded without usage: {fault}")
+        return Said()
+
+
+def _circumstances(capture: Capture, answer: Said) -> dict[str, Any]:
+    """When, for whom, how it ended. None is left out."""
+    retry = capture.asked.get(RETRY, "")
+    first = answer.first_content_at
+    fields = {
+        "timestamp": moment(capture.start),
+        "first_token_s": None if first is None else round(first - capture.start, 6),
+        "duration_s": round(capture.end - capture.start, 6),
+        "workspace": workspace_of(capture.asked) or None,
+        "status": _status(capture, answer),
+        "retry": int(retry) if retry.isascii() and retry.isdigit() and int(retry) else None,
+        "error": answer.error,
+        "cut": True if _is_cut(capture, answer) else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _status(capture: Capture, answer: Said) -> int | None:
+    """A stream may begin well and bring nothing but an error."""
+    is_fine = capture.status is not None and capture.status < 400
+    return answer.status if is_fine and answer.status else capture.status
+
+
+def _is_cut(capture: Capture, answer: Said) -> bool:
+    """A stream says itself whether it is whole; clients may leave as soon as it does."""
+    is_stream = "event-stream" in capture.answered.get("content-type", "")
+    fine = capture.status is not None and capture.status < 400
+    return not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut
+
+
+def _told(answer: Said) -> dict[str, Any]:
+    fields = {"usage": answer.usage, "response": answer.message}
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,208 @@
+"""The pass-through itself: an ASGI application that sends on what comes, chunk by chunk, and keeps a copy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import httpx2
+
+from cachecost.conversations.readers.http.routes import route_of
+from cachecost.live.clock import Clock
+from cachecost.live.recorder.capture import Capture, Kept, Room
+from cachecost.live.recorder.headers import for_client, for_upstream, looked_up
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+CONNECT_S = 60.0
+"""How long an upstream may take to be reached. After that nobody but the client decides how long to wait."""
+UNREACHABLE = 502
+
+
+class Listener(Protocol):
+    """Who hears of calls to the Messages API; asked from the event loop, so it must not wait."""
+
+    def began(self, number: int) -> None: ...
+
+    def ended(self, capture: Capture) -> None: ...
+
+
+class ClientLeft(Exception):
+    """The client closed its connection before its request was whole."""
+
+
+@dataclass(slots=True)
+class Passing:
+    """Passes every request on to `upstream` (a URL, perhaps with a path), and tells `listener` of the calls."""
+
+    upstream: httpx2.URL
+    transport: httpx2.AsyncBaseTransport
+    listener: Listener
+    clock: Clock
+    room: Room = field(default_factory=Room)
+    running: set[asyncio.Future[None]] = field(default_factory=set)
+    _calls: int = 0
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        capture = self._capture(scope)
+        exchange = _Exchange(self, scope, receive, send, capture)
+        try:
+            await exchange.pass_on()
+        finally:
+            if capture is not None:
+                capture.end = self.clock.now()
+                self.listener.ended(capture)
+
+    def _capture(self, scope: MutableMapping[str, Any]) -> Capture | None:
+        """Where a call is kept; None for a request that is no call."""
+        start = self.clock.now()
+        if isinstance(route := route_of(scope["method"], scope["path"]), str) or route.api != "messages":
+            return None
+        self._calls += 1
+        self.listener.began(self._calls)
+        asked = looked_up(scope["headers"])
+        return Capture(self._calls, start, asked, Kept(self.room), Kept(self.room))
+
+    def target(self, scope: MutableMapping[str, Any]) -> bytes:
+        """The path and the query as the client wrote them, after the upstream's own path."""
+        query: bytes = scope["query_string"]
+        path: bytes = self.upstream.raw_path.rstrip(b"/") + scope["raw_path"]
+        return path + b"?" + query if query else path
+
+    def cut_soon(self) -> None:
+        """Cut what still runs; may be called from a signal's handler."""
+        for task in list(self.running):
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    async def stop(self) -> None:
+        """Cut what still runs, and wait until it is told."""
+        self.cut_soon()
+        while self.running:
+            await asyncio.wait(set(self.running))
+            await asyncio.sleep(0)
+
+
+class _Upload(httpx2.AsyncByteStream):
+    """The request's body as it comes."""
+
+    def __init__(self, receive: Receive, capture: Capture | None, clock: Clock) -> None:
+        self._receive = receive
+        self._capture = capture
+        self._clock = clock
+        self._is_done = asyncio.Event()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        is_more = True
+        while is_more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            is_more = message.get("more_body", False)
+            if data := message.get("body", b""):
+                yield data
+                if self._capture:
+                    self._capture.request.add(self._clock.now(), data)
+        self._is_done.set()
+
+    async def client_left(self) -> None:
+        """Wait until the client has gone, once its body is here."""
+        await self._is_done.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(
+        self, passing: Passing, scope: MutableMapping[str, Any], receive: Receive, send: Send, capture: Capture | None
+    ) -> None:
+        self._passing = passing
+        self._scope = scope
+        self._send = send
+        self._capture = capture
+        self._upload = _Upload(receive, capture, passing.clock)
+        self._is_passed = False
+
+    async def pass_on(self) -> None:
+        """Until the answer is passed on, the client has left, or the upstream has broken off."""
+        answer = asyncio.ensure_future(self._answer())
+        left = asyncio.ensure_future(self._upload.client_left())
+        self._passing.running.add(answer)
+        try:
+            await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _ended(left, is_unwanted=True)
+            await _ended(answer, is_unwanted=not self._is_passed)
+            self._passing.running.discard(answer)
+        if not answer.cancelled() and (fault := answer.exception()):
+            raise fault
+
+    async def _answer(self) -> None:
+        try:
+            response = await self._passing.transport.handle_async_request(self._request())
+        except ClientLeft:
+            return
+        except httpx2.TransportError as error:
+            await self._unreachable(error)
+            return
+        # Where the upstream breaks off, this ends too early, and the server closes the connection: the client sees it.
+        try:
+            with suppress(httpx2.TransportError):
+                await self._pass_back(response)
+        finally:
+            await response.aclose()
+
+    def _request(self) -> httpx2.Request:
+        url = self._passing.upstream
+        headers = for_upstream(self._scope["headers"], url.netloc)
+        wait = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
+        extensions = {"target": self._passing.target(self._scope), "timeout": wait}
+        return httpx2.Request(self._scope["method"], url, headers=headers, stream=self._upload, extensions=extensions)
+
+    async def _pass_back(self, response: httpx2.Response) -> None:
+        headers = response.headers.raw
+        await self._start(response.status_code, for_client(headers), headers)
+        async for data in response.stream:  # type: ignore[union-attr]
+            at = self._passing.clock.now()
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+            if self._capture:
+                self._capture.answer.add(at, data)
+        await self._end()
+
+    async def _end(self, body: bytes = b"") -> None:
+        """The answer's end. It is noted before, because clients go as soon as they have it."""
+        self._is_passed = True
+        if self._capture:
+            self._capture.is_cut = False
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _start(self, status: int, passed: list[tuple[bytes, bytes]], headers: list[tuple[bytes, bytes]]) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": passed})
+        if self._capture:
+            self._capture.status = status
+            self._capture.answered = looked_up(headers)
+
+    async def _unreachable(self, error: httpx2.TransportError) -> None:
+        """What a gateway says when nobody answers, in the shape of the API's errors."""
+        message = f"cachecost record: {self._passing.upstream.host} did not answer ({type(error).__name__})"
+        told = {"type": "error", "error": {"type": "api_error", "message": message}}
+        body = json.dumps(told).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await self._start(UNREACHABLE, headers, headers)
+        await self._end(body)
+        if self._capture:
+            self._capture.answer.add(self._passing.clock.now(), body)
+
+
+async def _ended(task: asyncio.Future[None], is_unwanted: bool) -> None:
+    """Wait for a task, one that is unwanted only until it is cancelled; what it raised is asked for elsewhere."""
+    if is_unwanted:
+        task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task

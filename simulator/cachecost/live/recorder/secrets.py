@@ -1,0 +1,74 @@
+"""Secrets that stand in a call's body: what a client tells the API to sign in to other servers with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cachecost.live.keys import HIDDEN, secrets_in, without
+
+FIELDS = ("authorization_token",)
+"""Fields whose value is a secret (`mcp_servers[].authorization_token`, Anthropic's page on the MCP connector)."""
+
+
+def secrets_of(headers: Mapping[str, str], body: bytes) -> list[str]:
+    """Everything of a call that must not be stored, the longest first."""
+    told = _parsed(body) if any(field.encode() in body for field in FIELDS) else None
+    return sorted({*secrets_in(headers), *_told(told)}, key=lambda secret: (-len(secret), secret))
+
+
+def cleaned(body: bytes, secrets: Sequence[str]) -> bytes:
+    """A JSON body without the secrets: byte for byte what it was everywhere else."""
+    clean = without(body, [form for secret in secrets for form in _spellings(secret)])
+    if any(field.encode() in clean for field in FIELDS) and (told := _parsed(clean)) is not None:
+        left = [secret for secret in _told(told) if secret != HIDDEN]
+        return json.dumps(_hidden(told), separators=(",", ":")).encode() if left else clean
+    return clean
+
+
+def scrubbed(value: Any, secrets: Sequence[str]) -> Any:
+    """A JSON value without the secrets. What is gathered from a stream is whole now: a secret may come in pieces."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, HIDDEN)
+        return value
+    if isinstance(value, Mapping):
+        return {scrubbed(name, secrets): scrubbed(inner, secrets) for name, inner in value.items()}
+    return [scrubbed(inner, secrets) for inner in value] if isinstance(value, list) else value
+
+
+def _spellings(secret: str) -> list[str]:
+    """As it is, and as JSON writes it with and without characters beyond ASCII."""
+    written = (json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    return sorted({secret, *written}, key=len, reverse=True)
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _told(value: Any) -> Iterator[str]:
+    """The values of such fields, wherever they stand."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name in FIELDS and isinstance(inner, str) and inner:
+                yield inner
+            else:
+                yield from _told(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _told(inner)
+
+
+def _hidden(value: Any) -> Any:
+    """The value with such fields hidden: where a secret is escaped in a way that no search finds."""
+    if isinstance(value, Mapping):
+        return {
+            name: HIDDEN if name in FIELDS and isinstance(inner, str) and inner else _hidden(inner)
+            for name, inner in value.items()
+        }
+    return [_hidden(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,64 @@
+"""A request log whose calls are put in the order in which they started: they were written as they ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from cachecost.conversations.readers.request_log import seconds
+from cachecost.prompts.wire import NotAMessage
+
+
+class _Timed(msgspec.Struct):
+    timestamp: str | None = None
+
+
+def put_in_order(path: Path) -> bool:
+    """Sort the lines by their times, under another name that then becomes this one; whether anything moved.
+
+    A log with a line that tells no time stays as it is. Raises OSError.
+    """
+    with path.open("rb") as stream:
+        places = list(_places(stream))
+        times = [at for at, _, _ in places]
+        if None in times or all(one <= other for one, other in pairwise(times)):  # type: ignore[operator]
+            return False
+        _rewrite(path, stream, sorted(places))  # of equal times, the one that was written first
+    return True
+
+
+def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
+    """(time, offset, length) of each line."""
+    offset = 0
+    for line in stream:
+        if line.strip():
+            yield _time(line), offset, len(line)
+        offset += len(line)
+
+
+def _time(line: bytes) -> float | None:
+    try:
+        told = msgspec.json.decode(line, type=_Timed).timestamp
+        return None if told is None else seconds(told)
+    except (msgspec.DecodeError, NotAMessage):
+        return None
+
+
+def _rewrite(path: Path, stream: BinaryIO, places: list[tuple[float | None, int, int]]) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, path.stat().st_mode & 0o777)
+        with open(file, "wb") as sorted_:  # noqa: PTH123 - opened with the rights of the file it replaces
+            for _, offset, length in places:
+                stream.seek(offset)
+                sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

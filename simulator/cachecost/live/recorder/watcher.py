@@ -1,0 +1,93 @@
+"""The other process: how it is started, told of calls, and ended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from json import dumps
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+
+from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
+from cachecost.providers.prices import PriceBook
+from cachecost.terms import Terms
+from cachecost.tokens.ctok_ import has_ctok
+
+MODULE = "cachecost.live.recorder.watching"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the other process is to do: under which rules and prices, with which file, and whether it prints.
+
+    `rules` are switches by name, `own` a file of own rules, `prices` one of own prices, `as_of` a day in ISO 8601.
+    `earlier_bytes` is how much of the file an earlier recorder wrote. With `digest` it is this process that writes the
+    file, without content.
+    """
+
+    path: str
+    rules: dict[str, str] = field(default_factory=dict)
+    own: str | None = None
+    prices: str | None = None
+    as_of: str | None = None
+    host: str = "anthropic"
+    earlier_bytes: int = 0
+    prints: bool = True
+    digest: bool = False
+
+    def terms(self) -> Terms:
+        """What calls are predicted under; what no bill tells is counted as `validate` does. Raises InputError."""
+        day = date.fromisoformat(self.as_of) if self.as_of else None
+        prices = PriceBook.load(Path(self.prices) if self.prices else None, day)
+        own = own_rules(Path(self.own)) if self.own else NO_OWN_RULES
+        return Terms(None, day, prices, self.host, "ctok" if has_ctok() else "tiktoken", self.rules, own=own)
+
+
+class Watcher:
+    """A process that predicts calls while they are recorded.
+
+    Telling it something never waits: a thread hands it over. It has a session of its own, so that Ctrl-C in a terminal
+    reaches only us; it ends when we have closed its input, or are gone.
+    """
+
+    def __init__(self, wishes: Wishes) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", MODULE, dumps(asdict(wishes))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._told: SimpleQueue[bytes | None] = SimpleQueue()
+        self._thread = Thread(target=self._hand_over, name="watcher", daemon=True)
+        self._thread.start()
+
+    def tell(self, message: bytes) -> None:
+        self._told.put(message)
+
+    def close(self) -> int:
+        """Wait until it has taken in everything; its exit code. Interrupted, it is ended."""
+        self._told.put(None)
+        try:
+            self._thread.join()
+            return self._process.wait()
+        except BaseException:
+            self._process.kill()
+            self._thread.join()
+            self._process.wait()
+            raise
+
+    def _hand_over(self) -> None:
+        stream = self._process.stdin
+        assert stream is not None
+        with suppress(BrokenPipeError):
+            while (message := self._told.get()) is not None:
+                stream.write(message)
+                stream.flush()
+        with suppress(BrokenPipeError):
+            stream.close()
+        while message is not None:  # it is gone: what is still told goes nowhere
+            message = self._told.get()

@@ -1,0 +1,134 @@
+"""The thread that writes calls down, one after another, while the event loop goes on passing bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Protocol
+
+from cachecost.live.log import CallLog
+from cachecost.live.recorder.capture import Capture
+from cachecost.live.recorder.lines import Line, Lines, NotRecorded
+from cachecost.live.recorder.watcher import Watcher
+
+Say = Callable[[str], None]
+
+
+class Sink(Protocol):
+    """Where lines go."""
+
+    def began(self, number: int) -> None: ...
+
+    def take(self, number: int, line: Line) -> None:
+        """Raises OSError where it cannot be written."""
+        ...
+
+    def nothing(self, number: int) -> None:
+        """The call is not recorded."""
+        ...
+
+
+class ToLog:
+    """Into a request log; a watcher, if there is one, hears where each line is."""
+
+    def __init__(self, log: CallLog, watcher: Watcher | None) -> None:
+        self._log = log
+        self._watcher = watcher
+
+    def began(self, number: int) -> None:
+        if self._watcher:
+            self._watcher.tell(b"begin %d\n" % number)
+
+    def take(self, number: int, line: Line) -> None:
+        at = self._log.path.stat().st_size
+        try:
+            self._log.append(line.fields, line.request)
+        except OSError:
+            self.nothing(number)
+            raise
+        if self._watcher:
+            self._watcher.tell(b"end %d %d\n" % (number, at))
+
+    def nothing(self, number: int) -> None:
+        if self._watcher:
+            self._watcher.tell(b"gone %d\n" % number)
+
+
+class ToDigest:
+    """To the watcher, who takes the words out and writes the rest: what was said is never on a disk."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+
+    def began(self, number: int) -> None:
+        self._watcher.tell(b"begin %d\n" % number)
+
+    def take(self, number: int, line: Line) -> None:
+        head = json.dumps(line.fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        body = line.request.replace(b"\r", b" ").replace(b"\n", b" ")
+        self._watcher.tell(b'line %d %b,"request":%b}\n' % (number, head[:-1], body))
+
+    def nothing(self, number: int) -> None:
+        self._watcher.tell(b"gone %d\n" % number)
+
+
+class Writer:
+    """Hears of calls from the event loop (passing.Listener) and writes each when it has ended.
+
+    `recorded` calls have a line, `lost` ones have none: each of them was said, with its reason.
+    """
+
+    def __init__(self, sink: Sink, say: Say) -> None:
+        self.recorded = 0
+        self.lost = 0
+        self._sink = sink
+        self._say = say
+        self._lines = Lines()
+        self._ended: SimpleQueue[Capture | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    def began(self, number: int) -> None:
+        self._sink.began(number)
+
+    def ended(self, capture: Capture) -> None:
+        self._ended.put(capture)
+
+    def close(self) -> None:
+        """Write what is left, and come back when it is written."""
+        self._ended.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (capture := self._ended.get()) is not None:
+            try:
+                self._write(capture)
+            except Exception as error:  # whatever is odd in one call, the next one is recorded
+                self._lose(capture, f"a fault of ours: {type(error).__name__}")
+            finally:
+                capture.drop()
+
+    def _write(self, capture: Capture) -> None:
+        try:
+            line = self._lines.line(capture)
+            self._sink.take(capture.number, line)
+        except NotRecorded as why:
+            self._lose(capture, f"{why}{_answered(capture)}")
+            return
+        except OSError as error:
+            self._lose(capture, f"the file cannot be written: {error.strerror}")
+            return
+        self.recorded += 1
+        for note in line.notes:
+            self._say(f"call {capture.number}: {note}")
+
+    def _lose(self, capture: Capture, why: str) -> None:
+        self.lost += 1
+        self._sink.nothing(capture.number)
+        self._say(f"call {capture.number} is not recorded: {why}")
+
+
+def _answered(capture: Capture) -> str:
+    return "" if capture.status is None else f" (answered with status {capture.status})"
