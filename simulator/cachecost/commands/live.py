@@ -1,0 +1,287 @@
+"""`cachecost live`: a scenario's strategies sent to the real API within a budget, billed against predicted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from cachecost.commands.options import switch_pairs
+
+if TYPE_CHECKING:
+    from cachecost.ledger import Fidelity
+    from cachecost.live.driver.driving import Drive, Driven
+    from cachecost.live.driver.journal import Journal
+    from cachecost.live.driver.model import Sent
+    from cachecost.live.driver.money import Budget
+    from cachecost.live.driver.planning import Options, Plan, Step
+    from cachecost.scenario import Scenario
+
+NOT_EVALUATED = 3
+JOURNAL = "journal.jsonl"
+KEY, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NO_KEY = (
+    f"set {KEY} in the environment: nothing was sent. Try it first without a cent: `cachecost serve`, then "
+    f"--base-url http://127.0.0.1:8787 with any {KEY}; or --dry-run, which needs no key"
+)
+
+
+def _usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal:
+    try:
+        amount = Decimal(value.removeprefix("$"))
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount <= 0:
+        raise click.BadParameter(f"expected dollars above 0, like 0.50; got '{value}'")
+    return amount
+
+
+def _url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A key travels only over TLS, or within this machine."""
+    if value is None:
+        return None
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise click.BadParameter("expected a URL like https://api.anthropic.com or http://127.0.0.1:8787")
+    if parts.username is not None or parts.password is not None:
+        raise click.BadParameter(f"expected no user or password in it: the key comes from {KEY}")
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise click.BadParameter(f"expected https, as the key would be sent in the clear to {parts.hostname}")
+    return value
+
+
+@click.command()
+@click.argument("scenario", required=False, type=click.Path(path_type=Path))
+@click.option("--max-usd", required=True, metavar="X", callback=_usd, help="Dollars that are never exceeded.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Put a value over the file's; repeatable.")
+@click.option("--strategy", "only", multiple=True, metavar="NAME", help="Only this strategy; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent and what it costs, and stop. Needs no key.")
+@click.option("--yes", is_flag=True, help="Do not ask before the first call.")
+@click.option(
+    "--base-url", envvar=BASE_URL, callback=_url, metavar="URL", help=f"Where the API is.  [default: {BASE_URL}]"
+)
+@click.option("--max-output", "output", type=click.IntRange(1), default=16, show_default=True, help="Tokens an answer.")
+@click.option(
+    "--pace", type=click.FloatRange(0, 100, min_open=True), default=1.0, show_default=True, help="Scales the pauses."
+)
+@click.option("--parallel", type=click.IntRange(1), default=1, show_default=True, help="Strategies at once.")
+@click.option("--retries", type=click.IntRange(0, 20), default=4, show_default=True, help="Of each call.")
+@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, help="Seconds without a byte.")
+@click.option("--beta", "betas", multiple=True, metavar="NAME", help="Sent in anthropic-beta; repeatable.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the files.  [default: live-NAME-DATE]")
+@click.option("--resume", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Go on with this journal.")
+@click.option("--prices", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Own prices.")
+@click.option("--rule", multiple=True, metavar="NAME=VALUE", help="A rule switch (see: rules --switches).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--verify-rules", is_flag=True, help="No scenario: small probes that settle the open rules.")
+@click.option("--model", metavar="MODEL", help="With --verify-rules: the model to probe.")
+@click.option("--probe", "names", multiple=True, metavar="NAME", help="With --verify-rules: only this; repeatable.")
+def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tuple[str, ...], **told: Any) -> int:
+    """Send SCENARIO.yaml's strategies to the API, and print predicted against billed.
+
+    The key comes from ANTHROPIC_API_KEY only. A run that was interrupted goes on with --resume, and pays for nothing
+    twice that was answered.
+
+    With --verify-rules --model MODEL it sends small probes instead, each with its price beforehand, and writes what
+    they find as a dated rules file for --rules.
+    """
+    if verify_rules:
+        return _verify(scenario, model, names, told)
+    if scenario is None or model or names:
+        raise click.UsageError("expected SCENARIO.yaml, or --verify-rules with --model MODEL")
+    return _Live(scenario, told).run()
+
+
+def _verify(scenario: Path | None, model: str | None, names: tuple[str, ...], told: dict[str, Any]) -> int:
+    """Price the probes; send them if that was wanted."""
+    from cachecost.commands.verifying import Verifying
+
+    if scenario is not None or model is None:
+        raise click.UsageError("--verify-rules takes --model MODEL and no scenario")
+    asked = Verifying(model, names, told["max_usd"], told["prices"], told["out"])
+    asked.show()
+    if told["dry_run"]:
+        return 0
+    if not os.environ.get(KEY):
+        raise click.ClickException(NO_KEY)
+    _confirm(told)
+    return asked.run(KEY, told["base_url"], told["retries"])
+
+
+def _confirm(told: dict[str, Any]) -> None:
+    if told["yes"]:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("nothing was sent: --yes is needed where nobody can be asked")
+    click.confirm(f"Spend up to ${told['max_usd']}?", abort=True, err=True)
+
+
+class _Live:
+    """One call of the command."""
+
+    def __init__(self, path: Path, told: dict[str, Any]) -> None:
+        self.path = path
+        self.told = told
+        self.limit: Decimal = told["max_usd"]
+
+    def run(self) -> int:
+        if not self.told["dry_run"] and not os.environ.get(KEY):
+            raise click.ClickException(NO_KEY)
+        plan = self._plan()
+        self._show_plan(plan)
+        if self.told["dry_run"]:
+            return 0
+        _confirm(self.told)
+        return self._send(plan)
+
+    def _plan(self) -> Plan:
+        from cachecost.live.driver.planning import plan
+
+        scenario, options = self._scenario(), self._options()
+        run, now = self._identity()
+        made = plan(scenario, self.path.parent, run, now, options, self.told["prices"])
+        if made.faults:
+            told = "\n".join(made.faults)
+            raise click.ClickException(f"nothing was sent, as not all of it can be:\n{told}")
+        return made
+
+    def _scenario(self) -> Scenario:
+        from cachecost.scenario import load
+
+        sets = [
+            *self.told["sets"],
+            *(f"rules.{name}={value}" for name, value in switch_pairs(self.told["rule"]).items()),
+        ]
+        scenario = load(self.path, sets)
+        known = [spec.name for spec in scenario.strategies]
+        for name in self.told["only"]:
+            if name not in known:
+                from cachecost.faults import nearest
+
+                raise click.UsageError(
+                    f"--strategy: expected one of {', '.join(known)}; got '{name}'{nearest(name, known)}"
+                )
+        return scenario
+
+    def _options(self) -> Options:
+        from cachecost.live.driver.planning import Options
+
+        return Options(self.told["output"], self.told["pace"], self.told["only"])
+
+    def _identity(self) -> tuple[str, float]:
+        """The run's id and the time it was planned at: those of the journal that it goes on with."""
+        if self.told["resume"] is None:
+            return token_hex(4), time.time()
+        from cachecost.live.driver.journal import read
+
+        story = read(self.told["resume"])
+        return story.run, story.at
+
+    def _show_plan(self, plan: Plan) -> None:
+        from cachecost.live.driver import shown
+
+        parallel, is_dry = self.told["parallel"], self.told["dry_run"]
+        if self.told["as_json"]:
+            if is_dry:
+                sys.stdout.write(json.dumps(shown.plan_json(plan, self.limit, parallel), indent=2) + "\n")
+        else:
+            shown.print_plan(plan, self.limit, parallel)
+        for sentence in shown.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
+            click.echo(sentence, err=True)
+
+    def _send(self, plan: Plan) -> int:
+        try:
+            from cachecost.live.driver.driving import Drive
+        except ImportError:
+            raise click.ClickException("the SDK is needed: pip install 'cachecost[live]'") from None
+        from cachecost.live.clock import ScaledClock
+
+        told = self.told
+        given = Drive(
+            plan,
+            os.environ[KEY],
+            self.limit,
+            ScaledClock(),
+            told["base_url"],
+            told["parallel"],
+            told["retries"],
+            told["betas"],
+            told["timeout"],
+        )
+        with self._journal(plan) as journal:
+            return self._tell(_driven(given, journal))
+
+    def _journal(self, plan: Plan) -> Journal:
+        from cachecost.live.driver.journal import Journal
+
+        day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        folder = self.told["out"] or Path(f"live-{plan.scenario.name}-{day}")
+        path = self.told["resume"] or folder / JOURNAL
+        if self.told["resume"] is None and path.exists():
+            raise click.UsageError(f"there is a run in {folder} already: go on with it by --resume {path}")
+        return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
+
+    def _tell(self, driven: Driven) -> int:
+        from cachecost.live.driver import shown
+
+        fidelity = _validated(driven)
+        if self.told["as_json"]:
+            from cachecost.views.fidelity_rows import fidelity_object
+
+            told = {**shown.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+            sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        else:
+            shown.print_driven(driven)
+            if fidelity:
+                from cachecost.views.fidelity_text import print_fidelity
+
+                click.echo(f"\ncachecost validate {driven.recording}")
+                print_fidelity(fidelity, sys.stdout)
+        for sentence in shown.sentences(driven):
+            click.echo(sentence, err=True)
+        ended = driven.ended
+        return NOT_EVALUATED if ended.why or ended.failed or ended.undone else 0
+
+
+def _driven(given: Drive, journal: Journal) -> Driven:
+    """Run to the end; whoever interrupts is told how to go on."""
+    from cachecost.live.driver.driving import drive
+
+    try:
+        return asyncio.run(drive(given, journal, _say))
+    except KeyboardInterrupt:
+        click.echo(f"what was answered is kept; go on with --resume {journal.path}", err=True)
+        raise
+
+
+def _say(step: Step, sent: Sent, budget: Budget) -> None:
+    from cachecost.views.numbers import dollars
+
+    usage = sent.usage
+    click.echo(
+        f"{step.label}  read {usage.read:,}  written {usage.write:,}  uncached {usage.input_tokens:,}  "
+        f"{dollars(budget.spent)} of {dollars(budget.limit)}",
+        err=True,
+    )
+
+
+def _validated(driven: Driven) -> Fidelity | None:
+    """What `cachecost validate` says of the recording; None where nothing was answered."""
+    from cachecost.analysis.validation import Validation
+
+    if not any(outcome.calls for outcome in driven.outcomes):
+        return None
+    terms = replace(driven.plan.terms, day=None)
+    return Validation([driven.recording], terms.book(), terms.prices).fidelity()

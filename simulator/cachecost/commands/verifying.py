@@ -1,0 +1,84 @@
+"""`cachecost live --verify-rules`: small probes against the real API that settle the open rules."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from cachecost.live.probes import Finding
+
+NOT_EVALUATED = 3
+SEED_BYTES = 4
+
+
+class Verifying:
+    """One run of the probes on one model, within a budget."""
+
+    def __init__(self, model: str, names: Sequence[str], limit: Decimal, prices: Path | None, out: Path | None) -> None:
+        from cachecost.live import probes
+        from cachecost.providers.prices import PriceBook
+        from cachecost.providers.rules import RuleBook
+
+        self.model = model
+        self.limit = limit
+        self.day: date = datetime.now(UTC).date()
+        self.out = out or Path(f"rules-{model}-{self.day}.toml")
+        self.book = PriceBook.load(prices, self.day)
+        self.planned = probes.plan(
+            model, self.book, RuleBook(as_of=self.day), probes.registry.chosen(names), day=self.day
+        )
+
+    def show(self) -> None:
+        """What each probe costs at most, before anything is sent."""
+        from cachecost.live import probes
+
+        for priced in self.planned:
+            click.echo(priced.told)
+        click.echo(f"{probes.summary(self.planned)}; the budget is ${self.limit}")
+
+    def run(self, key: str, base_url: str | None, retries: int) -> int:
+        """Send the probes, say each finding as it comes, and write the rules file. Exit code 3 if any was not run."""
+        from cachecost.live import probes
+
+        findings: list[Finding] = []
+        try:
+            asyncio.run(_verified(self, os.environ[key], base_url, retries, findings))
+        finally:
+            if findings:
+                probes.write(findings, self.out, self.day)
+                click.echo(f"{self.out} written: read it with --rules {self.out}", err=True)
+        spent = sum((finding.dollars for finding in findings), Decimal(0))
+        sys.stdout.write(f"{len(findings)} questions asked, {_settled(findings)} settled, ${spent:.4f} billed\n")
+        return NOT_EVALUATED if any(finding.told.startswith(("not run", "stopped")) for finding in findings) else 0
+
+
+def _settled(findings: Sequence[Finding]) -> int:
+    return sum(finding.value is not None for finding in findings)
+
+
+async def _verified(asked: Verifying, key: str, base_url: str | None, retries: int, findings: list[Finding]) -> None:
+    """Findings go into the list as they come, so that an interruption keeps those there are."""
+    from cachecost.live import probes
+    from cachecost.live.clock import ScaledClock
+    from cachecost.live.driver.money import Budget, Pricing
+    from cachecost.live.driver.opening import sender_to
+    from cachecost.live.driver.retrying import Retries
+
+    clock, nonce = ScaledClock(), token_hex(SEED_BYTES)
+    pricing, budget = Pricing(asked.book), Budget(asked.limit)
+    async with sender_to(key, base_url, pricing, budget, clock, Retries(retries, nonce)) as sender:
+        await probes.verify(sender, asked.model, clock, asked.planned, nonce, say=_say, keep=findings.append)
+
+
+def _say(words: str) -> None:
+    click.echo(words)

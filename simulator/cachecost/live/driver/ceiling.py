@@ -1,0 +1,59 @@
+"""How many input tokens a body can be billed at most, and bodies for which nobody can tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+COUNT_SHARE = 0.05
+COUNT_TOKENS = 200
+"""Margin over what count_tokens says, which calls itself an estimate: 5 % and 200 tokens."""
+HIDDEN_TOKENS = 3_000
+"""What the API adds that no byte shows: the tool prompt is the largest part, below 1,000 tokens on every model."""
+BLOCK_TOKENS = 60
+"""What stands around a block: a tool's frame is the largest."""
+CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_")
+"""Tools that the client runs. All others run in the API, call after call within one, at prices of their own."""
+UNMEASURED = frozenset({"image", "document"})
+"""Blocks whose bytes tell nothing of their tokens."""
+
+
+def from_count(counted: int) -> int:
+    """The most tokens that are billed where count_tokens says `counted`."""
+    return counted + int(counted * COUNT_SHARE) + COUNT_TOKENS
+
+
+def from_bytes(body: Mapping[str, Any]) -> int | None:
+    """The most tokens that `body` can be: no token is shorter than a byte. None where bytes do not tell."""
+    blocks = list(_objects({name: body.get(name) for name in ("tools", "system", "messages")}))
+    if any(block.get("type") in UNMEASURED for block in blocks):
+        return None
+    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return len(text) + BLOCK_TOKENS * len(blocks) + HIDDEN_TOKENS
+
+
+def unbounded(body: Mapping[str, Any]) -> str | None:
+    """Why nobody can say what this call costs at most; None where one can."""
+    for tool in body.get("tools") or ():
+        kind = str(tool.get("type") or "custom")
+        if not kind.startswith(CLIENT_TOOLS):
+            return f"the tool '{tool.get('name')}' ({kind}) runs in the API, and what that costs has no bound"
+    if body.get("mcp_servers"):
+        return "MCP servers are called by the API, and what that costs has no bound"
+    edits = (body.get("context_management") or {}).get("edits") or ()
+    if any(str(edit.get("type")).startswith("compact") for edit in edits):
+        return "compaction by the API is billed apart, and what it costs has no bound"
+    if int(body["max_tokens"]) < 0:
+        return "max_tokens is below 0"
+    return None
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        yield value
+        for inner in value.values():
+            yield from _objects(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _objects(inner)

@@ -1,0 +1,210 @@
+"""The journal of a run: a line before each attempt and after, so that a run that was killed goes on without paying
+again.
+
+JSON Lines, each line one write. `run` names the run, its plan's digest and the scenario; `reserved` stands before an
+attempt, with the most it can cost; then `done`, `released` (not billed), `lost` (perhaps billed), `failed` (for good).
+A reservation that nothing follows was cut off: it counts as spent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from cachecost.conversations.readers.request_log import usage_of
+from cachecost.faults import Fault, InputError
+from cachecost.ledger import ZERO
+from cachecost.live.driver.model import CallFailed, Sent
+from cachecost.live.driver.wire import Begun, NotAnswered
+from cachecost.prompts.wire import NotAMessage
+from cachecost.views.numbers import exact
+
+
+@dataclass(slots=True)
+class Story:
+    """What a journal tells: calls by label, and dollars. `unknown` are worst cases of attempts without a bill."""
+
+    run: str = ""
+    digest: str = ""
+    at: float = 0.0
+    done: dict[str, Sent] = field(default_factory=dict)
+    dollars: dict[str, Decimal] = field(default_factory=dict)
+    begun: list[tuple[str, Begun]] = field(default_factory=list)
+    unknown_calls: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    unknown: Decimal = ZERO
+    open: dict[str, Decimal] = field(default_factory=dict)
+
+    @property
+    def billed(self) -> Decimal:
+        return sum(self.dollars.values(), ZERO)
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """One line. Raises KeyError, ValueError, TypeError, NotAMessage where it is none of a journal."""
+        kind = line["kind"]
+        if kind == "run":
+            self.run, self.digest, self.at = str(line["id"]), str(line["digest"]), float(line["planned_at"])
+            return
+        call = str(line["call"])
+        if kind == "reserved":
+            self._cut_off(call)
+            self.open[call] = Decimal(line["usd"])
+        elif kind == "done":
+            self.open.pop(call, None)
+            usage = usage_of(line["usage"], "usage")
+            self.done[call] = Sent(usage, float(line["start"]), float(line["first_token_s"]), line["response"])
+            self.dollars[call] = Decimal(line["usd"])
+            self.failed.pop(call, None)
+        elif kind == "released":
+            self.open.pop(call, None)
+        elif kind == "lost":
+            self._cut_off(call)
+            if line["start"] is not None:
+                self.begun.append((call, Begun(float(line["start"]), float(line["first_token_s"]))))
+        elif kind == "failed":
+            self.failed[call] = str(line["message"])
+        else:
+            raise ValueError(f"kind: got '{kind}'")
+
+    def _cut_off(self, call: str) -> None:
+        if call in self.open:
+            self.unknown += self.open.pop(call)
+            self.unknown_calls[call] = self.unknown_calls.get(call, 0) + 1
+
+    def close(self) -> None:
+        """What is still reserved at the end was cut off."""
+        for call in list(self.open):
+            self._cut_off(call)
+
+
+def read(path: Path) -> Story:
+    """The story of a journal; a last line that was torn is left out. Raises InputError with every fault."""
+    story, faults = Story(), []
+    lines = _text(path).split("\n")
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            story.take(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, NotAMessage) as error:
+            faults.append(Fault(str(path), f"expected a line of a journal; got a damaged one ({error})", number))
+    if not faults and not story.run:
+        faults.append(Fault(str(path), "expected the journal of a run; got a file that names none"))
+    if faults:
+        raise InputError(faults)
+    story.close()
+    return story
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
+
+
+class Journal:
+    """Writes the journal at `path`, and goes on with one that is there: its story is told in `story`."""
+
+    def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
+        self.path = path
+        self._file = _opened(path)
+        try:
+            is_old = os.fstat(self._file).st_size > 0
+            self.story = read(path) if is_old else Story(run, digest, at)
+            if self.story.digest != digest:
+                told = "expected the same scenario, options and version as when it was begun"
+                raise InputError([Fault(str(path), told)])
+            _mend(path, self._file)
+        except BaseException:
+            os.close(self._file)
+            raise
+        if not is_old:
+            self._add("run", id=run, format=1, scenario=scenario, digest=digest, planned_at=at, options=dict(options))
+
+    def reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+        self._add("reserved", call=label, retry=retry, usd=exact(dollars))
+
+    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        self._add(
+            "done",
+            call=label,
+            retry=retry,
+            start=sent.start,
+            first_token_s=sent.first_token_s,
+            usage=sent.usage.wire(),
+            usd=exact(dollars),
+            response=sent.response,
+        )
+
+    def released(self, label: str, retry: int, fault: NotAnswered) -> None:
+        self._add("released", call=label, retry=retry, status=fault.status, message=str(fault))
+
+    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        begun = fault.begun
+        self._add(
+            "lost",
+            call=label,
+            retry=retry,
+            usd=exact(dollars),
+            status=fault.status,
+            message=str(fault),
+            start=begun.start if begun else None,
+            first_token_s=begun.first_token_s if begun else None,
+        )
+
+    def failed(self, label: str, fault: CallFailed) -> None:
+        self._add("failed", call=label, status=fault.status, message=str(fault))
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(self, kind: str, **fields: Any) -> None:
+        line = {"kind": kind, **fields}
+        view = memoryview(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        while view:
+            view = view[os.write(self._file, view) :]
+        self.story.take(line)
+
+
+def _opened(path: Path) -> int:
+    """The file, for appending, and locked. Raises InputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
+    _lock(path, file)
+    return file
+
+
+def _lock(path: Path, file: int) -> None:
+    """Two that go on with one run would pay twice. Whoever is killed lets go. Raises InputError."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has none
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        raise InputError([Fault(str(path), "another `cachecost live` is at this run")]) from None
+
+
+def _mend(path: Path, file: int) -> None:
+    """Cut off a last line that was torn."""
+    data = path.read_bytes()
+    if not data.endswith(b"\n"):
+        os.ftruncate(file, data.rfind(b"\n") + 1)

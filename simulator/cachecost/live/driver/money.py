@@ -1,0 +1,130 @@
+"""Dollars of live calls: what one costs, what it can cost at most, and a budget that is never exceeded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from cachecost.ledger import ZERO
+from cachecost.live.driver.model import OverBudget
+from cachecost.prompts.wire import MARK
+from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.usage import Usage
+from cachecost.views.numbers import exact_dollars
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """What calls cost on a host."""
+
+    book: PriceBook
+    host: str = "anthropic"
+
+    def cost(self, body: Mapping[str, Any], usage: Usage, day: date) -> Decimal:
+        """Dollars of an answered call. Raises CannotEvaluate."""
+        return sum(self._prices(body, usage.total_input, day).cost(usage).values(), ZERO)
+
+    def worst(self, body: Mapping[str, Any], tokens: int, day: date) -> Decimal:
+        """The most a call of at most `tokens` of input can cost: all of them at the dearest class that it can be
+        charged, and all the output it may have. Raises CannotEvaluate.
+        """
+        tiers = [self._prices(body, length, day) for length in (0, tokens)]
+        ttls = _ttls(body)
+        names = ["input", *(["write_5m"] if ttls else []), *(["write_1h"] if "1h" in ttls else [])]
+        dearest: Decimal = max(getattr(prices, name) for prices in tiers for name in names)
+        output = max(prices.output for prices in tiers)
+        most: Decimal = (tokens * dearest + int(body["max_tokens"]) * output).scaleb(-6)
+        return most
+
+    def _prices(self, body: Mapping[str, Any], tokens: int, day: date) -> Prices:
+        is_fast, is_us = body.get("speed") == "fast", body.get("inference_geo") == "us"
+        return self.book.prices(self.host, body["model"], day, tokens, fast=is_fast, us=is_us)
+
+
+def _ttls(value: Any) -> set[str]:
+    """The lifetimes of all marks anywhere in a body."""
+    if isinstance(value, list):
+        return set().union(*map(_ttls, value))
+    if not isinstance(value, Mapping):
+        return set()
+    mark = value.get(MARK)
+    own = {str(mark.get("ttl") or "5m")} if isinstance(mark, Mapping) else set()
+    return own.union(*(_ttls(inner) for name, inner in value.items() if name != MARK))
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What an attempt may cost, kept free for it."""
+
+    number: int
+    dollars: Decimal
+
+
+class OverBilled(Exception):
+    """A bill above what the call could cost at most: whoever sees it stops at once."""
+
+
+class Budget:
+    """`limit` dollars, for a run as a whole. What is spent and what is kept free never exceed it.
+
+    Reserving has no `await` between looking and taking, so calls in parallel cannot both take the last dollars.
+    """
+
+    def __init__(self, limit: Decimal, spent: Decimal = ZERO, unknown: Decimal = ZERO) -> None:
+        self.limit = limit
+        self.billed = spent
+        self.unknown = unknown
+        """Worst cases of attempts that nobody knows the bill of."""
+        self._reserved: dict[int, Decimal] = {}
+        self._number = 0
+        self._freed = asyncio.Event()
+
+    @property
+    def spent(self) -> Decimal:
+        """Dollars that were billed or may have been."""
+        return self.billed + self.unknown
+
+    @property
+    def left(self) -> Decimal:
+        return self.limit - self.spent - sum(self._reserved.values(), ZERO)
+
+    async def reserve(self, dollars: Decimal) -> Reserved:
+        """Keep so much free; waits for calls under way, if that may help. Raises OverBudget."""
+        while dollars > self.left:
+            if not self._reserved or dollars > self.limit - self.spent:
+                raise OverBudget(
+                    f"the next call may cost {exact_dollars(dollars)}, and {exact_dollars(max(self.left, ZERO))} "
+                    f"of {exact_dollars(self.limit)} is left"
+                )
+            self._freed.clear()
+            await self._freed.wait()
+        self._number += 1
+        self._reserved[self._number] = dollars
+        return Reserved(self._number, dollars)
+
+    def settle(self, kept: Reserved, billed: Decimal) -> None:
+        """The call was billed. Raises OverBilled if that is more than it could be."""
+        self._free(kept)
+        self.billed += billed
+        if billed > kept.dollars:
+            raise OverBilled(
+                f"a call was billed {exact_dollars(billed)}, and {exact_dollars(kept.dollars)} was held to be the most "
+                "it could cost: stopped, because the rest could cost more than was promised, too"
+            )
+
+    def release(self, kept: Reserved) -> None:
+        """The attempt was not billed."""
+        self._free(kept)
+
+    def keep(self, kept: Reserved) -> None:
+        """Nobody knows what the attempt was billed: it counts as spent at its worst case."""
+        self._free(kept)
+        self.unknown += kept.dollars
+
+    def _free(self, kept: Reserved) -> None:
+        del self._reserved[kept.number]
+        self._freed.set()

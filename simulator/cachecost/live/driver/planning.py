@@ -1,0 +1,202 @@
+"""A scenario's strategies as the very calls that will be sent, priced: nothing is sent here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from cachecost.conversations.times import day_of
+from cachecost.faults import CannotEvaluate
+from cachecost.ledger import ZERO, CallRow
+from cachecost.live.driver.ceiling import from_count, unbounded
+from cachecost.live.driver.money import Pricing
+from cachecost.live.materials.filling import Material
+from cachecost.live.materials.nonce import nonce_of, with_nonce
+from cachecost.live.materials.order import faults_in
+from cachecost.prompts.body import body_of
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.request import Request
+from cachecost.providers.prices import PriceBook
+from cachecost.scenario import Scenario, talks_of
+from cachecost.simulation import Call, Simulation
+from cachecost.strategies.build import build
+from cachecost.strategies.plan import PlannedCall
+from cachecost.strategies.spec import StrategySpec
+from cachecost.terms import Terms, in_time
+
+HOST = "anthropic"
+ANCHORED, DEFAULT_TOKENS = "anchored", "tiktoken"
+BATCH = "Calls of a batch are sent one by one, and cost what such calls cost."
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run is told besides its scenario. `pace` scales pauses; `output` is the most output tokens of a call."""
+
+    output: int = 16
+    pace: float = 1.0
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call to be sent: `offset` is seconds after the first call of its strategy, pauses scaled.
+
+    `row` is the prediction under these offsets, `worst` the most it should cost by the counts of the plan;
+    `refused` is why it is not sent at all (the API would refuse it).
+    """
+
+    label: str
+    offset: float
+    request: Request
+    body: Mapping[str, Any]
+    row: CallRow
+    worst: Decimal
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A strategy's calls in the order they start, and what must be known of them."""
+
+    name: str
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...]
+    rules: Mapping[str, Any]
+
+    @property
+    def groups(self) -> Iterator[list[Step]]:
+        """Calls that start at once."""
+        for _, steps in groupby(self.steps, key=lambda step: step.offset):
+            yield list(steps)
+
+    @property
+    def predicted(self) -> Decimal:
+        return sum((step.row.cost.total for step in self.steps), ZERO)
+
+    @property
+    def worst(self) -> Decimal:
+        return sum((step.worst for step in self.steps if not step.refused), ZERO)
+
+    @property
+    def seconds(self) -> float:
+        return self.steps[-1].offset if self.steps else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All strategies of a scenario, ready to be sent under the run's id; planned `at` seconds since the epoch."""
+
+    scenario: Scenario
+    run: str
+    at: float
+    terms: Terms
+    strategies: tuple[Planned, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of everything that would be sent: another scenario, option or version of the planner has another one."""
+        digest = blake2b(digest_size=16, person=b"live plan")
+        for step in self.steps:
+            digest.update(json.dumps([step.label, step.body]).encode())
+        return digest.hexdigest()
+
+    @property
+    def steps(self) -> list[Step]:
+        return [step for planned in self.strategies for step in planned.steps]
+
+    @property
+    def faults(self) -> list[str]:
+        """Why the API would refuse what is planned, or nobody can bound its cost; each strategy's first one."""
+        found = []
+        for planned in self.strategies:
+            sent = [step for step in planned.steps if not step.refused]
+            told = ((step, why) for step in sent for why in (*faults_in(step.body), unbounded(step.body)) if why)
+            found += [f"{step.label}: {why}" for step, why in [*told][:1]]
+        return found
+
+
+def plan(scenario: Scenario, folder: Path, run: str, now: float, options: Options, prices: Path | None = None) -> Plan:
+    """What `cachecost live` would send from `now` on. Raises CannotEvaluate, InputError."""
+    if scenario.host != HOST:
+        raise CannotEvaluate(f"live speaks to Anthropic's API; the scenario's host is {scenario.host}")
+    own = prices or (folder / scenario.prices if scenario.prices else None)
+    counter = DEFAULT_TOKENS if scenario.tokens in (None, ANCHORED) else str(scenario.tokens)
+    terms = Terms(scenario.model, day_of(now), PriceBook.load(own), HOST, counter, scenario.rules)
+    talks = talks_of(scenario, folder).conversations
+    chosen = [spec for spec in scenario.strategies if not options.only or _name(spec) in options.only]
+    planner = _Planner(terms, run, now, options)
+    return Plan(scenario, run, now, terms, tuple(planner.planned(spec, talks) for spec in chosen))
+
+
+def _name(spec: StrategySpec | str) -> str:
+    return spec if isinstance(spec, str) else spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    terms: Terms
+    run: str
+    now: float
+    options: Options
+
+    def planned(self, spec: StrategySpec | str, talks: list[Any]) -> Planned:
+        """One strategy. Its calls all stand in one tree, and have its nonce."""
+        terms = self.terms
+        book = terms.book()
+        strategy = build(spec, model=terms.model, facts=lambda model: book.rules(HOST, model))
+        rules = getattr(strategy, "rules", {})
+        generation = book.rules(HOST, terms.model or "").generation
+        material, intake = Material(terms.counter(generation)), Intake(keep_content=True)
+        simulation = Simulation(terms.book(rules), terms.prices, terms.counter, HOST, strategy.name)
+        calls = list(in_time(strategy, talks))
+        nonce = nonce_of(self.run, strategy.name)
+        steps = []
+        for number, call in enumerate(calls, 1):
+            body = with_nonce(body_of(material.filled(self._sized(call.request))), nonce)
+            request = intake.body(body)
+            offset = (call.start - calls[0].start) * self.options.pace
+            steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
+        told = [note for talk in talks for note in strategy.notes(talk)]
+        batch = [BATCH] if any(call.is_batch for call in calls) else []
+        return Planned(strategy.name, tuple(steps), tuple(dict.fromkeys([*told, *material.notes, *batch])), rules)
+
+    def _sized(self, request: Request) -> Request:
+        """`request` with the output that it may have here; a call that only warms the cache keeps its none."""
+        if request.params.get("max_tokens") == 0:
+            return request
+        thinking = request.params.get("thinking") or {}
+        budget = int(thinking.get("budget_tokens") or 0) if thinking.get("type") == "enabled" else 0
+        return replace(request, params={**request.params, "max_tokens": budget + self.options.output})
+
+    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> Step:
+        start, body = self.now + offset, body_of(request)
+        output = int(body["max_tokens"])
+        row = simulation.row(
+            Call(
+                request,
+                start,
+                day_of(start),
+                datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds"),
+                first_token_s=0.0,
+                output_tokens=output,
+                purpose=call.purpose,
+                turn=call.turn,
+                inquiry=call.inquiry,
+            )
+        )
+        if row.error_type == "not_evaluated":
+            raise CannotEvaluate(f"{label}: {row.error}")
+        worst = ZERO if row.error else self._worst(body, row, start)
+        return Step(label, offset, request, body, row, worst, row.error)
+
+    def _worst(self, body: Mapping[str, Any], row: CallRow, start: float) -> Decimal:
+        tokens = from_count(row.usage.total_input)
+        return Pricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))

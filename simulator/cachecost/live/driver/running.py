@@ -1,0 +1,115 @@
+"""Sends a plan: strategies one after another or some at once, pauses kept, until all is done or nothing more fits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cachecost.live.clock import Clock
+from cachecost.live.driver.journal import Journal
+from cachecost.live.driver.model import CallFailed, OverBudget, Sent
+from cachecost.live.driver.money import OverBilled
+from cachecost.live.driver.planning import Plan, Planned, Step
+from cachecost.live.driver.sender import BudgetedSender
+
+ABOUT_THE_CALL = frozenset({400, 413, 422})
+"""Answers that are about one body: the calls after it may be fine."""
+Say = Callable[[Step, Sent], None]
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a run ended: why it stopped before its time ("": it did not), and the calls that are not done."""
+
+    why: str = ""
+    undone: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class Run:
+    """Sends what the journal does not call done yet."""
+
+    def __init__(
+        self, plan: Plan, sender: BudgetedSender, journal: Journal, clock: Clock, parallel: int, say: Say
+    ) -> None:
+        self._plan = plan
+        self._sender = sender
+        self._journal = journal
+        self._clock = clock
+        self._say = say
+        self._room = asyncio.Semaphore(parallel)
+        self._stopped = asyncio.Event()
+        self._ended = Ended()
+
+    async def go(self) -> Ended:
+        """Send everything that is left to send."""
+        async with asyncio.TaskGroup() as group:
+            for planned in self._plan.strategies:
+                group.create_task(self._strategy(planned))
+        done = self._journal.story.done
+        self._ended.undone = [step.label for step in self._plan.steps if not step.refused and step.label not in done]
+        return self._ended
+
+    async def _strategy(self, planned: Planned) -> None:
+        async with self._room:
+            last: tuple[float, float] | None = None
+            for steps in planned.groups:
+                todo = self._todo(steps)
+                if todo and last is not None:
+                    await self._pause(last[1] + steps[0].offset - last[0] - self._clock.now())
+                if self._stopped.is_set():
+                    return
+                begun = self._begun(steps)
+                at = self._clock.now() if begun is None else begun
+                await asyncio.gather(*map(self._call, todo))
+                last = (steps[0].offset, at)
+
+    def _todo(self, steps: list[Step]) -> list[Step]:
+        return [step for step in steps if not step.refused and step.label not in self._journal.story.done]
+
+    def _begun(self, steps: list[Step]) -> float | None:
+        """When a group was sent that is wholly done already; None where it is not."""
+        sent = [self._journal.story.done.get(step.label) for step in steps if not step.refused]
+        return max((one.start for one in sent if one), default=None) if all(sent) else None
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until the run is stopped."""
+        if seconds <= 0:
+            return
+        waits = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._stopped.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _call(self, step: Step) -> None:
+        if self._stopped.is_set():
+            return
+        try:
+            self._say(step, await self._sender.send(step.body, step.label))
+        except OverBudget as error:
+            self._stop(f"stopped before {step.label}: {error}")
+        except OverBilled as error:
+            self._stop(f"stopped after {step.label}: {error}")
+        except CallFailed as error:
+            self._fail(step, error)
+
+    def _fail(self, step: Step, error: CallFailed) -> None:
+        self._journal.failed(step.label, error)
+        self._ended.failed[step.label] = _words(error)
+        if error.status not in ABOUT_THE_CALL:
+            self._stop(f"stopped after {step.label} failed: {_words(error)}")
+
+    def _stop(self, why: str) -> None:
+        """The first reason is the one that is told."""
+        if not self._stopped.is_set():
+            self._ended.why = why
+            self._stopped.set()
+
+
+def _words(error: CallFailed) -> str:
+    told = " ".join(str(part) for part in (error.status, error.kind) if part)
+    return f"{told}: {error}" if told else str(error)

@@ -1,0 +1,142 @@
+"""Sends calls within a budget: reserve the worst case, send, settle by the bill; again where that is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Protocol
+
+from cachecost.conversations.times import day_of
+from cachecost.faults import CannotEvaluate
+from cachecost.live.clock import Clock
+from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded
+from cachecost.live.driver.model import CallFailed, Sent
+from cachecost.live.driver.money import Budget, OverBilled, Pricing, Reserved
+from cachecost.live.driver.retrying import Retries
+from cachecost.live.driver.wire import NotAnswered, Wire
+
+NO_ACCESS = frozenset({401, 403})
+
+
+class Watcher(Protocol):
+    """Is told of every attempt, before it is sent and after; the journal is one. `label` names the call."""
+
+    def reserved(self, label: str, retry: int, dollars: Decimal) -> None: ...
+    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None: ...
+    def released(self, label: str, retry: int, fault: NotAnswered) -> None: ...
+    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None: ...
+
+
+class Unwatched:
+    """Nobody is told."""
+
+    def reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+        pass
+
+    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        pass
+
+    def released(self, label: str, retry: int, fault: NotAnswered) -> None:
+        pass
+
+    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        pass
+
+
+class BudgetedSender:
+    """A Sender. Calls may be sent in parallel; each reserves the most it can cost."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        pricing: Pricing,
+        budget: Budget,
+        clock: Clock,
+        retries: Retries,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self.budget = budget
+        self.pricing = pricing
+        self._wire = wire
+        self._clock = clock
+        self._retries = retries
+        self._watcher = watcher or Unwatched()
+
+    async def send(self, body: Mapping[str, Any], label: str = "") -> Sent:
+        """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
+        worst = await self.worst(body)
+        for retry in range(self._retries.most + 1):
+            kept = await self.budget.reserve(worst)
+            try:
+                return await self._attempt(body, label, retry, kept)
+            except NotAnswered as fault:
+                await self._wait(fault, retry + 1, label)
+        raise AssertionError("the last retry is not waited for")
+
+    async def count(self, body: Mapping[str, Any]) -> int:
+        """Input tokens by the count_tokens endpoint. Raises CallFailed."""
+        for retry in range(self._retries.most + 1):
+            try:
+                return await self._wire.count(body, retry)
+            except NotAnswered as fault:
+                await self._wait(fault, retry + 1, "count_tokens")
+        raise AssertionError("the last retry is not waited for")
+
+    async def worst(self, body: Mapping[str, Any]) -> Decimal:
+        """Dollars that a call can cost at most. Raises CallFailed where nobody can tell."""
+        if why := unbounded(body):
+            raise CallFailed(f"not sent: {why}", None, "unbounded")
+        try:
+            return self.pricing.worst(body, await self._most_tokens(body), day_of(self._clock.now()))
+        except CannotEvaluate as error:
+            raise CallFailed(f"not sent: {error}", None, "unpriced") from None
+
+    async def _most_tokens(self, body: Mapping[str, Any]) -> int:
+        try:
+            return from_count(await self.count(body))
+        except CallFailed as fault:
+            most = from_bytes(body)
+            if fault.status in NO_ACCESS:
+                raise
+            if most is None:
+                words = "not sent: count_tokens did not answer, and the bytes of images tell no tokens"
+                raise CallFailed(f"{words} ({fault})", None, "unbounded") from None
+            return most
+
+    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved) -> Sent:
+        """One attempt; whatever becomes of it, what was kept for it is settled, or stays charged."""
+        self._watcher.reserved(label, retry, kept.dollars)
+        try:
+            sent = await self._wire.post(body, retry)
+        except NotAnswered as fault:
+            self._unanswered(body, label, retry, kept, fault)
+            raise
+        except BaseException:
+            self.budget.keep(kept)
+            raise
+        self._settle(body, label, retry, kept, sent)
+        return sent
+
+    def _settle(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved, sent: Sent) -> None:
+        try:
+            dollars = self.pricing.cost(body, sent.usage, day_of(sent.start))
+        except CannotEvaluate as error:
+            self.budget.keep(kept)
+            raise OverBilled(f"a bill that cannot be priced: {error}") from None
+        self._watcher.done(label, retry, sent, dollars, body)
+        self.budget.settle(kept, dollars)
+
+    def _unanswered(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved, fault: NotAnswered) -> None:
+        if fault.is_billable:
+            self.budget.keep(kept)
+            self._watcher.lost(label, retry, fault, kept.dollars, body)
+        else:
+            self.budget.release(kept)
+            self._watcher.released(label, retry, fault)
+
+    async def _wait(self, fault: NotAnswered, retry: int, label: str) -> None:
+        """Wait before the next attempt. Raises CallFailed where there is to be none."""
+        wait = self._retries.wait(fault, retry, label, self._clock.now())
+        if wait is None:
+            raise CallFailed(str(fault), fault.status, fault.kind) from None
+        await self._clock.sleep(wait)

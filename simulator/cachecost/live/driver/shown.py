@@ -1,0 +1,207 @@
+"""What `cachecost live` prints: the plan before, the bill after, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import click
+
+from cachecost.ledger import ZERO
+from cachecost.live.driver.driving import Driven
+from cachecost.live.driver.judging import Compared, Outcome
+from cachecost.live.driver.planning import Plan
+from cachecost.live.log import moment
+from cachecost.providers.usage import Usage
+from cachecost.views.numbers import counted, dollars, exact
+from cachecost.views.plain_table import print_table
+
+PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")
+COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")
+CALL_COLUMNS = ("call", "predicted read", "written", "uncached", "billed read", "written", "uncached", "cost", "")
+
+
+def duration(seconds: float) -> str:
+    """ "45 s", "12 min", "2 h 05 min"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def takes(plan: Plan, parallel: int) -> float:
+    """Seconds of pauses that a run has, with so many strategies at once; answers take their time besides."""
+    ends = [0.0] * max(1, parallel)
+    for planned in plan.strategies:
+        ends.sort()
+        ends[0] += planned.seconds
+    return max(ends)
+
+
+def totals(plan: Plan) -> tuple[Decimal, Decimal]:
+    """(predicted, at most) dollars of all strategies."""
+    return sum((one.predicted for one in plan.strategies), ZERO), sum((one.worst for one in plan.strategies), ZERO)
+
+
+def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
+    """What must be known before anything is sent."""
+    predicted, worst = totals(plan)
+    band = plan.terms.counter(plan.terms.book().rules("anthropic", plan.terms.model or "").generation).band
+    yield f"Tokens are estimated (±{band:.1%}); each call is counted by the API, and checked, before it is sent."
+    if worst <= limit:
+        yield f"Fits: even with no hit at all it costs at most {dollars(worst)} of {dollars(limit)}, retries aside."
+    elif predicted <= limit:
+        yield f"Fits as predicted ({dollars(predicted)} of {dollars(limit)}); with few hits it stops before its end."
+    else:
+        yield f"Does not fit: {dollars(predicted)} predicted, {dollars(limit)} allowed. It will stop before its end."
+    yield f"Answers are cut at {output} tokens, so output dollars are not those of the scenario."
+    if pace != 1:
+        yield (
+            f"Pauses are scaled by {pace:g}, lifetimes cannot be: entries may outlive pauses that they would not. "
+            "The comparison uses the times at which calls were really sent."
+        )
+    if plan.scenario.as_of:
+        yield f"The scenario is of {plan.scenario.as_of}; live calls have rules and prices of the day of sending."
+    if plan.scenario.variants:
+        yield "Only the scenario as written is sent, not its variants."
+    yield from _notes(plan)
+    for planned in plan.strategies:
+        refused = [step for step in planned.steps if step.refused]
+        if refused:
+            yield f"{planned.name}: {counted(len(refused), 'call')} not sent, as the API refuses: {refused[0].refused}"
+
+
+def _notes(plan: Plan) -> Iterator[str]:
+    """Each note once, with the strategies that it is about where that is not all of them."""
+    names: dict[str, list[str]] = {}
+    for planned in plan.strategies:
+        for note in planned.notes:
+            names.setdefault(note, []).append(planned.name)
+    for note, told in names.items():
+        yield note if len(told) == len(plan.strategies) else f"{', '.join(told)}: {note}"
+
+
+def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
+    """The table of what would be sent."""
+    rows = [
+        (one.name, f"{len(one.steps)}", dollars(one.predicted), dollars(one.worst), duration(one.seconds))
+        for one in plan.strategies
+    ]
+    predicted, worst = totals(plan)
+    whole = ("all", f"{len(plan.steps)}", dollars(predicted), dollars(worst), duration(takes(plan, parallel)))
+    click.echo(f"{plan.scenario.name}   what would be sent, within {dollars(limit)}\n")
+    print_table("", PLAN_COLUMNS, [*rows, whole])
+
+
+def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
+    """The plan as one object; dollars are decimal strings."""
+    predicted, worst = totals(plan)
+    return {
+        "format": 1,
+        "scenario": plan.scenario.name,
+        "run": plan.run,
+        "max_usd": exact(limit),
+        "predicted_usd": exact(predicted),
+        "worst_usd": exact(worst),
+        "seconds": takes(plan, parallel),
+        "strategies": [
+            {
+                "name": one.name,
+                "calls": len(one.steps),
+                "refused": sum(step.refused is not None for step in one.steps),
+                "predicted_usd": exact(one.predicted),
+                "worst_usd": exact(one.worst),
+                "seconds": one.seconds,
+                "notes": list(one.notes),
+            }
+            for one in plan.strategies
+        ],
+    }
+
+
+def print_driven(driven: Driven) -> None:
+    """Every call, then every strategy."""
+    rows = [_call_row(call) for outcome in driven.outcomes for call in outcome.calls]
+    click.echo("\ncall by call")
+    print_table("", CALL_COLUMNS, rows)
+    click.echo("\npredicted against billed")
+    print_table("", COLUMNS, [_row(outcome) for outcome in driven.outcomes])
+
+
+def _row(outcome: Outcome) -> tuple[str, ...]:
+    calls = f"{len(outcome.calls)} of {sum(not step.refused for step in outcome.planned.steps)}"
+    return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted), dollars(outcome.billed)
+
+
+def _call_row(call: Compared) -> tuple[str, ...]:
+    predicted = _cells(call.predicted) if call.predicted else ("–", "–", "–")
+    return call.label, *predicted, *_cells(call.sent.usage), dollars(call.billed_usd), "" if call.exact else call.reason
+
+
+def _cells(usage: Usage) -> tuple[str, str, str]:
+    return f"{usage.read:,}", f"{usage.write:,}", f"{usage.input_tokens:,}"
+
+
+def sentences(driven: Driven) -> Iterator[str]:
+    """What became of the run, in words."""
+    unknown = (
+        f", and {dollars(driven.unknown)} held for attempts that nobody knows the bill of" if driven.unknown else ""
+    )
+    yield f"{dollars(driven.billed)} billed{unknown}, of {dollars(driven.limit)}"
+    for outcome in driven.outcomes:
+        yield from (f"{outcome.planned.name}: {note}" for note in outcome.notes)
+    yield from (f"{label} failed: {why}" for label, why in driven.ended.failed.items())
+    if driven.ended.why:
+        yield driven.ended.why
+    if undone := driven.ended.undone:
+        named = ", ".join(undone[:5]) + (" …" if len(undone) > 5 else "")
+        yield f"{counted(len(undone), 'call')} left undone: {named}; go on with --resume {driven.journal}"
+    yield f"journal {driven.journal}, recording {driven.recording}"
+
+
+def driven_json(driven: Driven) -> dict[str, Any]:
+    """The run as one object; dollars are decimal strings."""
+    return {
+        "format": 1,
+        "scenario": driven.plan.scenario.name,
+        "run": driven.plan.run,
+        "max_usd": exact(driven.limit),
+        "billed_usd": exact(driven.billed),
+        "unknown_usd": exact(driven.unknown),
+        "stopped": driven.ended.why or None,
+        "undone": driven.ended.undone,
+        "failed": driven.ended.failed,
+        "journal": str(driven.journal),
+        "recording": str(driven.recording),
+        "strategies": [_outcome_json(outcome) for outcome in driven.outcomes],
+    }
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.planned.name,
+        "calls": len(outcome.planned.steps),
+        "done": len(outcome.calls),
+        "refused": sum(step.refused is not None for step in outcome.planned.steps),
+        "exact": outcome.exact,
+        "predicted_usd": exact(outcome.predicted),
+        "billed_usd": exact(outcome.billed),
+        "usage": outcome.usage.wire(),
+        "notes": [*outcome.planned.notes, *outcome.notes],
+        "rows": [_call_json(call) for call in outcome.calls],
+    }
+
+
+def _call_json(call: Compared) -> dict[str, Any]:
+    return {
+        "call": call.label,
+        "timestamp": moment(call.sent.start),
+        "first_token_s": call.sent.first_token_s,
+        "predicted": call.predicted.wire() if call.predicted else None,
+        "billed": call.sent.usage.wire(),
+        "predicted_usd": exact(call.predicted_usd) if call.predicted_usd is not None else None,
+        "billed_usd": exact(call.billed_usd),
+        "exact": call.exact,
+        "reason": call.reason,
+    }

@@ -1,0 +1,199 @@
+"""One attempt over the wire, through the official SDK: what came of it, and whether it may have been billed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anthropic
+import httpx2
+from anthropic import AsyncAnthropic, AsyncStream
+
+from cachecost.conversations.readers.request_log import usage_of
+from cachecost.live.driver.model import Sent
+from cachecost.live.keys import without
+from cachecost.providers.usage import Usage
+
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+"""Faults after which nothing can have reached the API."""
+MAYBE_ANSWERED = frozenset({408, 502, 504, 520, 522, 524})
+"""Answers of whoever stands between: the API itself may have gone on, and billed."""
+COUNTED = (
+    "model",
+    "system",
+    "tools",
+    "messages",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "output_format",
+    "context_management",
+    "cache_control",
+    "speed",
+)
+"""What count_tokens takes of a body."""
+LONGEST_MESSAGE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An answer that began and did not end: when the call was sent, and seconds until its answer began."""
+
+    start: float
+    first_token_s: float
+
+
+class NotAnswered(Exception):
+    """An attempt without an answer that can be used. `status` is None where there was none at all.
+
+    `is_billable`: it may have been billed all the same. `begun`: it was answered in part. `headers` are those of
+    the answer, lower case.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        kind: str = "",
+        headers: Mapping[str, str] | None = None,
+        is_billable: bool = False,
+        begun: Begun | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.headers = headers or {}
+        self.is_billable = is_billable
+        self.begun = begun
+
+
+class Wire:
+    """Sends bodies as they are, once each. `now` tells the time in seconds since the epoch.
+
+    The client must not retry by itself. `betas` go into the header `anthropic-beta`.
+    """
+
+    def __init__(self, client: AsyncAnthropic, now: Callable[[], float], betas: tuple[str, ...] = ()) -> None:
+        self._client = client
+        self._now = now
+        self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+
+    async def post(self, body: Mapping[str, Any], retry: int = 0) -> Sent:
+        """One Messages call, streamed. Raises NotAnswered."""
+        reading = _Reading(self._now(), self._now)
+        try:
+            stream = await self._client.post(
+                "/v1/messages",
+                cast_to=object,
+                body={**body, "stream": True},
+                options={"headers": self._at_retry(retry)},
+                stream=True,
+                stream_cls=AsyncStream[Any],
+            )
+            await reading.read(aiter(stream))
+            sent = reading.sent()
+            return replace(sent, response=json.loads(self._without_key(json.dumps(sent.response))))
+        except Exception as error:  # whatever an answer holds, the call may have been billed
+            raise self._fault(error, reading) from None
+
+    async def count(self, body: Mapping[str, Any], retry: int = 0) -> int:
+        """Input tokens of a body, free of charge. Raises NotAnswered."""
+        told = {name: body[name] for name in COUNTED if name in body}
+        try:
+            answer: Any = await self._client.post(
+                "/v1/messages/count_tokens", cast_to=object, body=told, options={"headers": self._at_retry(retry)}
+            )
+            return usage_of({"input_tokens": int(answer["input_tokens"])}, "usage").input_tokens
+        except Exception as error:
+            raise self._fault(error, None) from None
+
+    def _at_retry(self, retry: int) -> dict[str, str]:
+        return {**self._headers, "x-stainless-retry-count": str(retry)}
+
+    def _fault(self, error: Exception, reading: _Reading | None) -> NotAnswered:
+        began = reading.begun if reading else None
+        told = self._harmless(str(error) or type(error).__name__)
+        if isinstance(error, anthropic.APIStatusError):
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            status = error.status_code
+            words, kind = _told(error.body)
+            message = self._harmless(words) if words else told
+            if status < 300:  # an error event inside a stream that had begun
+                return NotAnswered(message, None, kind, headers, True, began)
+            return NotAnswered(message, status, kind, headers, status in MAYBE_ANSWERED, began)
+        if isinstance(error, anthropic.APITimeoutError):
+            told = "no answer in time"
+        elif isinstance(error, anthropic.APIConnectionError):
+            told = self._harmless(f"no connection: {error.__cause__ or error}")
+        sent = not isinstance(error.__cause__, NEVER_SENT)
+        return NotAnswered(told, None, "connection" if not sent else "lost", {}, sent, began)
+
+    def _harmless(self, text: str) -> str:
+        """`text` without the key, on one line and not too long: errors of a network may quote anything."""
+        line = " ".join(self._without_key(text).split())
+        return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
+
+    def _without_key(self, text: str) -> str:
+        secrets = [key] if (key := self._client.api_key) else []
+        return without(text.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
+
+
+def _told(body: object) -> tuple[str, str]:
+    """(message, error type) that an API error body holds; "" where it holds none."""
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    if not isinstance(inner, Mapping):
+        return "", ""
+    return str(inner.get("message") or ""), str(inner.get("type") or "")
+
+
+class _Reading:
+    """A stream while it is read: usage, content and the time it began."""
+
+    def __init__(self, start: float, now: Callable[[], float]) -> None:
+        self.start = start
+        self.begun: Begun | None = None
+        self._now = now
+        self._message: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._is_whole = False
+
+    async def read(self, events: AsyncIterator[Any]) -> None:
+        """Take every event until the message ends. The stream is read to its end, so that it is closed."""
+        async for event in events:
+            self._take(event)
+
+    def sent(self) -> Sent:
+        """What was answered. Raises ValueError where the stream ended before the message did."""
+        if self.begun is None or not self._is_whole:
+            raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
+        usage: Usage = usage_of(self._usage, "usage")
+        content = [self._blocks[number] for number in sorted(self._blocks)]
+        response = {**self._message, "content": content, "usage": self._usage}
+        return Sent(usage, self.start, self.begun.first_token_s, response)
+
+    def _take(self, event: Any) -> None:
+        kind = event["type"]
+        if kind == "message_start":
+            self.begun = Begun(self.start, max(0.0, self._now() - self.start))
+            self._message = dict(event["message"])
+            self._usage = dict(self._message["usage"])
+        elif kind == "content_block_start":
+            self._blocks[int(event["index"])] = dict(event["content_block"])
+        elif kind == "content_block_delta":
+            _add(self._blocks[int(event["index"])], event["delta"])
+        elif kind == "message_delta":
+            self._message.update(event["delta"])
+            self._usage.update({name: value for name, value in event["usage"].items() if value is not None})
+        self._is_whole = self._is_whole or kind == "message_stop"
+
+
+def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """What a delta adds to its block; the JSON of a tool's input stays text, as it may be cut off."""
+    kinds = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+    if (kind := delta.get("type")) == "input_json_delta":
+        block["partial_json"] = block.get("partial_json", "") + delta["partial_json"]
+    elif kind in kinds:
+        block[kinds[kind]] = block.get(kinds[kind], "") + delta[kinds[kind]]

@@ -1,0 +1,62 @@
+"""Bodies of probes: plain dicts of readable filler, as long as a question needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any
+
+from cachecost.live.probes.bench import Bench
+
+Body = dict[str, Any]
+FILLER = ("the", "river", "runs", "past", "an", "old", "stone", "house")
+SAMPLE = 256
+MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+ASK = "Say ok."
+SPARE = 32
+"""Tokens above the minimum that a prefix gets, so that it is surely cached."""
+
+
+def filler(words: int) -> str:
+    """So many words."""
+    return " ".join(FILLER[number % len(FILLER)] for number in range(words))
+
+
+def text(words: str, ttl: str | None = None) -> Body:
+    """A text block, marked where a TTL is given."""
+    return marked({"type": "text", "text": words}, ttl)
+
+
+def marked(block: Body, ttl: str | None) -> Body:
+    return {**block, "cache_control": MARKS[ttl]} if ttl else block
+
+
+def user(*blocks: Body) -> Body:
+    return {"role": "user", "content": list(blocks)}
+
+
+def asking(words: str = ASK) -> Body:
+    """A body of one short question and nothing else."""
+    return {"messages": [user(text(words))]}
+
+
+async def words_for(bench: Bench, tokens: int) -> int:
+    """How many words of filler are at least so many tokens of the model, as its own count of a sample tells."""
+    empty = await bench.count(asking())
+    whole = await bench.count(asking(f"{ASK} {filler(SAMPLE)}"))
+    return ceil(tokens * SAMPLE / max(1, whole - empty)) + len(FILLER)
+
+
+async def prefix_words(bench: Bench) -> int:
+    """Words of filler that surely reach the believed minimum."""
+    return await words_for(bench, bench.priced.minimum + SPARE)
+
+
+def headed(head: str, ttl: str | None, asked: str = ASK, **fields: Any) -> Body:
+    """A body whose cacheable prefix is one system text."""
+    return {"system": [text(head, ttl)], "messages": [user(text(asked))], **fields}
+
+
+def tool(description: str, ttl: str | None = None) -> Body:
+    schema: Mapping[str, Any] = {"type": "object", "properties": {}}
+    return marked({"name": "note", "description": description, "input_schema": schema}, ttl)

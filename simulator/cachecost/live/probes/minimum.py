@@ -1,0 +1,122 @@
+"""The minimum cacheable prefix, by bisection; both sides of the edge are shown by a call each.
+
+A prefix ends at a mark on the last system block. What comes after it, the tail, is the same in all these bodies: it
+is read off the first call that was cached. From then on a call's total input tells the prefix, cached or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cachecost.live.probes.bench import Bench
+from cachecost.live.probes.bodies import ASK, FILLER, Body, filler, text, user, words_for
+from cachecost.live.probes.model import Answer, Probe, Unsettled
+
+LONGEST = 4352
+"""Tokens that are tried at most: the largest published minimum and some."""
+PADS = 24
+TRIES = 60
+ABOVE = 40
+"""How far the first try is above the believed minimum: its text is not sized to the token."""
+
+
+@dataclass(slots=True)
+class Edge:
+    """What is known: a prefix of `low` tokens is not cached, one of `high` is. `body` is the one at `high`.
+
+    `tail` are the tokens after the mark, as billed; `excess` is what count_tokens says above the bill (mostly 0).
+    """
+
+    low: int
+    high: int
+    tail: int
+    body: Body
+    excess: int = 0
+
+
+async def _run(bench: Bench) -> Answer:
+    edge = await _bracket(bench)
+    guesses = [bench.priced.minimum, bench.priced.minimum - 1]
+    while edge.high - edge.low > 1:
+        between = [guess for guess in guesses if edge.low < guess < edge.high]
+        target = between[0] if between else (edge.low + edge.high) // 2
+        if not await _narrow(bench, edge, target):
+            told = f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens was found"
+            return Answer(None, told)
+    return await _proved(bench, edge)
+
+
+async def _proved(bench: Bench, edge: Edge) -> Answer:
+    """The edge, if what was written at it can be read."""
+    await bench.settle()
+    read = (await bench.send(edge.body)).usage.read
+    told = f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the mark"
+    return Answer(edge.high if read else None, told)
+
+
+async def _bracket(bench: Bench) -> Edge:
+    """The first prefix that is cached, and the longest before it that was not. Raises Unsettled."""
+    low, prefix = 0, bench.priced.minimum + ABOVE
+    while True:
+        prefix = min(prefix, LONGEST)
+        words = await words_for(bench, prefix)
+        body = _body(bench.fresh(), words, 1)
+        usage = (await bench.send(body)).usage
+        if cached := usage.read + usage.write:
+            excess = await bench.count(body) - usage.total_input
+            return Edge(max(0, low - usage.input_tokens), cached, usage.input_tokens, body, excess)
+        if prefix == LONGEST:
+            raise Unsettled(f"nothing was cached, not even of {usage.total_input} tokens")
+        low, prefix = usage.total_input, 2 * prefix
+
+
+async def _narrow(bench: Bench, edge: Edge, target: int) -> bool:
+    """Send a prefix of `target` tokens, and move the side of the edge that it shows. False: no such text was found."""
+    body = await _sized(bench, target + edge.tail + edge.excess)
+    if body is None:
+        return False
+    usage = (await bench.send(body)).usage
+    prefix = usage.total_input - edge.tail
+    if not edge.low < prefix < edge.high:
+        raise Unsettled(f"a prefix of {target} tokens by count_tokens was billed as {prefix}")
+    if usage.write:
+        edge.high, edge.body = prefix, body
+    else:
+        edge.low = prefix
+    return True
+
+
+async def _sized(bench: Bench, total: int) -> Body | None:
+    """A body that counts `total` tokens: words first, then a pad that grows by little. None: not in so many tries."""
+    start, pad = bench.fresh(), 1
+    words = await words_for(bench, total)
+    for _ in range(TRIES):
+        body = _body(start, words, pad)
+        over = await bench.count(body) - total
+        if not over:
+            return body
+        is_near = -PADS < over < 0 and pad < PADS
+        words, pad = (words, pad + 1) if is_near else (_fewer(words, over), 1)
+    return None
+
+
+def _fewer(words: int, over: int) -> int:
+    """Words for a text that counts `over` tokens too many, or too few. It goes by steps that are too small."""
+    fewer = max(1, over // 2) if over > 0 else -max(1, -over // len(FILLER))
+    return max(0, words - fewer)
+
+
+def _body(start: str, words: int, pad: int) -> Body:
+    """A system prompt of two blocks, the second with the mark: its length is tuned without touching the first."""
+    fine = " ".join(["a"] * ((pad + 1) // 2)) + ("b" if pad % 2 == 0 else "")
+    return {"system": [text(f"{start} {filler(words)}"), text(fine, "5m")], "messages": [user(text(ASK))]}
+
+
+MINIMUM = Probe(
+    "minimum",
+    "how many tokens must a prefix have to be cached?",
+    _run,
+    ((22, 400),),
+    settles=1,
+    reaches=LONGEST + 400,
+)

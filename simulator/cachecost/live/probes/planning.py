@@ -1,0 +1,68 @@
+"""What probes cost at most, told before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from decimal import Decimal
+
+from cachecost.live.probes.model import SETTLE_S, PricedProbe, Probe
+from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.usage import Usage
+
+
+def plan(
+    model: str,
+    prices: PriceBook,
+    rules: RuleBook,
+    probes: Iterable[Probe],
+    host: str = "anthropic",
+    day: date | None = None,
+) -> list[PricedProbe]:
+    """Each probe on `model` with the most it can take. Raises CannotEvaluate for an unknown model or price.
+
+    Every call's whole input is priced at the dearest class that its marks allow. Attempts whose bill never came are
+    not in it: the sender's budget bounds them.
+    """
+    known = rules.rules(host, model, day)
+    return [_priced(probe, model, known, prices) for probe in probes]
+
+
+def summary(planned: Sequence[PricedProbe]) -> str:
+    """All of them in one line."""
+    calls, dollars = sum(one.calls for one in planned), sum((one.dollars for one in planned), Decimal(0))
+    minutes = sum(one.wait_s for one in planned) / 60
+    return f"{len(planned)} probes: at most {calls} calls and ${dollars:.2f}, {minutes:.0f} min of waiting besides them"
+
+
+def _priced(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> PricedProbe:
+    longest = [max(rules.minimum_tokens + extra, probe.reaches) for _, extra in probe.sizes]
+    tokens = sum(calls * size for (calls, _), size in zip(probe.sizes, longest, strict=True))
+    output = probe.calls + probe.output_tokens
+    quote = prices.prices(rules.host, rules.model, rules.day, max(longest))
+    return PricedProbe(
+        probe=probe,
+        model=model,
+        calls=probe.calls,
+        input_tokens=tokens,
+        output_tokens=output,
+        dollars=_dearest(tokens, output, probe.uses_1h, quote),
+        wait_s=probe.lives * rules.ttl_s["5m"] + probe.settles * SETTLE_S,
+        minimum=rules.minimum_tokens,
+        ttl_s=rules.ttl_s["5m"],
+        lookback=rules.lookback_positions,
+        prices=quote,
+    )
+
+
+def _dearest(tokens: int, output: int, uses_1h: bool, prices: Prices) -> Decimal:
+    classes = [Usage(input_tokens=tokens), Usage(write_5m=tokens), Usage(read=tokens)]
+    if uses_1h:
+        classes.append(Usage(write_1h=tokens))
+    return max(cost(usage, prices) for usage in classes) + cost(Usage(output_tokens=output), prices)
+
+
+def cost(usage: Usage, prices: Prices) -> Decimal:
+    """Dollars of a bill."""
+    return sum(prices.cost(usage).values(), Decimal(0))

@@ -1,0 +1,105 @@
+"""Runs probes one after another: a finding each, whatever happens on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from cachecost.live.clock import Clock
+from cachecost.live.driver.model import CallFailed, OverBudget, Sender
+from cachecost.live.driver.money import OverBilled
+from cachecost.live.probes.bench import REFUSED, Bench
+from cachecost.live.probes.minimum import MINIMUM
+from cachecost.live.probes.model import Answer, Finding, PricedProbe, Unsettled
+from cachecost.live.probes.planning import cost
+
+Say = Callable[[str], None]
+Keep = Callable[[Finding], None]
+
+
+def quiet(words: str) -> None:
+    """Nobody is told."""
+
+
+def kept_by_nobody(finding: Finding) -> None:
+    """What was found is only given back in the end."""
+
+
+async def verify(
+    sender: Sender,
+    model: str,
+    clock: Clock,
+    probes: Sequence[PricedProbe],
+    nonce: str,
+    host: str = "anthropic",
+    say: Say = quiet,
+    keep: Keep = kept_by_nobody,
+) -> list[Finding]:
+    """Run what `plan` priced, and `say` and `keep` each finding as it comes. Never raises for what the API does.
+
+    Where the budget or the API gives out, the probes that are left are findings that were not run.
+    """
+    findings: list[Finding] = []
+    stop: str | None = None
+    for priced in probes:
+        if stop:
+            finding = _left_out(priced, model, host, nonce, stop)
+        else:
+            finding, stop = await _one(sender, clock, priced, model, nonce, host)
+            stop = stop or _too_small(priced, finding)
+        findings.append(finding)
+        keep(finding)
+        say(finding.line)
+    return findings
+
+
+async def _one(
+    sender: Sender, clock: Clock, priced: PricedProbe, model: str, nonce: str, host: str
+) -> tuple[Finding, str | None]:
+    """The finding of one probe, and why no other can be run after it (None: they can)."""
+    bench = Bench(sender, clock, priced, nonce)
+    stop = None
+    try:
+        answer = await priced.probe.run(bench)
+    except Unsettled as error:
+        answer = Answer(None, str(error))
+    except OverBudget as error:
+        answer, stop = Answer(None, f"stopped: {error}", rounds=0), "the budget was used up"
+    except OverBilled as error:
+        answer, stop = Answer(None, f"stopped: {error}", rounds=0), "a bill was above what the call could cost"
+    except CallFailed as error:
+        answer = Answer(None, f"stopped: {error}", rounds=0)
+        stop = None if error.status == REFUSED else "a call had failed for good"
+    return _found(priced, bench, answer, model, nonce, host), stop
+
+
+def _found(priced: PricedProbe, bench: Bench, answer: Answer, model: str, nonce: str, host: str) -> Finding:
+    return Finding(
+        probe=priced.probe.name,
+        question=priced.probe.question,
+        model=model,
+        host=host,
+        value=answer.value,
+        told=answer.told,
+        switch=priced.probe.switch,
+        agreed=0 if answer.value is None else answer.agreed,
+        rounds=answer.rounds,
+        calls=tuple(bench.taken),
+        dollars=sum((cost(taken.usage, priced.prices) for taken in bench.taken), Decimal(0)),
+        run=nonce,
+    )
+
+
+def _left_out(priced: PricedProbe, model: str, host: str, nonce: str, why: str) -> Finding:
+    probe = priced.probe
+    return Finding(probe.name, probe.question, model, host, None, f"not run: {why}", probe.switch, run=nonce)
+
+
+def _too_small(priced: PricedProbe, finding: Finding) -> str | None:
+    """The prompts of the other probes are sized for a minimum; if that is larger than believed, they show nothing."""
+    if priced.probe is not MINIMUM or not isinstance(finding.value, int) or finding.value <= priced.minimum:
+        return None
+    return (
+        f"a prefix needs {finding.value} tokens and the prompts were priced for {priced.minimum}; "
+        "write the finding, and run again with --rules FILE"
+    )

@@ -1,0 +1,46 @@
+"""From when on an entry can be read (rule 11): a share of a few tries, never a verdict."""
+
+from __future__ import annotations
+
+from cachecost.live.probes.bench import Bench
+from cachecost.live.probes.bodies import filler, headed, prefix_words
+from cachecost.live.probes.model import Answer, Probe
+
+TRIES = 5
+LATER_S = 3.0
+
+
+async def _run(bench: Bench) -> Answer:
+    """A call writes one token, so its end is its first token: the second call follows at once, or a little later."""
+    at_once = [await _read_after(bench, 0.0) for _ in range(TRIES)]
+    later = [await _read_after(bench, LATER_S) for _ in range(TRIES)]
+    after = sorted(gap for _, gap in at_once)
+    told = (
+        f"{_share(at_once)} read at once, {after[0]:.1f} to {after[-1]:.1f} s after the first token; "
+        f"{_share(later)} read {LATER_S:g} s later than that"
+    )
+    return Answer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", told)
+
+
+async def _read_after(bench: Bench, wait_s: float) -> tuple[bool, float]:
+    """Whether the second call reads, and seconds from the first one's first token to its start."""
+    body = headed(f"{bench.fresh()} {filler(await prefix_words(bench))}", "5m")
+    first = await bench.send(body)
+    if not first.usage.write:
+        raise bench.uncached()
+    await bench.wait(wait_s)
+    second = await bench.send(body)
+    return second.usage.read > 0, second.start - first.start - first.first_token_s
+
+
+def _share(found: list[tuple[bool, float]]) -> str:
+    return f"{sum(is_read for is_read, _ in found)} of {len(found)}"
+
+
+VISIBILITY = Probe(
+    "visibility_lag_s",
+    "is an entry readable from the first token of its writer's answer on?",
+    _run,
+    ((4 * TRIES, 400),),
+    settles=4,
+)

@@ -1,0 +1,113 @@
+"""Findings as a dated rules file: every command reads it with --rules FILE. Numbers only, nothing that was sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+
+from cachecost.live.probes.minimum import MINIMUM
+from cachecost.live.probes.model import Finding, Value
+
+COMMAND = "cachecost live --verify-rules"
+COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, output"
+
+
+def write(findings: Sequence[Finding], path: Path, day: date) -> None:
+    """Write the rules file of what was found on `day`; it is whole or absent. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.part")
+    beside.write_text(rules_text(findings, day), encoding="utf-8")
+    beside.replace(path)
+
+
+def rules_text(findings: Sequence[Finding], day: date) -> str:
+    """The file's text."""
+    tables = [_head(findings, day), _switches(findings), *_minimums(findings, day), *map(_evidence, findings)]
+    return "\n\n".join("\n".join(lines) for lines in tables) + "\n"
+
+
+def _head(findings: Sequence[Finding], day: date) -> list[str]:
+    calls = sum(len(finding.calls) for finding in findings)
+    run = _once(finding.run for finding in findings)
+    return [
+        f"# What the cache was measured to do on {day}, by {COMMAND}. Read it with --rules FILE, on any command.",
+        "# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] tells of every question asked.",
+        "",
+        "[data]",
+        f"host = {_text(_once(finding.host for finding in findings))}",
+        f"date = {day}",
+        f"model = {_text(_once(finding.model for finding in findings))}",
+        f"run = {_text(run)}",
+        f"source = {_text(_source(calls, run))}",
+    ]
+
+
+def _source(calls: int, run: str) -> str:
+    return f"{COMMAND}, {calls} calls, run {run}"
+
+
+def _once(values: Iterator[str]) -> str:
+    return ", ".join(dict.fromkeys(values))
+
+
+def _switches(findings: Sequence[Finding]) -> list[str]:
+    """The settled switches; one on which two models differ is no reading for all."""
+    settled = [finding for finding in findings if finding.switch and finding.value is not None]
+    values = {finding.switch: {one.value for one in settled if one.switch == finding.switch} for finding in settled}
+    kept = {finding.switch: finding for finding in settled if len(values[finding.switch]) == 1}
+    return ["[switches]", *(_switch(finding) for finding in kept.values())]
+
+
+def _switch(finding: Finding) -> str:
+    assert finding.value is not None
+    sure = f"{finding.agreed} of {finding.rounds} rounds, {len(finding.calls)} calls on {finding.model}"
+    return f"{finding.switch} = {_value(finding.value)}  # {sure}"
+
+
+def _minimums(findings: Sequence[Finding], day: date) -> Iterator[list[str]]:
+    for finding in findings:
+        if finding.probe == MINIMUM.name and finding.value is not None:
+            yield [
+                "[[minimum_tokens]]",
+                f"host = {_text(finding.host)}",
+                f"model = {_text(finding.model)}",
+                f"value = {_value(finding.value)}",
+                f"from = {day}",
+                f"source = {_text(_source(len(finding.calls), finding.run))}",
+            ]
+
+
+def _evidence(finding: Finding) -> list[str]:
+    return [
+        "[[evidence]]",
+        f"probe = {_text(finding.probe)}",
+        f"model = {_text(finding.model)}",
+        f"question = {_text(finding.question)}",
+        f"verdict = {_text(finding.verdict)}",
+        f"agreed = {finding.agreed}",
+        f"rounds = {finding.rounds}",
+        f"calls = {len(finding.calls)}",
+        f"dollars = {_text(format(finding.dollars.normalize(), 'f'))}",
+        f"told = {_text(finding.told)}",
+        *_billed(finding),
+    ]
+
+
+def _billed(finding: Finding) -> list[str]:
+    rows = []
+    for taken in finding.calls:
+        usage, after = taken.usage, taken.start - finding.calls[0].start
+        tokens = (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens)
+        rows.append(f"  [{after:.1f}, {', '.join(map(str, tokens))}],")
+    return [f"billed = [  # {COLUMNS}", *rows, "]"] if rows else ["billed = []"]
+
+
+def _value(value: Value) -> str:
+    return _text(value) if isinstance(value, str) else str(value).lower()
+
+
+def _text(words: str) -> str:
+    """A TOML string; JSON's escapes are among TOML's."""
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,85 @@
+"""Probes through all that a real run has: the official SDK, the budget, and the simulated API on the other side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+from probe_bench import DAY, PRICES, FakeClock
+from server_fakes import KEY, Says, served_by
+
+from cachecost.live.driver.money import Budget, Pricing
+from cachecost.live.driver.opening import sender_to
+from cachecost.live.driver.retrying import Retries
+from cachecost.live.probes import Finding, PricedProbe, plan, registry, rules_text, verify
+from cachecost.live.server.app import app_of
+from cachecost.live.server.faults import faults_from
+from cachecost.live.server.inprocess import Loopback
+from cachecost.live.server.meter import Meter
+from cachecost.providers.rules import RuleBook
+from cachecost.providers.switches import switches_from
+
+MODEL = "claude-sonnet-4-6"
+OTHERWISE = {
+    "tool_choice_invalidation": "any_change",
+    "thinking_rendered_at": "tools",
+    "structured_output_at": "tools",
+    "lookback_runs": "counted",
+    "shallow_marks": "refresh",
+    "ttl_in_key": True,
+}
+
+
+def _planned() -> list[PricedProbe]:
+    return plan(MODEL, PRICES, RuleBook(), registry.chosen(), day=DAY)
+
+
+def _defaults() -> dict[str, object]:
+    """The readings that hold unasked; on this day runs are collapsed."""
+    default = switches_from({})
+    return {name: getattr(default, name) for name in OTHERWISE} | {"lookback_runs": "collapsed"}
+
+
+def _run(budget: Budget, switches: dict[str, object], faults: Sequence[str] = ()) -> list[Finding]:
+    clock = FakeClock()
+    meter = Meter(RuleBook(switches_from(switches)), PRICES, "anthropic")
+    served = served_by(Says(first=0.5, seconds=1.5), meter, clock=clock, faults=faults_from(faults, 3))
+
+    async def run() -> list[Finding]:
+        transport = Loopback(app_of(served))
+        pricing, retries = Pricing(PRICES), Retries(4, "5f1d")
+        async with sender_to(KEY, "http://test", pricing, budget, clock, retries, transport=transport) as sender:
+            return await verify(sender, MODEL, clock, _planned(), "5f1d")
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("switches", [{}, OTHERWISE])
+def test_every_reading_is_found(switches: dict[str, object]) -> None:
+    budget = Budget(sum((one.dollars for one in _planned()), Decimal(0)))
+    findings = _run(budget, switches)
+    assert {one.switch: one.value for one in findings if one.switch} == {**_defaults(), **switches}
+    assert budget.billed == sum(one.dollars for one in findings)
+    assert budget.unknown == 0
+
+
+def test_a_small_budget_is_kept_and_what_is_missing_is_said() -> None:
+    budget = Budget(Decimal("0.05"))
+    findings = _run(budget, {})
+    assert budget.billed + budget.unknown <= Decimal("0.05")
+    assert findings[0].value == 1024
+    assert [one.told for one in findings[2:]] == ["not run: the budget was used up"] * 9
+    assert findings[1].told.startswith("stopped: ")
+
+
+def test_failures_on_the_way_settle_nothing_wrong() -> None:
+    budget = Budget(Decimal(20))
+    findings = _run(budget, OTHERWISE, ["429:0.1", "529:0.05"])
+    assert all(one.value in (OTHERWISE[one.switch], None) for one in findings if one.switch)
+    assert len([one for one in findings if one.value is not None]) >= 8
+
+
+def test_the_key_is_nowhere_in_the_file() -> None:
+    assert KEY not in rules_text(_run(Budget(Decimal(1)), {}), DAY)
