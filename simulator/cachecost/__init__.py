@@ -10,13 +10,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cachecost.api import Recording, Result, compare, read, replay
+    from cachecost.analysis.lint import LintFinding, lint
+    from cachecost.api import Recording, Result, compare, explain, read, replay
     from cachecost.faults import CannotEvaluate, InputError
 
 __version__ = "0.1.0"
-__all__ = ["CannotEvaluate", "InputError", "Recording", "Result", "compare", "read", "replay"]
+__all__ = [
+    "CannotEvaluate",
+    "InputError",
+    "LintFinding",
+    "Recording",
+    "Result",
+    "compare",
+    "explain",
+    "lint",
+    "read",
+    "replay",
+]
 
-_FAULTS = ("CannotEvaluate", "InputError")
+_ELSEWHERE = {
+    "CannotEvaluate": "cachecost.faults",
+    "InputError": "cachecost.faults",
+    "LintFinding": "cachecost.analysis.lint",
+    "lint": "cachecost.analysis.lint",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -25,4 +42,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'cachecost' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module("cachecost.faults" if name in _FAULTS else "cachecost.api"), name)
+    return getattr(import_module(_ELSEWHERE.get(name, "cachecost.api")), name)

@@ -12,9 +12,10 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import read_talks
 from cachecost.faults import CannotEvaluate
+from cachecost.findings import Explanation
 from cachecost.ledger import Comparison, Ledger
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import data_date
+from cachecost.providers.rules import RuleBook, data_date, switches_from
 from cachecost.scenario import head_parts
 from cachecost.scenario.models import Head
 from cachecost.strategies.spec import StrategySpec
@@ -85,6 +86,29 @@ def compare(recorded: Conversation | Recording, strategies: Sequence[StrategyLik
     rules = {name: str(value) for name, value in shared.rules.items()}
     day = shared.day or data_date(shared.host)
     return Result(Comparison("", shared.host, shared.model or "", day, rules, ledgers, ledgers[0].strategy))
+
+
+def explain(path: str | Path, *, tokens: str | None = None, readings: bool = False, **terms: Any) -> Explanation:
+    """What the log at `path` pays more than it must: each cause, its place and its dollars, which add up exactly.
+
+    `terms`: host, as_of, rules, prices as in `replay`. Raises InputError, CannotEvaluate.
+    """
+    from cachecost.analysis.explain.explaining import explained
+    from cachecost.traffic import recorded
+
+    rules, prices, host = _ground(**terms)
+    return explained(recorded(Path(path), rules, prices, host, tokens), readings)
+
+
+def _ground(
+    *,
+    as_of: date | str | None = None,
+    host: str = "anthropic",
+    rules: Mapping[str, object] | None = None,
+    prices: str | Path | None = None,
+) -> tuple[RuleBook, PriceBook, str]:
+    day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
+    return RuleBook(switches_from(rules or {}), day), PriceBook.load(Path(prices) if prices else None, day), host
 
 
 def _talks(recorded: Conversation | Recording) -> Sequence[Conversation]:

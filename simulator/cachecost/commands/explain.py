@@ -52,7 +52,7 @@ def explain(
 
         with reading_bar("reading", [source]):
             found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, _say)]
-    titles = {cause: code.title for cause, code in codes().items()}
+    titles = {cause: code.name for cause, code in codes().items()}
     for number, traffic in enumerate(found):
         told = explained(traffic, readings)
         if as_json:

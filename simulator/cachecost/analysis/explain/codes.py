@@ -1,31 +1,34 @@
-"""The codes of findings: stable, one a cause, with what, why, fix and source. They are data."""
+"""The codes of explain as data: `codes.toml`, one table a code, one code a cause."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-
-TABLE = Path(__file__).with_name("codes.toml")
+from importlib.resources import files
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One row of the table. `what` has places to fill in; `word` is that of Anthropic's cache diagnostics."""
+    """What a code means, in general: what, why, the fix, and who says so.
+
+    `told` is the sentence of one finding, with places to fill in; `word` is that of Anthropic's cache diagnostics.
+    """
 
     code: str
+    name: str
     cause: str
-    title: str
+    word: str
     what: str
+    told: str
     why: str
     fix: str
-    word: str
     source: str
 
 
 @cache
-def codes() -> dict[str, Code]:
-    """Every code by its cause, in the order of the table, which is that of the prompt and then of time."""
-    rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))["code"]
-    return {row["cause"]: Code(**row) for row in rows}
+def codes() -> Mapping[str, Code]:
+    """Every code by its cause, in the order of the prompt, then of time, then of marks."""
+    text = files("cachecost.analysis.explain").joinpath("codes.toml").read_text(encoding="utf-8")
+    return {row["cause"]: Code(code, **row) for code, row in tomllib.loads(text).items()}

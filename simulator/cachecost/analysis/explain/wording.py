@@ -53,7 +53,7 @@ def excerpt(loss: Loss) -> str | None:
 
 def message(loss: Loss, request: Request, tokens: int) -> str:
     """What happened, in a sentence of the code's wording."""
-    return codes()[loss.cause].what.format(**_facts(loss, request, tokens))
+    return codes()[loss.cause].told.format(**_facts(loss, request, tokens))
 
 
 def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:

@@ -1,0 +1,80 @@
+"""A page for each code of explain and lint, in Markdown, made from the same tables that the commands read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cachecost.analysis.explain.codes import Code as Cause
+from cachecost.analysis.explain.codes import codes as causes
+from cachecost.analysis.lint.codes import Code as Fault
+from cachecost.analysis.lint.codes import codes as faults
+
+INDEX = "index.md"
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name, the index of all among them."""
+    made = {f"{code.code}.md": _page(code, _of_explain(code)) for code in causes().values()}
+    made |= {f"{code.code}.md": _page(code, _of_lint(code)) for code in faults().values()}
+    return {INDEX: _index(), **made}
+
+
+def write(folder: Path) -> None:
+    """Write all pages into a folder; one that belongs to no code any more is removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = pages()
+    for stale in {path.name for path in folder.glob("*.md")} - made.keys():
+        (folder / stale).unlink()
+    for name, text in made.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _page(code: Cause | Fault, about: str) -> str:
+    return (
+        "\n\n".join(
+            [
+                f"# {code.code} {code.name}",
+                about,
+                f"**What.** {_sentence(code.what)}",
+                f"**Why it costs.** {_sentence(code.why)}",
+                f"**What to do.** {_sentence(code.fix)}",
+                f"**Source.** {_sentence(code.source)}",
+            ]
+        )
+        + "\n"
+    )
+
+
+def _of_explain(code: Cause) -> str:
+    word = "" if code.word == "unavailable" else f" Anthropic's cache diagnostics say `{code.word}`."
+    return f"Found by [`cachecost explain`](index.md), cause `{code.cause}`.{word}"
+
+
+def _of_lint(code: Fault) -> str:
+    return f"Found by [`cachecost lint`](index.md), as {'an' if code.severity == 'error' else 'a'} {code.severity}."
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:].rstrip(".") + "."
+
+
+def _index() -> str:
+    rows = "\n".join(_rows())
+    return (
+        "# Codes\n\nA code never means anything else, and never goes away. `CC1`–`CC4` are causes of a bill "
+        "(`cachecost explain`), `CC5` are faults of a request or of a pair (`cachecost lint`).\n\n"
+        f"| code | name | what |\n| --- | --- | --- |\n{rows}\n"
+    )
+
+
+def _rows() -> Iterator[str]:
+    both: list[Cause | Fault] = [*causes().values(), *faults().values()]
+    for code in both:
+        yield f"| [{code.code}]({code.code}.md) | {code.name} | {code.what} |"
+
+
+if __name__ == "__main__":
+    import sys
+
+    write(Path(sys.argv[1]))

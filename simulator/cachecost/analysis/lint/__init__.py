@@ -1,0 +1,26 @@
+"""Lint: what is wrong with a request, or with a request and the one after it, without a cache.
+
+`lint(body)`, `lint(body, next_body)`; `lint_log` for recordings. The codes are data: `codes.toml`.
+"""
+
+from __future__ import annotations
+
+from cachecost.analysis.lint.codes import Code, codes
+from cachecost.analysis.lint.desk import Desk
+from cachecost.analysis.lint.finding import LintFinding, sorted_findings
+from cachecost.analysis.lint.linter import lint, lint_bodies
+from cachecost.analysis.lint.logs import LintedLog, lint_log
+from cachecost.analysis.lint.study import MARGIN
+
+__all__ = [
+    "MARGIN",
+    "Code",
+    "Desk",
+    "LintFinding",
+    "LintedLog",
+    "codes",
+    "lint",
+    "lint_bodies",
+    "lint_log",
+    "sorted_findings",
+]

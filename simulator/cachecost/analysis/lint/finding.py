@@ -1,0 +1,94 @@
+"""A finding of lint: what was found where, over how many calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from cachecost.analysis.lint.codes import SEVERITIES, Code, Severity, codes
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """One fault of a request, or between a request and the one after it.
+
+    `path` is as the API writes paths: `tools.3`, `system.1`, `messages.4.content.0`. `tokens` is what it is about:
+    how many are written again, never cached, missing … (None: not known). `offset` counts characters from 0 in the
+    text at `path`, `excerpt` is that text around it. `request` says which input it is in, `call` the first call of
+    a log that has it (from 1), `calls` how many have; then `tokens` are the most in any of them. `digest` is that of
+    the block.
+    """
+
+    code: str
+    path: str
+    message: str
+    tokens: int | None = None
+    offset: int | None = None
+    excerpt: str = ""
+    request: str = ""
+    call: int | None = None
+    calls: int = 1
+    digest: bytes = b""
+
+    @property
+    def about(self) -> Code:
+        """What the code means, in general."""
+        return codes()[self.code]
+
+    @property
+    def name(self) -> str:
+        return self.about.name
+
+    @property
+    def severity(self) -> Severity:
+        return self.about.severity
+
+    @property
+    def why(self) -> str:
+        return self.about.why
+
+    @property
+    def fix(self) -> str:
+        return self.about.fix
+
+    @property
+    def source(self) -> str:
+        return self.about.source
+
+    @property
+    def is_note(self) -> bool:
+        return self.severity == "note"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What makes it the same finding in another call: the code, the log, and where it is; messages move on."""
+        place = "messages" if self.path.startswith("messages.") else self.path
+        return self.code, "" if self.call is None else self.request, place
+
+
+def sorted_findings(found: Iterable[LintFinding]) -> list[LintFinding]:
+    """The worst first; of equal severity that with more tokens."""
+    return sorted(found, key=_rank)
+
+
+def _rank(one: LintFinding) -> tuple[int, int, str, str, str, int]:
+    return SEVERITIES.index(one.severity), -(one.tokens or 0), one.code, one.path, one.request, one.call or 0
+
+
+def merged(found: Iterable[LintFinding]) -> list[LintFinding]:
+    """Equal findings of several calls as one: that of the first call, the most tokens, how many calls have it.
+
+    `found` come call by call. Two findings of one call stay two.
+    """
+    groups: dict[tuple[tuple[str, str, str], int], list[LintFinding]] = {}
+    met: Counter[tuple[tuple[str, str, str], str, int | None]] = Counter()
+    for one in found:
+        met[one.key, one.request, one.call] += 1
+        groups.setdefault((one.key, met[one.key, one.request, one.call]), []).append(one)
+    return sorted_findings(map(_one, groups.values()))
+
+
+def _one(group: list[LintFinding]) -> LintFinding:
+    known = [one.tokens for one in group if one.tokens is not None]
+    return replace(group[0], tokens=max(known, default=None), calls=len(group))

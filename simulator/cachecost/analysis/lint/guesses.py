@@ -1,0 +1,77 @@
+"""What may change in the next request, told from one alone: clocks, ids and counters before a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+from cachecost.analysis.lint.excerpts import excerpt, texts
+from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.sent import LAYERS, Place, Sent, message_blocks, message_place
+from cachecost.analysis.lint.volatile import Volatile, volatiles
+from cachecost.prompts.blocks import Block, Layer
+
+SURE, MAYBE = "CC531", "CC532"
+WORDS = {"time": "a time", "date": "a date", "id": "an id", "counter": "a counter"}
+Candidate = tuple[str, str, Volatile]
+"""Path within the block, the text there, the word in it."""
+
+
+class Guesser:
+    """Looks through the blocks that stand before a mark. Each block is read once, however many requests repeat it."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[Candidate, ...]] = {}
+
+    def guesses(self, sent: Sent) -> Iterator[LintFinding]:
+        """One finding a text that holds a candidate: the surest, the first of equals."""
+        for place, block in _placed(sent):
+            if not sent.reaches(place):
+                return
+            for candidate in self._candidates(block):
+                yield _finding(sent, place, block, candidate)
+
+    def _candidates(self, block: Block) -> tuple[Candidate, ...]:
+        found = self._known.get(block.digest)
+        if found is None:
+            found = self._known[block.digest] = tuple(_read(block))
+        return found
+
+
+def early(sent: Sent) -> Iterator[Block]:
+    """The blocks that are looked through, as long as a mark covers them."""
+    return (block for _, block in _placed(sent))
+
+
+def _placed(sent: Sent) -> Iterator[tuple[Place, Block]]:
+    """Tools, system, and what stands in messages before the first answer, tool results left out."""
+    yield from sent.head()
+    messages = takewhile(lambda node: node.message is None or node.message.role != "assistant", sent.messages())
+    for node in messages:
+        for index, block in enumerate(message_blocks(node)):
+            if block.kind == "text":
+                yield message_place(node, index), block
+
+
+def _read(block: Block) -> Iterator[Candidate]:
+    if block.content is None:
+        return
+    for path, text in texts(block.content):
+        found = sorted(volatiles(text), key=lambda one: not one.strong)
+        if found:
+            yield path, text, found[0]
+
+
+def _finding(sent: Sent, place: Place, block: Block, candidate: Candidate) -> LintFinding:
+    inner, text, word = candidate
+    in_head = LAYERS[place[0]] is not Layer.MESSAGES
+    path = inner_path(sent.paths.of(place), inner)
+    shown = excerpt(text, word.end, word.end - word.start)
+    words = f'{WORDS[word.kind]} at character {word.start:,}: "{shown}"'
+    code = SURE if word.strong and in_head else MAYBE
+    return LintFinding(code, path, words, sent.behind(block), word.start, shown, digest=block.digest)
+
+
+def inner_path(path: str, inner: str) -> str:
+    """The path of a text within a block; that of a text block is the block's own."""
+    return path if inner in ("", "text") else f"{path}.{inner}"

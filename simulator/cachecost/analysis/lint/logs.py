@@ -1,0 +1,97 @@
+"""Lint of a recording: every call, and every step from a call to the one that goes on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cachecost.analysis.lint.desk import Desk
+from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.sent import Sent
+from cachecost.analysis.lint.study import MARGIN, Study
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.sessions import CallTree, Turn
+from cachecost.faults import CannotEvaluate
+from cachecost.prompts.blocks import Thread
+
+Head = tuple[str, str | None, str, str, bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class LintedLog:
+    """The findings of a recording, how many calls were looked at, and why others were not, with their numbers."""
+
+    findings: list[LintFinding]
+    requests: int
+    not_evaluated: dict[str, list[int]] = field(default_factory=dict)
+
+
+def lint_log(calls: Iterable[LoggedCall], label: str, desk: Desk, margin: int = MARGIN) -> LintedLog:
+    """Lint calls in time order. Failed calls and those without their request are left out."""
+    pairing = _Pairing()
+    known: dict[int, Sent] = {}
+    wrong: dict[str, list[int]] = {}
+    for number, call in enumerate(calls, 1):
+        pairing.add(call, number)
+        if call.failed or call.is_bill_only:
+            continue
+        try:
+            known[number] = desk.call(call, label, number)
+        except CannotEvaluate as error:
+            wrong.setdefault(str(error), []).append(number)
+    return LintedLog(_studied(known, pairing, margin), len(known), wrong)
+
+
+def _studied(known: dict[int, Sent], pairing: _Pairing, margin: int) -> list[LintFinding]:
+    study = Study(margin)
+    indices: dict[int, int] = {}
+    for number, sent in known.items():
+        before = pairing.before.get(number)
+        earlier = known.get(before) if before is not None else None
+        index = indices[before] if before is not None and earlier is not None else None
+        indices[number] = study.add(sent, earlier, index, is_aside=pairing.is_aside(number))
+    return study.findings
+
+
+class _Pairing:
+    """Finds the call that each goes on from: as sessions are found, or one with nearly the same messages.
+
+    `before` holds the number of that call by the number of each that has one.
+    """
+
+    def __init__(self) -> None:
+        self.before: dict[int, int] = {}
+        self._tree = CallTree()
+        self._turns: dict[int, Turn] = {}
+        self._numbers: dict[int, int] = {}
+        self._tips: dict[Head, Turn] = {}
+
+    def add(self, call: LoggedCall, number: int) -> None:
+        """The next call in time order. Those that failed or were refused stand alone."""
+        count = len(self._tree.turns)
+        self._tree.add(call)
+        if len(self._tree.turns) == count:
+            return
+        turn = self._turns[number] = self._tree.turns[-1]
+        self._numbers[turn.number] = number
+        tip, self._tips[_head(call)] = self._tips.get(_head(call)), turn
+        if before := turn.before or (tip if tip and _is_alike(tip.thread, turn.thread) else None):
+            self.before[number] = self._numbers[before.number]
+
+    def is_aside(self, number: int) -> bool:
+        """Whether nothing goes on from a call that was sent otherwise than the one before it: a title, a summary."""
+        turn = self._turns.get(number)
+        return bool(turn and turn.before and not turn.after and turn.head != turn.before.head)
+
+
+def _head(call: LoggedCall) -> Head:
+    request = call.request
+    return call.workspace, call.host, call.session, request.model, request.tools.digest, request.system.digest
+
+
+def _is_alike(one: Thread, other: Thread) -> bool:
+    """Whether at least half of the messages stand at the same place of both: a conversation whose beginning changed."""
+    least = min(one.length, other.length)
+    old, new = one.up_to(least).back(), other.up_to(least).back()
+    same = sum(a.message.digest == b.message.digest for a, b in zip(old, new, strict=True) if a.message and b.message)
+    return least > 1 and same * 2 >= least

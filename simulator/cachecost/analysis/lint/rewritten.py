@@ -1,0 +1,76 @@
+"""Messages of a request that stand otherwise in the one after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from cachecost.analysis.lint.blocks import CHANGED, KEY_ORDER, VOLATILE, Difference
+from cachecost.analysis.lint.changes import changed, told
+from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.sent import Place, Sent, message_blocks, message_place
+from cachecost.prompts.blocks import Block, Thread
+
+GONE = Difference(CHANGED, "", "is gone in the next request")
+
+
+def messages_changed(a: Sent, b: Sent) -> Iterator[LintFinding]:
+    """What was changed in messages that go on: one finding a code, at the first block that has it.
+
+    Another conversation, a message that was taken back, a fork: those are no faults. So a difference counts only
+    if later messages of `a` stand in `b` again, or if it is in the last message of `a`, and `b` goes on from there.
+    """
+    shared = a.request.thread.common(b.request.thread).length
+    old, new = a.messages(shared), b.messages(shared)
+    if not old or not new:
+        return
+    stays, is_same = _stays(old, new), shared > 0 or _begins_alike(old[0], new[0])
+    found: dict[str, LintFinding] = {}
+    for one in _differences(a, b, old, new):
+        is_word = one.code in (VOLATILE, KEY_ORDER)
+        if stays or (_goes_on(a, b, old) and (is_same or is_word)):
+            found.setdefault(one.code, one)
+        if not is_word:
+            break
+    yield from found.values()
+
+
+def _stays(old: list[Thread], new: list[Thread]) -> bool:
+    """Whether an answer, or results of tools, after the first difference stand in both. People repeat themselves."""
+    kept = {node.message.digest for node in new if node.message and not node.message.is_human}
+    return any(node.message.digest in kept for node in old if node.message)
+
+
+def _goes_on(a: Sent, b: Sent, old: list[Thread]) -> bool:
+    """Whether only the last message of `a` differs, and `b` has more after it."""
+    return len(old) == 1 and b.request.thread.length > a.request.thread.length
+
+
+def _begins_alike(old: Thread, new: Thread) -> bool:
+    one, other = message_blocks(old), message_blocks(new)
+    return bool(one and other) and one[0].digest == other[0].digest
+
+
+def _differences(a: Sent, b: Sent, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
+    """Block by block, until messages no longer correspond, or no mark of `a` comes after."""
+    for one, other in zip(old, new, strict=False):
+        if one.message is None or other.message is None or one.message.digest == other.message.digest:
+            continue
+        for before, after in zip_longest(_rendered(one, b), _rendered(other, b)):
+            if before is None or not a.reaches(before[0]):
+                return
+            place, block = before
+            if after is None:
+                yield told(a, b, place, block, a.paths.of(place), GONE)
+                return
+            if block.digest != after[1].digest:
+                yield changed(a, b, place, block, *after)
+
+
+def _rendered(node: Thread, b: Sent) -> Iterator[tuple[Place, Block]]:
+    """The blocks of a message as they count in `b`: where the model drops thinking, it does not matter who does."""
+    human = b.request.thread.human
+    drops = not b.rules.keeps_thinking and human is not None and node.length < human.length
+    for index, block in enumerate(message_blocks(node)):
+        if not (drops and block.is_thinking):
+            yield message_place(node, index), block

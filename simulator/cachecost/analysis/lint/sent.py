@@ -1,0 +1,152 @@
+"""A request as lint looks at it: what was sent, as it is rendered, under which rules, with a path for every block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
+from cachecost.prompts.refusals import SentMarks
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.wire import PROVIDER_TOOLS
+from cachecost.providers.rules import ModelRules
+
+Place = tuple[int, int, int]
+"""Where a block stands: layer, message (from 1; 0 in the head), block. Places compare in prompt order."""
+State = Literal["short", "near", "enough"]
+LAYERS = tuple(Layer)
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Wire indices of the tools in the tools layer, and of those at the head of the system layer (rule 2)."""
+
+    tools: tuple[int, ...] = ()
+    served: tuple[int, ...] = ()
+
+    @classmethod
+    def of_body(cls, body: Mapping[str, Any]) -> Paths:
+        """As the body has them; deferred tools stand between the others."""
+        tools = list(enumerate(body.get("tools") or []))
+        served = [n for n, tool in tools if str(tool.get("type") or "").startswith(PROVIDER_TOOLS)]
+        ours = [n for n, tool in tools if n not in served and tool.get("defer_loading") is not True]
+        return cls(tuple(ours), tuple(served))
+
+    @classmethod
+    def of_request(cls, request: Request) -> Paths:
+        """As far as a recording tells: the server's own tools come last."""
+        ours = len(request.tools.blocks)
+        served = sum(not block.role for block in request.system.blocks)
+        return cls(tuple(range(ours)), tuple(range(ours, ours + served)))
+
+    def of(self, place: Place) -> str:
+        """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
+        layer, message, index = place
+        if message:
+            return f"messages.{message - 1}.content.{index}"
+        if LAYERS[layer] is Layer.TOOLS:
+            return f"tools.{self.tools[index]}"
+        if index < len(self.served):
+            return f"tools.{self.served[index]}"
+        return f"system.{index - len(self.served)}"
+
+
+def place_of(mark: Mark) -> Place:
+    """Where a mark stands."""
+    layer, message, index = mark.block_key
+    return LAYERS.index(layer), message, index
+
+
+@dataclass(frozen=True, slots=True)
+class SizedMark:
+    """A mark with its path, the prefix that it ends, how long that is in tokens, and whether that is enough."""
+
+    mark: Mark
+    path: str
+    prefix: Prefix
+    tokens: int
+    state: State
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.mark)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent:
+    """A request, rendered. `faults` are (path, words) of what the API refuses for what only the wire can show.
+
+    `band` is the relative error of token counts; `sized` says whether there are counts at all (a recording without
+    content may have none): then lengths are bytes, and nothing is said about them.
+    """
+
+    label: str
+    call: int | None
+    request: Request
+    sent: SentMarks
+    rules: ModelRules
+    prompt: Prompt
+    marks: tuple[SizedMark, ...]
+    faults: tuple[tuple[str, str], ...]
+    paths: Paths
+    band: float
+    sized: bool
+
+    @property
+    def total(self) -> int:
+        return self.prompt.total_tokens
+
+    @property
+    def live(self) -> tuple[SizedMark, ...]:
+        """The marks that may leave an entry: all but those that are surely too short."""
+        return tuple(mark for mark in self.marks if mark.state != "short")
+
+    def reaches(self, place: Place) -> bool:
+        """Whether what stands at `place` is in a cached prefix."""
+        return bool(self.live) and self.live[-1].place >= place
+
+    def behind(self, block: Block) -> int | None:
+        """Tokens from `block` on to the last mark: what is lost if it differs. None where sizes are not known."""
+        if not self.sized or not self.live:
+            return None
+        node = next((node for node in self.nodes() if node.block is block), None)
+        before = node.parent.tokens if node is not None and node.parent is not None else 0
+        return max(0, self.live[-1].tokens - before)
+
+    def nodes(self) -> Iterator[Prefix]:
+        """The prefixes of the prompt that end with a block, the longest first."""
+        node: Prefix | None = self.prompt.end
+        while node is not None:
+            if node.block is not None:
+                yield node
+            node = node.parent
+
+    def head(self) -> Iterator[tuple[Place, Block]]:
+        """The blocks of tools and system with their places."""
+        for number, part in enumerate((self.request.tools, self.request.system)):
+            yield from _placed(part, number)
+
+    def messages(self, after: int = 0) -> list[Thread]:
+        """The messages as nodes, first to last, without the first `after`. Costs work for those that are left."""
+        found = []
+        for node in self.request.thread.back():
+            if node.length <= after:
+                break
+            found.append(node)
+        return found[::-1]
+
+
+def _placed(part: Part, number: int) -> Iterator[tuple[Place, Block]]:
+    return (((number, 0, index), block) for index, block in enumerate(part.blocks))
+
+
+def message_blocks(node: Thread) -> Sequence[Block]:
+    """The blocks of the message that a node ends with."""
+    return node.message.blocks if node.message else ()
+
+
+def message_place(node: Thread, index: int) -> Place:
+    """The place of a message's block."""
+    return LAYERS.index(Layer.MESSAGES), node.length, index

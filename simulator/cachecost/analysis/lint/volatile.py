@@ -1,0 +1,168 @@
+"""Words in a text that may be others in the next request: times, dates, ids, counters. Patterns, and how sure.
+
+A word is *strong* if it looks like the time of day or like an id made for one session or request: it has the time in
+it or is called so. Examples (`e.g. 2024-05-01T10:00:00Z`), versions, digests of commits and ids that last (of a user,
+an account …) are no candidates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+LONGEST_WORD = 80
+BEFORE = 56
+"""How many characters before a word are looked at to learn what it is called."""
+
+
+class Volatile(NamedTuple):
+    """A word that may change, from `start` to `end`."""
+
+    start: int
+    end: int
+    kind: str
+    strong: bool
+
+
+TIME_OF_DAY = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\.?"
+DATE_WORDS = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\s+{MONTH}|{MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?),?\s+\d{{4}}"
+MOMENT = re.compile(
+    rf"\b(?:(?:\d{{4}}-\d{{2}}-\d{{2}}|{DATE_WORDS}|\d{{1,2}}/\d{{1,2}}/\d{{2,4}})(?:T|,?\s+(?:at\s+)?){TIME_OF_DAY}"
+    rf"(?:\s?Z\b|\s?[+-]\d{{2}}:?\d{{2}}\b)?|{MONTH}\s+\d{{1,2}}\s+{TIME_OF_DAY}(?:\s+[A-Z]{{3,4}})?\s+\d{{4}}\b)",
+    re.IGNORECASE,
+)
+CLOCK = re.compile(rf"(?<![\d:.]){TIME_OF_DAY}(?![\d:])")
+DAY = re.compile(rf"\b(?:\d{{4}}-\d{{2}}-\d{{2}}|{DATE_WORDS}|\d{{1,2}}/\d{{1,2}}/\d{{4}})\b", re.IGNORECASE)
+EPOCH = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3}|\.\d{1,9})?(?![\w])")
+UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+HEX = re.compile(r"(?<![\w-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{16,64}(?![\w-])")
+MADE_ID = re.compile(r"\b(?:req|sess|session|conv|run|msg|trace|resp)_(?=[A-Za-z]*\d)[A-Za-z0-9]{12,}\b")
+NAMED_ID = re.compile(r"(?<![\w-])(?=[\w-]*\d)[A-Za-z0-9][\w-]{5,63}(?![\w-])")
+COUNTER = re.compile(
+    r"\b(?:request|turn|iteration|attempt|round|call)\s*(?:no\.?|number|count(?:er)?)?\s*(?:[:=]\s*#?|#)\s*(\d{1,9})\b"
+    r"|\b(?:turn|iteration|attempt|round)\s+(\d{1,9})\s+of\s+\d",
+    re.IGNORECASE,
+)
+
+NOW = re.compile(
+    r"\b(?:current|now|today'?s?|local|present|server|system|utc|generated|rendered|requested|started|timestamp|time)"
+    r"[\s_-]{0,2}(?:date[\s_-]?(?:and[\s_-])?time|datetime|date|time|timestamp|at|on)?"
+    r"(?:\s*\([^()]{0,12}\))?[\"'`*>]{0,4}\s*(?:[:=]|is|now|are)?\s*[\"'`*<(]{0,4}(?:\w{3,9},?\s+)?$",
+    re.IGNORECASE,
+)
+MADE_FOR = (
+    r"(?:\b|_)(?:session|request|req|conversation|chat|thread|run|trace|span|correlation|message|msg|job|task"
+    r"|invocation|transaction|execution|call|nonce)[\s_-]{0,2}"
+)
+IS = r"\b[\"'`*]{0,3}\s*(?:[:=#]|\bis\b)\s*[\"'`*<(]{0,4}$"
+FRESH = re.compile(rf"{MADE_FOR}(?:id|uuid|guid|key|nonce)?{IS}", re.IGNORECASE)
+FRESH_ID = re.compile(rf"{MADE_FOR}(?:id|uuid|guid|nonce){IS}", re.IGNORECASE)
+EXAMPLE = re.compile(
+    r"\be\.?g\b|\bi\.?e\b|\bexamples?\b|\bsuch as\b|\blike\b|\bformat|\bsample\b|\bdefault|\bsince\b|\buntil\b"
+    r"|\bversion|\breleased?\b|\bcut-?off\b|\bdeprecated\b|\bbefore\b|\bafter\b|\bfor instance\b|\bpattern\b",
+    re.IGNORECASE,
+)
+LASTING = re.compile(
+    r"(?:user|account|org\w*|project|tenant|team|workspace|customer|device|install\w*|agent|app\w*|client|commit|sha\d*"
+    r"|hash|digest|md5|checksum|revision|schema|namespace)[\s_-]{0,2}(?:id|uuid|guid|key)?[\"'`*]{0,3}\s*[:=#(@]?\s*[\"'`*<(]{0,4}$",
+    re.IGNORECASE,
+)
+MIDNIGHT = re.compile(r"[T\s]00:00(?::00(?:[.,]0+)?)?\s?(?:Z|[+-]|$)")
+WORD = re.compile(r"[\s\"'<>(){}\[\],;=|`]+")
+TIME_WORD = re.compile(
+    r"[ap]\.?m|morning|afternoon|evening|night|utc|gmt|[ecmp][sd]t|cest?|bst"
+    r"|(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
+    r"|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?",
+    re.IGNORECASE,
+)
+
+
+def volatiles(text: str) -> list[Volatile]:
+    """The candidates in a text, in order, none in another."""
+    found: list[Volatile] = []
+    for one in sorted(_candidates(text), key=lambda one: (one.start, -one.end)):
+        if not found or one.start >= found[-1].end:
+            found.append(one)
+    return found
+
+
+def _candidates(text: str) -> Iterator[Volatile]:
+    for match in MOMENT.finditer(text):
+        called = _called(text, match.start())
+        if not EXAMPLE.search(called) and not MIDNIGHT.search(match[0]):
+            yield Volatile(*match.span(), "time", bool(NOW.search(called)))
+    yield from _named(text, CLOCK, NOW, "time")
+    yield from _named(text, EPOCH, NOW, "time")
+    yield from (one._replace(strong=False) for one in _named(text, DAY, NOW, "date"))
+    yield from _ids(text, UUID)
+    yield from _ids(text, HEX)
+    yield from (Volatile(*match.span(), "id", True) for match in MADE_ID.finditer(text) if _is_no_example(text, match))
+    yield from _named(text, NAMED_ID, FRESH_ID, "id")
+    for match in COUNTER.finditer(text):
+        yield Volatile(*match.span(1 if match[1] else 2), "counter", False)
+
+
+def _named(text: str, pattern: re.Pattern[str], name: re.Pattern[str], kind: str) -> Iterator[Volatile]:
+    """What only its name makes a candidate."""
+    for match in pattern.finditer(text):
+        called = _called(text, match.start())
+        if name.search(called) and not EXAMPLE.search(called):
+            yield Volatile(*match.span(), kind, True)
+
+
+def _ids(text: str, pattern: re.Pattern[str]) -> Iterator[Volatile]:
+    for match in pattern.finditer(text):
+        called = _called(text, match.start())
+        if not LASTING.search(called) and not EXAMPLE.search(called):
+            yield Volatile(*match.span(), "id", bool(FRESH.search(called)))
+
+
+def _is_no_example(text: str, match: re.Match[str]) -> bool:
+    return not EXAMPLE.search(_called(text, match.start()))
+
+
+def _called(text: str, start: int) -> str:
+    """What stands before a word in its line."""
+    return text[max(0, start - BEFORE) : start].rpartition("\n")[2]
+
+
+def only_words_changed(old: str, new: str) -> bool:
+    """Whether nothing but times, ids and numbers differs between two texts."""
+    before, after = WORD.split(old), WORD.split(new)
+    if len(before) != len(after):
+        return _masked(old) == _masked(new)
+    return all(one == other or _may_change(one, other) for one, other in zip(before, after, strict=True))
+
+
+def _may_change(one: str, other: str) -> bool:
+    return all(len(word) <= LONGEST_WORD and (_has_digit(word) or _is_time_word(word)) for word in (one, other))
+
+
+def _is_time_word(word: str) -> bool:
+    return TIME_WORD.fullmatch(word.strip(".,")) is not None
+
+
+def _has_digit(word: str) -> bool:
+    return any(character.isdigit() for character in word)
+
+
+def _masked(text: str) -> str:
+    """The text with every candidate taken out."""
+    parts, last = [], 0
+    for one in volatiles(text):
+        parts.append(text[last : one.start])
+        last = one.end
+    return "\0".join((*parts, text[last:]))
+
+
+def kind_of(text: str, at: int) -> str:
+    """What the word around a character is: a time, a date, an id, a counter."""
+    for one in volatiles(text):
+        if one.start <= at < one.end:
+            return one.kind
+    start = max((match.end() for match in WORD.finditer(text, 0, at + 1)), default=0)
+    word = WORD.split(text[start:], maxsplit=1)[0]
+    return "number" if re.fullmatch(r"[#$€]?[\d.,:%]+", word) else "id"

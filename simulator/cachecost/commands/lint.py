@@ -1,0 +1,199 @@
+"""`cachecost lint`: static checks of requests, and of each with the one after it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cachecost.commands.options import Ground, ground_options
+
+if TYPE_CHECKING:
+    from cachecost.analysis.lint import Desk, LintFinding
+    from cachecost.providers.rules import RuleBook
+
+FOUND, NOT_EVALUATED = 1, 3
+STDIN = "-"
+LARGEST_BODY = 64 << 20
+"""A larger file is a log: the API takes no more than 32 MB."""
+COUNTERS = ("tiktoken", "ctok", "bytes")
+IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
+"""Keys that a recording has and a body has not."""
+
+
+@click.command()
+@click.argument(
+    "requests",
+    metavar="REQUEST...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+)
+@click.option("--format", "format_", default="auto", show_default=True, help="What a recording is.")
+@click.option(
+    "--tokens", type=click.Choice(COUNTERS), default="tiktoken", show_default=True, help="Where token counts come from."
+)
+@click.option(
+    "--margin",
+    type=click.IntRange(0),
+    help="Warn where fewer blocks than that would put the last mark out of reach.  [default: 3]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@ground_options
+def lint(
+    requests: tuple[Path, ...],
+    format_: str,
+    tokens: str,
+    margin: int | None,
+    as_json: bool,
+    base: Ground,
+) -> int:
+    """Check requests without a cache: what the API refuses, and what costs money.
+
+    REQUEST is a Messages API body in a JSON file, - for stdin, or a recording in any known format. Several bodies are
+    taken as sent one after another. Exit code 1 if anything costs money or is refused; notes alone are 0.
+    """
+    from cachecost.analysis.lint import MARGIN
+    from cachecost.views.lint_text import lint_object, print_lint
+
+    linting = _Linting(base.rules, base.host, tokens, MARGIN if margin is None else margin, format_)
+    findings = linting.findings(requests)
+    if as_json:
+        sys.stdout.write(json.dumps(lint_object(findings, linting.requests), indent=2, ensure_ascii=False) + "\n")
+    else:
+        print_lint(findings, linting.requests, sys.stdout)
+    if any(not one.is_note for one in findings):
+        return FOUND
+    return NOT_EVALUATED if linting.left_out else 0
+
+
+@dataclass(slots=True)
+class _Linting:
+    """What is to be linted on what ground; counts what was looked at, and what could not be."""
+
+    rules: RuleBook
+    host: str
+    tokens: str
+    margin: int
+    format_: str
+    requests: int = 0
+    left_out: int = 0
+    faults: list[Any] = field(default_factory=list)
+
+    def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
+        """Of bodies as one sequence, and of each recording. Raises InputError with the faults of all files."""
+        from cachecost.analysis.lint import sorted_findings
+        from cachecost.faults import InputError
+
+        bodies = list(self._bodies(paths))
+        logs = [path for path in paths if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
+        found = [one for path in logs for one in self._log(path)]
+        found += self._sequence([(_shown(path), body) for path, body in bodies])
+        if self.faults:
+            raise InputError(self.faults)
+        return sorted_findings(found)
+
+    def _is_faulty(self, path: Path) -> bool:
+        return any(fault.file == _shown(path) for fault in self.faults)
+
+    def _bodies(self, paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+        from cachecost.faults import InputError
+
+        for path in paths:
+            try:
+                body = _body(path)
+            except InputError as error:
+                self.faults += error.faults
+            else:
+                if body is not None:
+                    yield path, body
+
+    def _desk(self) -> Desk:
+        from cachecost.analysis.lint import Desk
+
+        return Desk(self.rules, self.host, self.tokens)
+
+    def _sequence(self, bodies: list[tuple[str, dict[str, Any]]]) -> list[LintFinding]:
+        from cachecost.analysis.lint import lint_bodies
+
+        desk = self._desk()
+        self.requests += len(bodies)
+        good = [self._is_request(desk, *one) for one in bodies]
+        return lint_bodies(bodies, desk, self.margin) if all(good) else []
+
+    def _is_request(self, desk: Desk, label: str, body: dict[str, Any]) -> bool:
+        from cachecost.faults import InputError
+
+        try:
+            desk.body(body, label)
+        except InputError as error:
+            self.faults += error.faults
+            return False
+        return True
+
+    def _log(self, path: Path) -> list[LintFinding]:
+        from cachecost.analysis.lint import lint_log
+        from cachecost.commands.progress import reading_bar
+        from cachecost.conversations.readers.detect import read_calls
+        from cachecost.faults import InputError
+
+        try:
+            with reading_bar("reading", [path]):
+                log = lint_log(read_calls(path, self.format_, _say), str(path), self._desk(), self.margin)
+        except InputError as error:
+            self.faults += error.faults
+            return []
+        self.requests += log.requests
+        for why, calls in log.not_evaluated.items():
+            self.left_out += len(calls)
+            _say(f"{path}: not looked at: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
+        return log.findings
+
+
+def _body(path: Path) -> dict[str, Any] | None:
+    """The Messages body in a file; None where it is a recording. Raises InputError where it is neither."""
+    from cachecost.faults import Fault, InputError
+
+    if str(path) != STDIN and path.stat().st_size > LARGEST_BODY:
+        return None
+    data = sys.stdin.buffer.read() if str(path) == STDIN else path.read_bytes()
+    try:
+        value = json.loads(data)
+    except UnicodeDecodeError:
+        value = None
+    except json.JSONDecodeError as error:
+        if str(path) != STDIN and not _looks_like_body(data, error):
+            return None
+        what = f"expected a Messages API body; got damaged JSON ({error.msg})"
+        raise InputError([Fault(_shown(path), what, error.lineno, error.colno)]) from None
+    if isinstance(value, dict) and not IN_LOGS & set(value) and ("messages" in value or str(path) == STDIN):
+        return value
+    if str(path) == STDIN:
+        raise InputError([Fault(_shown(path), "expected a Messages API body, a JSON object; recordings are files")])
+    return None
+
+
+def _looks_like_body(data: bytes, error: json.JSONDecodeError) -> bool:
+    """Damaged JSON that begins as a body does. Something after a whole value makes it lines, so a recording."""
+    from cachecost.conversations.readers.common.peek import top_keys
+
+    keys = set(top_keys(data))
+    return error.msg != "Extra data" and "messages" in keys and not IN_LOGS & keys
+
+
+def _shown(path: Path) -> str:
+    return "stdin" if str(path) == STDIN else str(path)
+
+
+def _numbers(calls: Sequence[int]) -> str:
+    shown = ", ".join(map(str, calls[:5]))
+    return f"{shown} … ({len(calls):,} in all)" if len(calls) > 5 else shown
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)
