@@ -25,6 +25,7 @@ COMMANDS = {
     "validate": "validate:validate",
     "explain": "explain:explain",
     "check": "check:check",
+    "optimize": "optimize:optimize",
     "lint": "lint:lint",
     "serve": "serve:serve",
     "record": "record:record",

@@ -99,7 +99,8 @@ class Ledger:
     """All calls of one strategy, in order, and what must be known to judge them.
 
     `notes` are sentences for people: what the arm could not do, what was assumed.
-    `band` is the relative error of the token counts behind it.
+    `band` is the relative error of the token counts behind it. `floor` is what no choice of marks and lifetimes
+    could go below for these bytes, in USD; None where nobody asked, or a call was refused.
     """
 
     strategy: str
@@ -107,6 +108,7 @@ class Ledger:
     notes: list[str] = field(default_factory=list)
     token_source: str = ""
     band: float = 0.0
+    floor: Decimal | None = None
 
     @property
     def errors(self) -> int:

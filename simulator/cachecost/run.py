@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 
 from cachecost import __version__
+from cachecost.analysis.optimum.floor import floor_of
 from cachecost.conversations.times import day_of
 from cachecost.ledger import Claim, Comparison, RunResult
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario, talks_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
-from cachecost.terms import Progress, quiet
+from cachecost.simulation import Call
+from cachecost.terms import FloorOf, Progress, Terms, quiet
 from cachecost.traffic import terms_of
 from cachecost.verdict import verdict_of
 
@@ -24,8 +26,8 @@ def run(scenario: Scenario, folder: Path, progress: Progress = quiet) -> RunResu
     Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
     """
     readings = [_Reading(name, reading, folder) for name, reading in scenario.readings]
-    comparisons = [reading.comparison(progress) for reading in readings]
     main = readings[0]
+    comparisons = [reading.comparison(progress, _floor if reading is main else None) for reading in readings]
     return RunResult(
         scenario.name,
         scenario.question,
@@ -38,6 +40,10 @@ def run(scenario: Scenario, folder: Path, progress: Progress = quiet) -> RunResu
     )
 
 
+def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
+    return floor_of(calls, terms).usd
+
+
 class _Reading:
     """A scenario under one day, model and reading of the rules."""
 
@@ -47,7 +53,7 @@ class _Reading:
         self.talks, bills = talks_of(scenario, folder)
         self.terms = terms_of(scenario, folder, bills)
 
-    def comparison(self, progress: Progress) -> Comparison:
+    def comparison(self, progress: Progress, floor_of: FloorOf | None) -> Comparison:
         scenario = self.scenario
         return Comparison(
             self.variant,
@@ -55,7 +61,7 @@ class _Reading:
             scenario.model,
             self.terms.day or data_date(scenario.host),
             {name: str(value) for name, value in scenario.rules.items()},
-            [self.terms.ledger(spec, self.talks, progress) for spec in scenario.strategies],
+            [self.terms.ledger(spec, self.talks, progress, floor_of) for spec in scenario.strategies],
             scenario.first,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from decimal import Decimal
 from heapq import heappop, heappush
 
 from cachecost.conversations.model import Conversation
@@ -17,7 +18,7 @@ from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
-from cachecost.simulation import Simulation, planned
+from cachecost.simulation import Call, Simulation, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.plan import PlannedCall, Strategy
 from cachecost.strategies.spec import StrategySpec
@@ -32,6 +33,8 @@ def quiet(strategy: str, calls: int) -> None:
 
 
 Talks = Conversation | Sequence[Conversation]
+FloorOf = Callable[[Sequence[Call], "Terms"], Decimal]
+"""The dollars that no choice of marks and lifetimes could go below for these calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +67,52 @@ class Terms:
             self.counters[generation] = make_counter(self.tokens, generation)
         return self.counters[generation]
 
-    def ledger(self, spec: StrategySpec | str, conversations: Talks, progress: Progress = quiet) -> Ledger:
+    def ledger(
+        self,
+        spec: StrategySpec | str,
+        conversations: Talks,
+        progress: Progress = quiet,
+        floor_of: FloorOf | None = None,
+    ) -> Ledger:
         """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate."""
         talks = [conversations] if isinstance(conversations, Conversation) else list(conversations)
         book = self.book()
         strategy = build(spec, model=self.model, facts=lambda model: book.rules(self.host, model))
-        rows = self._rows(strategy, talks, progress)
+        calls: list[Call] = []
+        rows = self._rows(strategy, talks, progress, calls)
+        floor = None
+        if floor_of and not any(row.error for row in rows):
+            floor = floor_of(calls, replace(self, rules={**self.rules, **own_readings(strategy)}))
         counters = [self.counter(book.rules(self.host, model).generation) for model in self._models(talks, book)]
         notes = list(dict.fromkeys(note for talk in talks for note in strategy.notes(talk)))
         source = "; ".join(dict.fromkeys(counter.source for counter in counters))
-        return Ledger(strategy.name, rows, notes, source, max((counter.band for counter in counters), default=0.0))
+        return Ledger(
+            strategy.name, rows, notes, source, max((counter.band for counter in counters), default=0.0), floor
+        )
 
     def _models(self, talks: Sequence[Conversation], book: RuleBook) -> list[str]:
         """The models that are known, each once."""
         named = dict.fromkeys(filter(None, [self.model] if self.model else [talk.model for talk in talks]))
         return [model for model in named if self.model or _is_known(book, self.host, model)]
 
-    def _rows(self, strategy: Strategy, talks: Sequence[Conversation], progress: Progress) -> list[CallRow]:
-        book = self.book(getattr(strategy, "rules", None))
+    def _rows(
+        self, strategy: Strategy, talks: Sequence[Conversation], progress: Progress, sent: list[Call]
+    ) -> list[CallRow]:
+        """The row of each call; the calls themselves are added to `sent`."""
+        book = self.book(own_readings(strategy))
         simulation = Simulation(book, self.prices, self.counter, self.host, strategy.name)
         simulation.learn_all(self.bills)
         rows = []
         for number, call in enumerate(in_time(strategy, talks), 1):
-            rows.append(simulation.row(planned(call)))
+            sent.append(planned(call))
+            rows.append(simulation.row(sent[-1]))
             progress(strategy.name, number)
         return rows
+
+
+def own_readings(strategy: Strategy) -> Mapping[str, object]:
+    """Readings of the rules under which a strategy's claim is told."""
+    return getattr(strategy, "rules", None) or {}
 
 
 def _is_known(book: RuleBook, host: str, model: str) -> bool:

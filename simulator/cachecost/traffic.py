@@ -20,7 +20,7 @@ from cachecost.scenario import Scenario, talks_of
 from cachecost.simulation import AS_RECORDED, Call, Simulation, logged, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms, in_time
+from cachecost.terms import Terms, in_time, own_readings
 from cachecost.tokens.factory import make_counter
 
 ANCHORED, FILLER = "anchored", "tiktoken"
@@ -114,7 +114,7 @@ def _planned(spec: StrategySpec | str, talks: Sequence[Conversation], terms: Ter
     return Traffic(
         strategy.name,
         [planned(call) for call in in_time(strategy, talks)],
-        terms.book(getattr(strategy, "rules", None)),
+        terms.book(own_readings(strategy)),
         terms.prices,
         terms.host,
         terms.tokens,

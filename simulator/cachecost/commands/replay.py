@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -19,13 +21,22 @@ from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
 from cachecost.providers.rules import data_date
-from cachecost.simulation import NOT_EVALUATED, Simulation, logged
+from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
 
+if TYPE_CHECKING:
+    from cachecost.simulation import Call
+    from cachecost.terms import Terms
+
 ANCHORED, FILLER = "anchored", "tiktoken"
 """Bills where there are any, and what fills the gaps between them: it is the same on every machine."""
+Rows = tuple[str, Iterable[CallRow], Decimal | None]
+"""A strategy's name, its rows as they come, and its floor in USD."""
 COUNTERS = (ANCHORED, "tiktoken", "bytes", "ctok", "count_tokens")
+
+
+NOT_EVALUATED_CODE = 3
 
 
 @click.command()
@@ -68,12 +79,9 @@ def replay(
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
     with reading_bar("reading", [log]):
-        rows = asked.planned() if strategies or ranks else asked.as_recorded()
-        failed = _print_json(rows) if as_json else _print_table(log, rows, asked.bill, ranks)
+        ledgers = asked.planned(with_floor=not as_json) if strategies or ranks else asked.as_recorded()
+        failed = _print_json(ledgers) if as_json else _print_table(log, ledgers, asked.bill, ranks)
     return NOT_EVALUATED_CODE if failed else 0
-
-
-NOT_EVALUATED_CODE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +109,7 @@ class _Asked:
     def calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
         return self.bill.adding(read_calls(self.log, self.format_, _say, keep_content))
 
-    def as_recorded(self) -> Iterator[CallRow]:
+    def as_recorded(self) -> Iterator[Rows]:
         """The row of each call, sized by all bills of the recording where it has any."""
         calls: Iterable[LoggedCall] = self.calls(keep_content=self.tokens != "bytes")
         base = self.ground
@@ -109,10 +117,13 @@ class _Asked:
         if self.may_anchor:
             calls = list(calls)
             simulation.learn_all(calls)
-        return simulation.rows(map(logged, calls))
+        yield AS_RECORDED, simulation.rows(map(logged, calls)), None
 
-    def planned(self) -> Iterator[CallRow]:
-        """The rows of each strategy, all of one before the next: the recording as it would have sent it."""
+    def planned(self, with_floor: bool) -> Iterator[Rows]:
+        """The rows of each strategy, all of one before the next: the recording as it would have sent it.
+
+        Where all are ranked there is no floor: it is the same for most, and takes as long as a replay.
+        """
         from cachecost.terms import Terms
 
         _check_names(self.strategies)
@@ -132,7 +143,10 @@ class _Asked:
             bills=anchors,
             own=base.rules.own,
         )
-        return (row for name in self._names(talks) for row in terms.ledger(name, talks).rows)
+        floor = _floor if with_floor and not self.ranks else None
+        for name in self._names(talks):
+            ledger = terms.ledger(name, talks, floor_of=floor)
+            yield ledger.strategy, ledger.rows, ledger.floor
 
     def _names(self, talks: Sequence[Conversation]) -> list[str]:
         """The strategies to plan; of all, ways to ask are left out where nothing is asked."""
@@ -153,6 +167,12 @@ class _Asked:
         return talks, calls
 
 
+def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
+    from cachecost.analysis.optimum.floor import floor_of
+
+    return floor_of(calls, terms).usd
+
+
 def _check_names(strategies: tuple[str, ...]) -> None:
     from cachecost.strategies.registry import find
 
@@ -167,26 +187,25 @@ def _say(words: str) -> None:
     click.echo(words, err=True)
 
 
-def _print_json(rows: Iterable[CallRow]) -> bool:
+def _print_json(ledgers: Iterable[Rows]) -> bool:
     """Write each row as it comes; tell whether any could not be evaluated."""
     failed = False
     write = sys.stdout.buffer.write
     encode = msgspec.json.Encoder().encode
-    for row in rows:
+    for row in (row for _, rows, _ in ledgers for row in rows):
         write(encode(replay_row_json(row)) + b"\n")
         failed = failed or row.error_type == NOT_EVALUATED
     sys.stdout.buffer.flush()
     return failed
 
 
-def _print_table(log: Path, rows: Iterable[CallRow], bill: Bill, ranks: bool) -> bool:
+def _print_table(log: Path, ledgers: Iterable[Rows], bill: Bill, ranks: bool) -> bool:
     from cachecost.views.replay_text import Billed, print_ledgers
 
-    ledgers: dict[str, list[CallRow]] = {}
-    for row in rows:
-        ledgers.setdefault(row.strategy, []).append(row)
+    found = (Ledger(name, list(rows), floor=floor) for name, rows, floor in ledgers)
+    made = [ledger for ledger in found if ledger.rows]
     billed = Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input else None
     for why, calls in sorted(bill.unpriced.items()):
         _say(f"not in the bill's dollars: {calls} calls, because {why}")
-    print_ledgers(str(log), [Ledger(name, made) for name, made in ledgers.items()], sys.stdout, billed, ranks)
-    return any(row.error_type == NOT_EVALUATED for made in ledgers.values() for row in made)
+    print_ledgers(str(log), made, sys.stdout, billed, ranks)
+    return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)

@@ -15,7 +15,7 @@ INDENT = 2
 NARROWEST_BAR = 6
 WIDEST_BAR = 24
 REFUSED = "✗"
-DROP_FIRST = ("output", "input", "calls", "write_1h", "read", "write_5m")
+DROP_FIRST = ("output", "input", "calls", "floor", "write_1h", "read", "write_5m")
 """When the terminal is narrow: the rarer a column is looked at, the earlier it goes."""
 
 
@@ -48,6 +48,8 @@ def strategy_columns(summary: Summary) -> list[Column]:
     columns.append(_column("cost", "cost", lines, lambda line: dollars(line.total)))
     if len(lines) > 1:
         columns.append(_column("vs_first", "vs first", lines, vs_first))
+    if any(line.floor is not None for line in lines):
+        columns.append(_column("floor", "over floor", lines, above_floor))
     if summary.has_questions:
         columns.append(_column("question", "a question", lines, lambda line: dollars(line.question)))
     return columns
@@ -56,6 +58,11 @@ def strategy_columns(summary: Summary) -> list[Column]:
 def vs_first(line: Line) -> str:
     """Against the first strategy; a cross where refused calls make it not comparable."""
     return REFUSED if line.refused else percent(line.vs_first, signed=True)
+
+
+def above_floor(line: Line) -> str:
+    """How far from the least that these bytes can cost."""
+    return percent(line.above_floor, signed=True)
 
 
 def fitted(columns: Sequence[Column], name_width: int, width: int) -> list[Column]:

@@ -14,11 +14,13 @@ from rich.table import Table
 from cachecost.ledger import ZERO, CallRow, Ledger
 from cachecost.providers.usage import Usage
 from cachecost.views.columns import REFUSED, shortened
-from cachecost.views.numbers import UNKNOWN, counted, dollars, percent, tokens
+from cachecost.views.numbers import UNKNOWN, change, counted, dollars, percent, tokens
 from cachecost.views.plain_table import PIPE_WIDTH
 
 BILLED = "as billed"
 HEADERS = ("strategy", "calls", "read", "write 5m", "write 1h", "uncached", "output", "cost")
+FLOOR = "over floor"
+"""How far from the least that the same bytes can cost; a column where anybody asked."""
 NARROWEST_NAME = 12
 
 
@@ -82,11 +84,25 @@ def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table
     """Names lose their middle where the table is wider than the terminal; numbers lose nothing."""
     rows = [_amounts(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
     rows += [_ledger_amounts(one) for one in ledgers]
-    taken = sum(max(map(len, column)) + 2 for column in list(zip(HEADERS, *rows, strict=True))[1:]) + 2
-    table = _table(*HEADERS)
+    headers: tuple[str, ...] = HEADERS
+    taken = _taken(headers, rows)
+    if any(one.floor is not None for one in ledgers) and width - taken >= NARROWEST_NAME + len(FLOOR) + 2:
+        headers, rows = (*HEADERS, FLOOR), _with_floors(rows, ledgers, bool(billed))
+        taken = _taken(headers, rows)
+    table = _table(*headers)
     for name, *numbers in rows:
         table.add_row(shortened(name, max(width - taken, NARROWEST_NAME)), *numbers)
     return table
+
+
+def _taken(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Cells that the columns behind the names take."""
+    return sum(max(map(len, column)) + 2 for column in list(zip(headers, *rows, strict=True))[1:]) + 2
+
+
+def _with_floors(rows: Sequence[list[str]], ledgers: Sequence[Ledger], has_bill: bool) -> list[list[str]]:
+    floors = [percent(change(one.cost.total, one.floor), signed=True) for one in ledgers]
+    return [[*row, cell] for row, cell in zip(rows, [*[""] * has_bill, *floors], strict=True)]
 
 
 def _ledger_amounts(ledger: Ledger) -> list[str]:

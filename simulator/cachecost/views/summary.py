@@ -61,12 +61,19 @@ class Line:
     notes: tuple[str, ...]
     token_source: str
     band: float
+    floor: Decimal | None
+    """USD below which no choice of marks and lifetimes could go for the same bytes; None: not known."""
     uncertain: Decimal
     """The dollars that rest on counted tokens: all but recorded output."""
 
     @property
     def refused(self) -> int:
         return sum(refusal.calls for refusal in self.refusals)
+
+    @property
+    def above_floor(self) -> Decimal | None:
+        """How far it is from the floor, as a ratio (0.12 is 12 % above)."""
+        return change(self.total, self.floor)
 
     @property
     def error(self) -> Decimal:
@@ -157,6 +164,7 @@ def _line(ledger: Ledger, reference: Decimal | None) -> Line:
         question=None if any(row.error is not None for row in asked) else ledger.per_inquiry(),
         refusals=refusals,
         notes=tuple(ledger.notes),
+        floor=ledger.floor,
         token_source=ledger.token_source,
         band=ledger.band,
         uncertain=cost.total - sum((row.cost.output for row in ledger.rows if row.output_is_recorded), ZERO),

@@ -86,6 +86,7 @@ def _strategy(line: Line) -> dict[str, Any]:
         "cost_by_class_usd": _exact_all(line.cost.by_class()),
         "cost_by_layer_usd": _exact_all({layer.value: amount for layer, amount in line.by_layer.items()}),
         "vs_first": None if line.vs_first is None else exact(round(line.vs_first, 6)),
+        "floor_usd": None if line.floor is None else exact(line.floor),
         "inquiries": line.questions,
         "cost_per_inquiry_usd": None if line.question is None else exact(line.question),
         "refusals": [{"type": each.kind, "message": each.reason, "calls": each.calls} for each in line.refusals],

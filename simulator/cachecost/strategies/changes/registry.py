@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cachecost.strategies.changes import (
+    adapting,
     attachments,
     compaction,
     fanout,
@@ -28,7 +29,7 @@ MODULES = (
     *(switching, system_parts, text_tools, reminders, attachments),
     *(compaction, pruning, truncation, results),
     *(finishing, reasking, mishaps, sessions, subagents),
-    *(keepalive, warming, fanout, routing),
+    *(keepalive, warming, fanout, routing, adapting),
 )
 """What is sent otherwise; what leaves the context; how turns end and go wrong; when calls are made."""
 CHANGES: dict[str, type[Change]] = {name: kind for module in MODULES for name, kind in module.CHANGES.items()}

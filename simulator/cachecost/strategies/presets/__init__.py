@@ -4,6 +4,7 @@ To add one, write the primitives it marks by, in order of priority, and the page
 """
 
 from cachecost.strategies.agent import Agent
+from cachecost.strategies.presets.adaptive import LEARNED
 from cachecost.strategies.presets.arms import ARMS, CHEAPER_MODEL
 from cachecost.strategies.presets.claude_code import CLAUDE_CODE
 from cachecost.strategies.presets.coding import CODING
@@ -17,5 +18,5 @@ __all__ = ["ARMS", "BASE", "CHEAPER_MODEL", "PLACEMENTS", "PRESETS"]
 PLACEMENTS = (*SEEDS, *PLANNED, *CLAUDE_CODE, *CODING, *FRAMEWORKS, *PATTERNS)
 """Strategies that differ in where their marks go."""
 
-PRESETS: dict[str, Agent] = {agent.name: agent for agent in (*PLACEMENTS, *ARMS)}
+PRESETS: dict[str, Agent] = {agent.name: agent for agent in (*PLACEMENTS, *LEARNED, *ARMS)}
 """Every built-in strategy by name."""

@@ -1,0 +1,1 @@
+"""What the same bytes would have cost at best: a proven floor, a legal plan, and how far everything else is."""

@@ -1,0 +1,182 @@
+"""The exact optimum of small cases: every legal set of marks in every call, as far as a bound does not rule it out.
+
+Plans are grown call by call. Those after which the cache holds the same for all that is still to come are one, the
+cheaper one. A plan is given up when its cost so far and the least that the blocks of the calls to come can cost, from
+what is cached now, are no less than the best plan known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import combinations
+
+from cachecost.analysis.optimum.bench import NO_MARKS, Bench, Marks, Step, can_mark
+from cachecost.analysis.optimum.floor import cheapest, fixed_usd, own_tokens
+from cachecost.analysis.optimum.lifetimes import Held, Lifetimes, State
+from cachecost.analysis.optimum.tree import Node, Tail, Tree
+from cachecost.cache import Entry, PrefixCache
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.render import MarkedPrefix
+from cachecost.prompts.sizes import AS_COUNTED
+
+MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A call that is made, or with `is_optional` one that may be."""
+
+    step: Step
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The cheapest plan found, and whether the search came to its end, so that there is none cheaper."""
+
+    steps: list[Step] | None
+    usd: Decimal
+    is_finished: bool
+
+
+class Forked(PrefixCache):
+    """A cache that can be copied and compared."""
+
+    def forked(self) -> Forked:
+        other = Forked()
+        other._entries = {key: replace(entry) for key, entry in self._entries.items()}
+        other._written = self._written
+        return other
+
+    def standing(self, wanted: frozenset[Prefix], now: float) -> frozenset[tuple[object, ...]]:
+        """What is cached and can still matter."""
+        return frozenset(
+            (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
+            for key, entry in self._entries.items()
+            if key[0] in wanted and entry.state(now) != "expired"
+        )
+
+    def held(self, now: float) -> Iterator[tuple[Prefix, Entry]]:
+        return ((key[0], entry) for key, entry in self._entries.items() if entry.state(now) != "expired")
+
+
+@dataclass(slots=True)
+class _Grown:
+    cache: Forked
+    usd: Decimal
+    steps: tuple[Step, ...]
+
+
+def is_small(bench: Bench) -> bool:
+    """Whether the exact search is worth starting."""
+    few = len(bench.sent) <= MOST_CALLS and all(len(sent.passes) == 1 for sent in bench.sent)
+    return few and all(sent.prompt.end.depth <= MOST_BLOCKS for sent in bench.sent)
+
+
+def exact(bench: Bench, slots: Sequence[Slot], known_usd: Decimal, most_tries: int = MOST_TRIES) -> Exact:
+    """The cheapest legal plan of `slots`, in their order, if it is cheaper than `known_usd`; else no steps."""
+    return _Search(bench, slots, known_usd, most_tries).found()
+
+
+class _Search:
+    def __init__(self, bench: Bench, slots: Sequence[Slot], known_usd: Decimal, most_tries: int) -> None:
+        self._bench = bench
+        self._slots = slots
+        self._best = Exact(None, known_usd, True)
+        self._left = most_tries
+        has_extras = any(slot.is_optional for slot in slots)
+        self._bounds = [_Bound(bench, slots[number:], has_extras) for number in range(len(slots) + 1)]
+
+    def found(self) -> Exact:
+        grown = [_Grown(Forked(), Decimal(0), ())]
+        for number, slot in enumerate(self._slots):
+            grown = self._next(number, slot, grown)
+        for one in grown:
+            if one.usd < self._best.usd:
+                self._best = Exact(list(one.steps), one.usd, True)
+        return replace(self._best, is_finished=self._left > 0)
+
+    def _next(self, number: int, slot: Slot, grown: list[_Grown]) -> list[_Grown]:
+        bound = self._bounds[number + 1]
+        kept: dict[frozenset[tuple[object, ...]], _Grown] = {}
+        for one in grown:
+            for made in self._options(slot, one):
+                if self._left <= 0:
+                    return list(kept.values())
+                if made.usd >= self._best.usd:
+                    continue
+                key = made.cache.standing(bound.prefixes, bound.start)
+                if key in kept and kept[key].usd <= made.usd:
+                    continue
+                if made.usd + bound.usd(made.cache) < self._best.usd:
+                    kept[key] = made
+        return list(kept.values())
+
+    def _options(self, slot: Slot, one: _Grown) -> Iterator[_Grown]:
+        if slot.is_optional:
+            yield one
+        for marks in mark_sets(slot.step):
+            self._left -= 1
+            cache, step = one.cache.forked(), Step(slot.step.sent, marks)
+            yield _Grown(cache, one.usd + self._bench.done(cache, step).usd, (*one.steps, step))
+
+
+def mark_sets(step: Step) -> Iterator[Marks]:
+    """Every legal set of marks on a call; marks below the minimum change nothing and are left out."""
+    sent, nodes = step.sent, list[Prefix]()
+    node: Prefix | None = sent.prompt.end
+    while node is not None:
+        if can_mark(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens:
+            nodes.append(node)
+        node = node.parent
+    nodes.reverse()
+    yield NO_MARKS
+    for count in range(1, sent.rules.maximum_marks + 1):
+        for chosen in combinations(nodes, count):
+            for hours in range(count + 1):
+                ttls = ["1h"] * hours + ["5m"] * (count - hours)
+                if set(ttls) <= set(sent.rules.accepted_ttls):
+                    yield tuple(
+                        MarkedPrefix(prefix, "1h" if number < hours else "5m") for number, prefix in enumerate(chosen)
+                    )
+
+
+class _Bound:
+    """The least that the calls still to come cost, whatever is cached before them."""
+
+    def __init__(self, bench: Bench, slots: Sequence[Slot], has_extras: bool) -> None:
+        sent = [slot.step.sent for slot in slots if not slot.is_optional]
+        tree = Tree(sent)
+        self.start = slots[0].step.sent.start if slots else float("inf")
+        self._lifetimes = Lifetimes(cheapest(bench), has_extras, is_generous=True)
+        self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), Decimal(0))
+        self._is_counted = all(one.sizes is AS_COUNTED for one in sent)
+        self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]
+        everything = Tree([slot.step.sent for slot in slots])
+        self.prefixes = frozenset(everything.nodes)
+
+    def usd(self, cache: Forked) -> Decimal:
+        if not self._is_counted:
+            return self._fixed
+        states: dict[Prefix, State] = {}
+        for prefix, entry in cache.held(self.start):
+            node: Prefix | None = prefix
+            while node is not None:
+                states[node] = _joined(states.get(node), entry)
+                node = node.parent
+        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), Decimal(0)).scaleb(-6)
+
+    def _cost(self, node: Node, tail: Tail, states: dict[Prefix, State]) -> Decimal:
+        return self._lifetimes.cost(tail, states.get(node.prefix)) * own_tokens(node)
+
+
+def _joined(state: State, entry: Entry) -> Held:
+    """What holds a block if several entries do: at best all their best."""
+    is_strict = entry.readable_at <= entry.started
+    ready = max(entry.readable_at, entry.started)
+    if state is None:
+        return Held(entry.touched, "1h" if entry.ttl == "1h" else "5m", ready, is_strict)
+    least, strict = min((state.ready, state.is_strict), (ready, is_strict))
+    return Held(max(state.touched, entry.touched), "1h" if "1h" in (entry.ttl, state.ttl) else "5m", least, strict)

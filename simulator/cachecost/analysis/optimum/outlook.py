@@ -1,0 +1,82 @@
+"""What lies ahead of a call's blocks: which later calls contain them, and where those part from this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cachecost.analysis.optimum.tree import Event, Node, Tail, Tree
+from cachecost.prompts.blocks import Prefix
+
+FAR = 400
+"""Calls that are looked at to find the next one that parts at a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Blocks of a call that the same later calls contain: down to `end`, from just after `start` (None: the beginning).
+
+    `later` are those calls, `parting_s` is when the next call comes that shares no more than these (None: none does).
+    """
+
+    end: Node
+    start: Node | None
+    later: Tail | None
+    parting_s: float | None
+
+
+class Outlook:
+    """Looks ahead from one call after another; calls are asked for in their order."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._stops: dict[Prefix, Node | None] = {}
+        self._cursors: dict[Prefix, Tail | None] = {}
+        self._tree = tree
+        for node in tree.nodes.values():
+            self._stops[node.prefix] = self._stop(node.parent)
+
+    def _stop(self, node: Node | None) -> Node | None:
+        """The next block up at which calls part: it goes on in several ways, or a later call ends there."""
+        if node is None or self._is_stop(node):
+            return node
+        return self._stops[node.prefix]
+
+    def _is_stop(self, node: Node) -> bool:
+        if len(node.children) > 1:
+            return True
+        first = node.children[0].above if node.children else None
+        return bool(node.ends) and first is not None and node.ends[-1].number > first.event.number
+
+    def stretches(self, event: Event) -> list[Stretch]:
+        """The blocks of a call that can be cached, from the deepest up."""
+        return list(self._stretches(event))
+
+    def _stretches(self, event: Event) -> Iterator[Stretch]:
+        node = self._tree.node(event.deepest)
+        below: Tail | None = None
+        while node is not None:
+            later = self._after(node, event.number)
+            start = self._stops[node.prefix]
+            yield Stretch(node, start, later, _parting(later, below))
+            node, below = start, later
+
+    def _after(self, node: Node, number: int) -> Tail | None:
+        """The calls through `node` after the `number`-th."""
+        tail = self._cursors.get(node.prefix, node.above)
+        while tail is not None and tail.event.number <= number:
+            tail = tail.next
+        self._cursors[node.prefix] = tail
+        return tail
+
+
+def _parting(mine: Tail | None, below: Tail | None) -> float | None:
+    """When the first of my calls starts that is not among those of the blocks below."""
+    for _ in range(FAR):
+        if mine is None:
+            return None
+        if mine is below:
+            return None
+        if below is None or mine.event.number != below.event.number:
+            return mine.event.start
+        mine, below = mine.next, below.next
+    return None

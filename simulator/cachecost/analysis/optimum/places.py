@@ -1,0 +1,61 @@
+"""Which block of a request a rendered prefix ends with: where a mark for it would be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cachecost.prompts.blocks import Layer, Part, Prefix, Thread
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rendered block stands in its request."""
+
+    prefix: Prefix
+    layer: Layer
+    index: int
+    node: Thread | None
+
+
+def places(prompt: Prompt, request: Request) -> Iterator[Place]:
+    """The rendered blocks that a mark can name, the last first. Blocks that the server put there are left out."""
+    yield from _message_places(prompt, request)
+    nodes = (node for node in _up(prompt.head) if node.block is not None)
+    for layer, part in ((Layer.SYSTEM, request.system), (Layer.TOOLS, request.tools)):
+        yield from _part_places(layer, part, nodes)
+
+
+def _part_places(layer: Layer, part: Part, nodes: Iterator[Prefix]) -> Iterator[Place]:
+    for index in range(len(part.blocks) - 1, -1, -1):
+        yield Place(next(nodes), layer, index, None)
+
+
+def _message_places(prompt: Prompt, request: Request) -> Iterator[Place]:
+    """Rendered and sent blocks side by side: stripped thinking and cleared results have no partner."""
+    sent = _blocks_back(request.thread)
+    for node in _up(prompt.end):
+        if node is prompt.head:
+            return
+        for message, index in sent:
+            block = message.message.blocks[index] if message.message else None
+            if block is not None and node.block is not None and block.digest == node.block.digest:
+                yield Place(node, Layer.MESSAGES, index, message)
+                break
+            if block is not None and not block.is_thinking:
+                break
+
+
+def _blocks_back(thread: Thread) -> Iterator[tuple[Thread, int]]:
+    for node in thread.back():
+        assert node.message is not None
+        for index in range(len(node.message.blocks) - 1, -1, -1):
+            yield node, index
+
+
+def _up(node: Prefix | None) -> Iterator[Prefix]:
+    while node is not None:
+        yield node
+        node = node.parent

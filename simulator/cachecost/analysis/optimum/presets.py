@@ -1,0 +1,81 @@
+"""What the built-in placements would have marked in the same calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from cachecost.analysis.optimum.bench import Bench, Marks, Step, rendered_marks
+from cachecost.prompts.refusals import marks_sent, refusal
+from cachecost.prompts.request import TTL, Request
+from cachecost.strategies.marks import Placement, Trail, View
+from cachecost.strategies.presets import PLACEMENTS
+
+LEADING = (
+    "none",
+    "automatic",
+    "base",
+    "system-only",
+    "progressive",
+    "rfc013-as-written",
+    "lagging-tail",
+    "claude-code",
+)
+TTLS: tuple[TTL, ...] = ("5m", "1h")
+MOST_CALLS = 600
+"""Recordings with more calls than these are tried with the leading placements alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A placement on these calls: its marks, what they cost, and how many calls the API would refuse."""
+
+    name: str
+    steps: list[Step]
+    usd: Decimal
+    refused: int = 0
+
+
+def tried(bench: Bench, progress: Callable[[str, int], None]) -> list[Tried]:
+    """Every built-in placement at 5m and at 1h; those that come to the same marks as an earlier one cost nothing."""
+    known: dict[tuple[Marks, ...], Decimal] = {}
+    found = []
+    for name, placement in _placements(len(bench.sent) > MOST_CALLS):
+        one = _tried(bench, name, placement, known)
+        found.append(one)
+        progress(name, len(bench.sent))
+    return found
+
+
+def _placements(leading_only: bool) -> Iterator[tuple[str, Placement]]:
+    for agent in PLACEMENTS:
+        if agent.changes or agent.asking or (leading_only and agent.name not in LEADING):
+            continue
+        for ttl in TTLS:
+            placement = replace(agent.placement, ttl=ttl)
+            is_own = ttl == agent.placement.ttl
+            if is_own:
+                yield agent.name, placement
+            elif placement.primitives and placement.ttl_fault() is None:
+                yield f"{agent.name}@{ttl}", placement
+
+
+def _tried(bench: Bench, name: str, placement: Placement, known: dict[tuple[Marks, ...], Decimal]) -> Tried:
+    trail, steps, refused = Trail(), list[Step](), 0
+    for sent in bench.sent:
+        request = placed(sent.call.request, placement, trail)
+        if refusal(request, marks_sent(request), sent.rules):
+            refused += 1
+            continue
+        steps.append(Step(sent, rendered_marks(sent, request)))
+    marks = (*(step.marks for step in steps), ())
+    if refused or marks not in known:
+        known[marks] = bench.cost(steps)
+    return Tried(name, steps, known[marks], refused)
+
+
+def placed(request: Request, placement: Placement, trail: Trail) -> Request:
+    """The request as the placement would mark it."""
+    marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
+    return replace(request, marks=marks, automatic=automatic)

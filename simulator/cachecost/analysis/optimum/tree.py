@@ -1,0 +1,163 @@
+"""Which calls contain a block under its prefix, as lists that share their ends.
+
+A `Tail` is a list of calls in time order, built from its end and interned: equal lists are one object, and the list of
+a block is mostly the rest of its parent's. So what is worked out for one block serves all blocks with the same future.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cachecost.analysis.optimum.bench import Sent, deepest
+from cachecost.prompts.blocks import Prefix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """A pass of a call: when it starts, and the deepest block of it that can be cached (None: none can).
+
+    `known` is the deepest block of it that an earlier pass has, too; `number` counts passes from 0 in the order made.
+    """
+
+    number: int
+    sent: Sent
+    index: int
+    start: float
+    deepest: Prefix | None
+    known: Prefix | None
+
+    def tokens(self, prefix: Prefix) -> int:
+        """Tokens up to and with `prefix`, as this pass is billed."""
+        return self.sent.passes[self.index].sizes.of(prefix)
+
+
+class Tail:
+    """A call that contains the block, then the later ones. What the call can do for the block is said here:
+
+    `may_extend`: something deeper can be cached in the same call, so that a 1h mark there makes the block live an hour
+    without being paid for again. `may_be_extended`: the same for a ping before it, which repeats what was sent.
+    `weight` is 1 where the block is as long in every call, else its tokens in this one.
+    """
+
+    __slots__ = ("event", "may_be_extended", "may_extend", "next", "weight")
+
+    def __init__(
+        self, event: Event, may_extend: bool, may_be_extended: bool, following: Tail | None, weight: int = 1
+    ) -> None:
+        self.event = event
+        self.may_extend = may_extend
+        self.may_be_extended = may_be_extended
+        self.next = following
+        self.weight = weight
+
+    def __iter__(self) -> Iterator[Tail]:
+        node: Tail | None = self
+        while node is not None:
+            yield node
+            node = node.next
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A block that some call can cache, in the tree of such blocks.
+
+    `above` is the list of calls through it as blocks before it see them, `own` as itself does.
+    """
+
+    prefix: Prefix
+    parent: Node | None
+    children: list[Node] = field(default_factory=list)
+    ends: list[Event] = field(default_factory=list)
+    begins: list[Event] = field(default_factory=list)
+    above: Tail | None = None
+    own: Tail | None = None
+
+
+class Tree:
+    """The blocks that can be cached, and the calls through each."""
+
+    def __init__(self, sent: Sequence[Sent]) -> None:
+        self.nodes: dict[Prefix, Node] = {}
+        self.events: list[Event] = []
+        self._interned: dict[tuple[int, bool, bool, int], Tail] = {}
+        for one in sent:
+            for index in range(len(one.passes)):
+                self._enter(one, index)
+        self._list()
+
+    def node(self, prefix: Prefix | None) -> Node | None:
+        return self.nodes.get(prefix) if prefix is not None else None
+
+    def _enter(self, sent: Sent, index: int) -> None:
+        last = deepest(sent.passes[index], sent.rules)
+        new: list[Prefix] = []
+        node = last
+        while node is not None and node not in self.nodes:
+            new.append(node)
+            node = node.parent
+        start = sent.start + index * 0.001
+        event = Event(len(self.events), sent, index, start, last, node if new else last)
+        self.events.append(event)
+        for prefix in reversed(new):
+            self._add(prefix)
+        if last is not None:
+            self.nodes[last].ends.append(event)
+        if node is not None:
+            self.nodes[node].begins.append(event)
+
+    def _add(self, prefix: Prefix) -> None:
+        parent = self.node(prefix.parent)
+        made = self.nodes[prefix] = Node(prefix, parent)
+        if parent is not None:
+            parent.children.append(made)
+
+    def _list(self) -> None:
+        """Lists of calls from the leaves up: a node is entered after its parent, so the last ones first."""
+        for node in reversed(list(self.nodes.values())):
+            lists = [child.above for child in node.children if child.above is not None]
+            own: Tail | None = None
+            for event in reversed(node.ends):
+                own = self._tail(event, True, True, own)
+            merged = own
+            for other in lists:
+                merged = self._merged(merged, other)
+            node.above = merged
+            node.own = self._patched(node, merged)
+
+    def _tail(self, event: Event, may_extend: bool, may_be_extended: bool, following: Tail | None) -> Tail:
+        key = (event.number, may_extend, may_be_extended, id(following))
+        found = self._interned.get(key)
+        if found is None:
+            found = self._interned[key] = Tail(event, may_extend, may_be_extended, following)
+        return found
+
+    def _merged(self, one: Tail | None, other: Tail | None) -> Tail | None:
+        """Both lists in time order; the rest of the longer one is shared."""
+        taken: list[Tail] = []
+        while one is not None and other is not None:
+            if one.event.number < other.event.number:
+                taken.append(one)
+                one = one.next
+            else:
+                taken.append(other)
+                other = other.next
+        rest = one if one is not None else other
+        for tail in reversed(taken):
+            rest = self._tail(tail.event, tail.may_extend, tail.may_be_extended, rest)
+        return rest
+
+    def _patched(self, node: Node, tail: Tail | None) -> Tail | None:
+        """The list as `node` itself sees it: no call extends it that ends with it, no ping by what is new."""
+        ends = {event.number for event in node.ends}
+        begins = {event.number for event in node.begins}
+        left = len(ends | begins)
+        taken: list[Tail] = []
+        while tail is not None and left:
+            left -= tail.event.number in ends or tail.event.number in begins
+            taken.append(tail)
+            tail = tail.next
+        for one in reversed(taken):
+            number = one.event.number
+            tail = self._tail(one.event, number not in ends, number not in begins and number not in ends, tail)
+        return tail

@@ -1,0 +1,122 @@
+"""`cachecost optimize`: the cheapest legal marks, lifetimes and pings for these calls, and the floor under them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.commands.replay import ANCHORED, COUNTERS, FILLER
+
+if TYPE_CHECKING:
+    from cachecost.simulation import Call
+    from cachecost.terms import Terms
+
+SCENARIOS = (".yaml", ".yml")
+
+
+@click.command()
+@click.argument("path", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True))
+@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
+@click.option("--pings/--no-pings", default=True, show_default=True, help="Whether calls may be made beside.")
+@click.option(
+    "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@ground_options
+def optimize(
+    path: Path,
+    format_: str,
+    pings: bool,
+    tokens: str | None,
+    as_json: bool,
+    base: Ground,
+) -> int:
+    """Find the cheapest legal marks, lifetimes, pings and pre-warming for the calls of LOG or SCENARIO.
+
+    A recording's calls are taken as they were sent, without their marks; a scenario's as its first strategy sends them.
+    """
+    from cachecost.analysis.optimum.optimum import optimum_of
+    from cachecost.views.optimum_rows import optimum_object
+    from cachecost.views.optimum_text import print_optimum
+
+    if path.suffix in SCENARIOS:
+        _check_scenario(path, tokens, base)
+        first, calls, terms = _of_scenario(path, base)
+    else:
+        first, calls, terms = _of_log(path, format_, tokens, base)
+    with progress_bar(path.name) as progress:
+        found = optimum_of(calls, terms, pings, progress, first)
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(optimum_object(found)), indent=2) + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        print_optimum(found, str(path), sys.stdout)
+    return 0
+
+
+def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple[str, list[Call], Terms]:
+    """The recorded calls; a recording that holds none is a conversation, planned without marks."""
+    from cachecost.conversations.sessions import read_talks
+    from cachecost.simulation import AS_RECORDED, logged
+    from cachecost.terms import Terms
+
+    with reading_bar("reading", [path]):
+        talks, logged_calls = read_talks(path, format_, _say)
+    counter = FILLER if tokens in (None, ANCHORED) else str(tokens)
+    bills = logged_calls if tokens in (None, ANCHORED) else []
+    terms = Terms(
+        None, base.rules.as_of, base.prices, base.host, counter, base.readings, bills=bills, own=base.rules.own
+    )
+    if logged_calls:
+        return AS_RECORDED, [logged(call) for call in logged_calls], terms
+    from cachecost.analysis.optimum.planned import planned_calls
+
+    return "none", planned_calls("none", talks, terms), terms
+
+
+def _check_scenario(path: Path, tokens: str | None, base: Ground) -> None:
+    """Raises UsageError for options that a scenario says itself."""
+    asked = base.asked
+    given = {"--tokens": tokens, "--prices": asked.prices, "--as-of": asked.as_of}
+    given["--host"] = None if asked.host == "anthropic" else asked.host
+    if named := [name for name, value in given.items() if value is not None]:
+        raise click.UsageError(f"{', '.join(named)}: {path} is a scenario and says so itself; change it there")
+
+
+def _of_scenario(path: Path, base: Ground) -> tuple[str, list[Call], Terms]:
+    """The calls that the scenario's first strategy makes, and the scenario's own terms."""
+    from cachecost.analysis.optimum.planned import planned_calls
+    from cachecost.providers.prices import PriceBook
+    from cachecost.providers.rules import data_date
+    from cachecost.scenario import load, talks_of
+    from cachecost.terms import Terms
+
+    scenario = load(path, [])
+    talks, bills = talks_of(scenario, path.parent, _say)
+    day = scenario.as_of or data_date(scenario.host)
+    prices = PriceBook.load(path.parent / scenario.prices if scenario.prices else None, day)
+    may_anchor = scenario.tokens in (None, ANCHORED)
+    counter = FILLER if may_anchor else str(scenario.tokens)
+    rules = {**scenario.rules, **base.readings}
+    terms = Terms(
+        scenario.model,
+        day,
+        prices,
+        scenario.host,
+        counter,
+        rules,
+        bills=bills if may_anchor else [],
+        own=base.rules.own,
+    )
+    first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
+    return first.name, planned_calls(first, talks, terms), terms
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)

@@ -1,0 +1,84 @@
+"""The online policy: it looks at the past only, its requests are legal, and it comes near the floor."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from cachecost.analysis.optimum.floor import floor_of
+from cachecost.analysis.optimum.planned import planned_calls
+from cachecost.conversations.model import Conversation
+from cachecost.conversations.synthetic import Pauses, SyntheticSpec, synthetic
+from cachecost.providers.prices import PriceBook
+from cachecost.simulation import Simulation, planned
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.marks import Placement
+from cachecost.strategies.plan import PlannedCall
+from cachecost.strategies.presets.adaptive import LEARNED
+from cachecost.strategies.presets.making import BASE
+from cachecost.terms import Terms
+
+ADAPTIVE = LEARNED[0]
+DAY = date(2026, 10, 1)
+
+
+def terms() -> Terms:
+    return Terms("claude-opus-4-6", DAY, PriceBook.load(None, DAY))
+
+
+def talk(pause: float, turns: int = 10) -> Conversation:
+    spec = SyntheticSpec(
+        seed=3,
+        turns=turns,
+        pauses=Pauses(turn=pause),
+        head_tools=(8_000,),
+        head_system=(4_000,),
+        model="claude-opus-4-6",
+    )
+    return synthetic(spec)
+
+
+def cost(agent: Agent, told: Conversation) -> float:
+    given = terms()
+    simulation = Simulation(given.book(), given.prices, given.counter)
+    rows = [simulation.row(planned(call)) for call in agent.plan(told)]
+    assert not any(row.error for row in rows)
+    return float(sum(row.cost.total for row in rows))
+
+
+@pytest.mark.parametrize(("pause", "most"), [(20.0, 1.1), (420.0, 1.1), (1_200.0, 1.1), (3_000.0, 1.1)])
+def test_it_comes_near_the_clairvoyant_floor(pause: float, most: float) -> None:
+    told = talk(pause)
+    floor = float(floor_of(planned_calls("base", [told], terms()), terms()).usd)
+    found = cost(ADAPTIVE, told)
+    assert floor <= found <= floor * most
+
+
+@pytest.mark.parametrize("pause", [420.0, 1_200.0])
+def test_it_beats_five_minutes_and_an_hour_throughout_where_pauses_mix(pause: float) -> None:
+    told = talk(pause)
+    fives, hours = (cost(Agent(name=ttl, placement=Placement(BASE, ttl)), told) for ttl in ("5m", "1h"))  # type: ignore[arg-type]
+    assert cost(ADAPTIVE, told) < min(fives, hours)
+
+
+def seen(calls: list[PlannedCall]) -> list[object]:
+    return [(call.start, [(mark.block_key, mark.ttl) for mark in call.request.marks]) for call in calls]
+
+
+def test_what_comes_later_changes_nothing_before() -> None:
+    whole = talk(900.0)
+    replies = [number for number, event in enumerate(whole.events) if type(event).__name__ == "Reply"]
+    from dataclasses import replace
+
+    for keep in (5, 12, 20):
+        cut = replace(whole, events=whole.events[: replies[keep] + 1])
+        long = [call for call in ADAPTIVE.plan(whole) if call.purpose == "main"]
+        short = [call for call in ADAPTIVE.plan(cut) if call.purpose == "main"]
+        assert seen(short) == seen(long)[: len(short)]
+
+
+def test_a_mark_never_follows_one_that_lives_shorter_and_there_are_at_most_four() -> None:
+    for call in ADAPTIVE.plan(talk(900.0)):
+        ttls = [mark.ttl for mark in call.request.marks]
+        assert len(ttls) <= 4 and ttls == sorted(ttls)
