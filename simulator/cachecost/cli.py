@@ -24,6 +24,7 @@ COMMANDS = {
     "recording": "recording:recording",
     "validate": "validate:validate",
     "explain": "explain:explain",
+    "whatif": "whatif:whatif",
     "check": "check:check",
     "optimize": "optimize:optimize",
     "lint": "lint:lint",

@@ -1,0 +1,161 @@
+"""The price of an action: what the next call of a conversation costs if something is switched before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import accumulate, pairwise
+from statistics import median
+
+from cachecost.analysis.whatif.catalogue import Study
+from cachecost.analysis.whatif.facts import Action
+from cachecost.analysis.whatif.pricing import Pricing
+from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent, talk_of
+from cachecost.analysis.whatif.switches import Switched, switched
+from cachecost.conversations.times import day_of
+from cachecost.faults import CannotEvaluate, Fault, InputError
+from cachecost.ledger import CallRow
+from cachecost.prompts.blocks import Layer, Message, Thread, given_block
+from cachecost.prompts.request import Mark, Request
+from cachecost.simulation import Call
+
+MOST_CALLS = 100
+"""How many further calls are looked at: an action that has not paid by then is taken never to."""
+USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
+"""Seconds between calls, tokens by which a prompt grows, tokens of an answer: where the recording does not tell."""
+
+
+def actions(study: Study, pricing: Pricing, names: Sequence[str], at: int | None) -> list[Action]:
+    """What each action costs after the recorded call `at` (None: the last one that can be evaluated).
+
+    Raises InputError with every fault; CannotEvaluate where the call after it cannot be priced.
+    """
+    calls = study.traffic.calls
+    if at is not None and not 1 <= at <= len(calls):
+        raise InputError([Fault("--at", f"expected a call from 1 to {len(calls)}; got {at}")])
+    found = switched(names, calls)
+    if not found:
+        return []
+    fine = [row.call for row in pricing.base if row.error is None and row.call <= (at or len(calls))]
+    if not fine:
+        raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
+    future = _Future.of(study, pricing, at or fine[-1])
+    return [future.action(pricing, one) for one in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Future:
+    """A conversation after its call `at`: what was sent `before` by all, and how it goes on."""
+
+    at: int
+    before: Sequence[Step]
+    after: Sequence[Step]
+    assumption: str
+
+    @classmethod
+    def of(cls, study: Study, pricing: Pricing, at: int) -> _Future:
+        steps = as_sent(study.traffic.calls)
+        talk = talk_of(steps[at - 1].call)
+        mine = [step for step in steps if talk_of(step.call) == talk and pricing.base[step.number - 1].error is None]
+        recorded = [step for step in mine if step.number > at]
+        growth = _Growth.of([step.call for step in mine], [pricing.base[step.number - 1] for step in mine])
+        last = (recorded or [steps[at - 1]])[-1].call
+        made = growth.calls(last, MOST_CALLS - len(recorded))
+        after = [*recorded, *(Step(NO_CALL, call, call) for call in made)]
+        words = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
+        return cls(at, steps[:at], after[:MOST_CALLS], f"{words} {growth}")
+
+    def action(self, pricing: Pricing, switch: Switched) -> Action:
+        without = self._rows(pricing, self.after)
+        changed = [step.changed(lambda call: replace(call, request=switch.change(call.request))) for step in self.after]
+        rows = self._rows(pricing, changed)
+        if rows[0].error or without[0].error:
+            raise CannotEvaluate(f"--action {switch.name}: {rows[0].error or without[0].error}")
+        pairs = [pair for pair in zip(rows, without, strict=True) if not (pair[0].error or pair[1].error)]
+        later = pairs[1] if len(pairs) > 1 else pairs[0]
+        return Action(
+            switch.name,
+            self.at,
+            rows[0].cost.total,
+            without[0].cost.total,
+            max(0, without[0].usage.read - rows[0].usage.read),
+            later[0].cost.total,
+            later[1].cost.total,
+            _pays_after(pairs),
+            f"{switch.assumption}; {self.assumption}",
+        )
+
+    def _rows(self, pricing: Pricing, after: Sequence[Step]) -> list[CallRow]:
+        return pricing.replays.rows([*self.before, *after], "action")[len(self.before) :]
+
+
+def _pays_after(pairs: Sequence[tuple[CallRow, CallRow]]) -> int | None:
+    """After how many calls all of them together cost no more than without."""
+    sums = accumulate(with_.cost.total - without.cost.total for with_, without in pairs)
+    return next((number for number, more in enumerate(sums, 1) if more <= 0), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """How a conversation goes on: seconds between calls, tokens of an answer and of what is said to it."""
+
+    gap_s: float
+    output: int
+    said: int
+
+    @classmethod
+    def of(cls, calls: Sequence[Call], rows: Sequence[CallRow]) -> _Growth:
+        """As it went: the usual pause, the mean answer, the mean growth of its prompt."""
+        starts = [call.start for call in calls]
+        gaps = [after - before for before, after in pairwise(starts)]
+        lengths = [row.usage.total_input for row in rows]
+        grown = [after - before for before, after in pairwise(lengths) if after > before]
+        outputs = [row.usage.output_tokens for row in rows if row.usage.output_tokens]
+        growth = round(sum(grown) / len(grown)) if grown else USUAL_GROWTH
+        output = round(sum(outputs) / len(outputs)) if outputs else min(USUAL_OUTPUT, growth // 2)
+        answered = max((call.first_token_s for call in calls), default=0.0) + 1
+        return cls(max(median(gaps), answered) if gaps else USUAL_GAP_S, output, max(1, growth - output))
+
+    def __str__(self) -> str:
+        return f"one every {self.gap_s:,.0f} s that adds {self.output + self.said:,} tokens"
+
+    def calls(self, last: Call, count: int) -> list[Call]:
+        """So many calls more, each going on from the one before."""
+        made: list[Call] = []
+        for number in range(1, count + 1):
+            last = self._next(last, number)
+            made.append(last)
+        return made
+
+    def _next(self, call: Call, number: int) -> Call:
+        answer = given_block("text", "assistant", f"answer {number}", self.output)
+        said = given_block("text", "user", f"said {number}", self.said)
+        thread = call.request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
+        start = call.start + self.gap_s
+        return replace(
+            call,
+            request=_further(call.request, thread),
+            start=start,
+            day=day_of(start) if call.timestamp is not None else call.day,
+            timestamp=datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds") if call.timestamp else None,
+            output=(),
+            response=(),
+            output_tokens=self.output,
+        )
+
+
+def _further(request: Request, thread: Thread) -> Request:
+    """The request with a longer thread; marks on messages stand as far from its end as they did."""
+    marks = [
+        mark if mark.node is None else _as_far(mark, request.thread.length - mark.node.length, thread)
+        for mark in request.marks
+    ]
+    unique = {mark.block_key: mark for mark in marks}
+    return replace(request, thread=thread, marks=tuple(unique.values()))
+
+
+def _as_far(mark: Mark, behind: int, thread: Thread) -> Mark:
+    node = thread.up_to(thread.length - behind)
+    assert node.message is not None
+    return Mark(Layer.MESSAGES, len(node.message.blocks) - 1, mark.ttl, node)

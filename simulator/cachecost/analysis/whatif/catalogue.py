@@ -1,0 +1,124 @@
+"""All options that a recording has, and those that are asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.analysis.whatif.compacting import compaction_option, compaction_options
+from cachecost.analysis.whatif.contents import tools_options
+from cachecost.analysis.whatif.lifetimes import lifetime_options, mark_options
+from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.pauses import Pauses, pauses
+from cachecost.analysis.whatif.pings import ping_option, ping_options
+from cachecost.analysis.whatif.places import (
+    Main,
+    batch_options,
+    host_options,
+    model_option,
+    model_options,
+    residency_options,
+    waiting,
+)
+from cachecost.analysis.whatif.steps import as_sent
+from cachecost.analysis.whatif.thinking import thinking_options
+from cachecost.analysis.whatif.volatile import volatile_options
+from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
+from cachecost.ledger import CallRow
+from cachecost.providers.prices import Prices
+from cachecost.traffic import Traffic
+
+SHORT_S = 300.0
+"""The short lifetime where no model's rules are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A recording as options look at it. `main` is its dearest model (None: none is known), with its `prices`."""
+
+    traffic: Traffic
+    main: Main | None
+    prices: Prices | None
+    pauses: Pauses
+    lengths: dict[int, int]
+
+    @classmethod
+    def of(cls, traffic: Traffic, rows: Sequence[CallRow]) -> Study:
+        """`rows` are those of the calls as recorded."""
+        costs: dict[int, Decimal] = {row.call: row.cost.total for row in rows}
+        main = Main.of(traffic, costs)
+        lengths = {row.call: row.usage.total_input for row in rows}
+        return cls(traffic, main, _prices(traffic, main), pauses(traffic.calls), lengths)
+
+    @property
+    def short_s(self) -> float:
+        return self.main.rules.ttl_s["5m"] if self.main else SHORT_S
+
+    def options(self) -> Iterator[Option]:
+        """Every option, whether or not it changes anything here."""
+        calls = self.traffic.calls
+        yield from lifetime_options(calls, self.pauses, self.short_s)
+        yield from ping_options(calls, self.pauses, self.prices, self.short_s)
+        yield from mark_options(calls)
+        yield from tools_options(calls)
+        yield from volatile_options(calls)
+        yield from thinking_options(self.traffic)
+        yield from compaction_options(self.traffic, self.lengths)
+        yield from batch_options(calls, waiting(as_sent(calls)))
+        yield from residency_options(calls)
+        if self.main:
+            yield from model_options(self.traffic, self.main)
+            yield from host_options(self.traffic, self.main)
+
+    def named(self, names: Sequence[str]) -> list[Option]:
+        """The options of these names; a model, an interval or a limit may be another than is offered.
+
+        Raises InputError with every fault: names that are not known, and two of one kind.
+        """
+        known = {option.name: option for option in self.options()}
+        found, faults = list[Option](), list[Fault]()
+        for name in names:
+            option = known.get(name) or self._made(name)
+            if option is None:
+                words = f"expected the name of a promise, as in the table; got '{name}'{nearest(name, known)}"
+                faults.append(Fault("--jointly", words))
+            else:
+                found.append(option)
+        faults += _twice(found)
+        if faults:
+            raise InputError(faults)
+        return found
+
+    def _made(self, name: str) -> Option | None:
+        kind, _, value = name.partition("=")
+        try:
+            if kind == "model" and self.main:
+                return model_option(self.traffic, self.main, value)
+            if kind == "keep-alive":
+                return ping_option(self.traffic.calls, self.pauses, self.prices, self.short_s, value)
+            if kind == "compaction":
+                limit = int(value.removesuffix("k")) * (1000 if value.endswith("k") else 1)
+                return compaction_option(self.traffic, self.lengths, limit)
+        except (CannotEvaluate, ValueError):
+            pass
+        return None
+
+
+def _twice(options: Sequence[Option]) -> list[Fault]:
+    by_kind: dict[str, str] = {}
+    faults = []
+    for option in options:
+        if option.kind in by_kind and by_kind[option.kind] != option.name:
+            faults.append(Fault("--jointly", f"'{by_kind[option.kind]}' and '{option.name}' exclude each other"))
+        by_kind.setdefault(option.kind, option.name)
+    return faults
+
+
+def _prices(traffic: Traffic, main: Main | None) -> Prices | None:
+    if main is None:
+        return None
+    try:
+        return traffic.prices.prices(main.host, main.rules.model, main.day, 0)
+    except CannotEvaluate:
+        return None

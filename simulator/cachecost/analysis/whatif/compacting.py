@@ -1,0 +1,186 @@
+"""Compaction at so many tokens: what is older than the last human turn is summed up, once the prompt is that long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+
+from cachecost.analysis.whatif.option import COMPACTION, Option
+from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
+from cachecost.conversations.times import day_of
+from cachecost.faults import CannotEvaluate
+from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
+from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.request import Mark
+from cachecost.simulation import Call
+from cachecost.traffic import Traffic
+
+LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
+SUMMARY_TOKENS = 2_000
+INSTRUCTION_TOKENS = 500
+WAIT_S = 10.0
+ASSUMED = (
+    f"A summary of {SUMMARY_TOKENS:,} tokens is asked for in a call of its own and is worth what it replaces; the "
+    "calls after it answer as they did"
+)
+
+
+def compaction_options(traffic: Traffic, lengths: dict[int, int]) -> Iterator[Option]:
+    """At each of several limits that a prompt of the recording is longer than. `lengths` by number of the call."""
+    for limit in LIMITS:
+        if max(lengths.values(), default=0) > limit:
+            yield compaction_option(traffic, lengths, limit)
+
+
+def compaction_option(traffic: Traffic, lengths: dict[int, int], limit: int) -> Option:
+    """At `limit` tokens."""
+    name = f"{limit // 1000}k" if limit % 1000 == 0 else str(limit)
+    return Option(
+        f"compaction={name}",
+        "compaction",
+        f"once a prompt is longer than {limit:,} tokens, all before the last human turn is summed up",
+        partial(compacted, traffic=traffic, lengths=lengths, limit=limit),
+        COMPACTION,
+        ASSUMED,
+        keeps_answers=False,
+    )
+
+
+def compacted(steps: Sequence[Step], traffic: Traffic, lengths: dict[int, int], limit: int) -> list[Step]:
+    """The steps of each conversation with what is too long summed up, and the calls that do so."""
+    made = [step for step in steps if step.call.failed or step.number == NO_CALL]
+    for talk in talks(steps):
+        one = _Talk(traffic, lengths, limit)
+        for step in talk:
+            if not step.call.failed and step.number != NO_CALL:
+                made += one.told(step)
+    return in_order(made)
+
+
+@dataclass(slots=True)
+class _Talk:
+    """One conversation as it is walked through. `cut` is the last message summed up, `summary` what stands for it."""
+
+    traffic: Traffic
+    lengths: dict[int, int]
+    limit: int
+    cut: Thread | None = None
+    summary: Message | None = None
+    _tokens: dict[Thread, int] = field(default_factory=dict)
+
+    def told(self, step: Step) -> list[Step]:
+        """The step as it is sent, after the call that sums up where one is due."""
+        thread = step.call.request.thread
+        if self.cut is not None and thread.up_to(self.cut.length) is not self.cut:
+            self.cut = self.summary = None  # the client rewrote the thread itself
+        if self._length(step) <= self.limit:
+            return [step.changed(self._short)]
+        end = _end_of_summary(thread, self.cut)
+        if end is None or self._length_after(step, end) > self.limit:
+            return [step.changed(self._short)]
+        ask = self._asking(step, end)
+        self.cut, self.summary = end, _summary(end)
+        return [ask, step.changed(self._short)]
+
+    def _length(self, step: Step) -> int:
+        """Tokens of the prompt as it would be sent."""
+        length = self.lengths.get(step.number, 0)
+        if self.cut is None:
+            return length
+        return length - self._up_to(self.cut, step.call) + SUMMARY_TOKENS
+
+    def _length_after(self, step: Step, end: Thread) -> int:
+        """What would be left: where that is too long still, it would be summed up at every call."""
+        return self.lengths.get(step.number, 0) - self._up_to(end, step.call) + SUMMARY_TOKENS
+
+    def _up_to(self, node: Thread, call: Call) -> int:
+        """Tokens of all messages up to `node`, as counted."""
+        if node not in self._tokens:
+            counter = self._counter(call)
+            blocks = (block for one in node.back() if one.message for block in one.message.blocks)
+            self._tokens[node] = sum(counter.block(block) for block in blocks) if counter else 0
+        return self._tokens[node]
+
+    def _counter(self, call: Call) -> TokenCounter | None:
+        try:
+            host = call.host or self.traffic.host
+            return self.traffic.counter(self.traffic.rules.rules(host, call.request.model, call.day).generation)
+        except CannotEvaluate:
+            return None
+
+    def _short(self, call: Call) -> Call:
+        """The call with the summary in the place of what it sums up. Marks on that are gone."""
+        request = call.request
+        if self.cut is None or self.summary is None:
+            return call
+        thread, moved = self._grafted(request.thread)
+        marks = []
+        for mark in request.marks:
+            if mark.node is None:
+                marks.append(mark)
+            elif mark.node in moved:
+                marks.append(replace(mark, node=moved[mark.node]))
+        return replace(call, request=replace(request, thread=thread, marks=tuple(marks)))
+
+    def _grafted(self, thread: Thread) -> tuple[Thread, dict[Thread, Thread]]:
+        assert self.cut is not None and self.summary is not None
+        kept = []
+        for node in thread.back():
+            if node is self.cut:
+                break
+            kept.append(node)
+        moved: dict[Thread, Thread] = {}
+        grown = thread.up_to(0).then(self.summary)
+        for node in reversed(kept):
+            assert node.message is not None
+            grown = moved[node] = grown.then(node.message)
+        return grown, moved
+
+    def _asking(self, step: Step, end: Thread) -> Step:
+        """The call that sums up: what was sent until then, and an instruction, marked as the calls are."""
+        until = replace(
+            step.call.request, thread=end, marks=tuple(m for m in step.call.request.marks if m.node is None)
+        )
+        short = self._short(replace(step.call, request=until)).request
+        thread = short.thread.then(Message.of("user", (_block("instruction", end, INSTRUCTION_TOKENS),)))
+        marks = short.marks
+        if step.call.request.automatic is None and has_marks(step.call.request):
+            marks = (*marks, Mark(Layer.MESSAGES, 0, step.call.request.marks[-1].ttl, thread))
+        call = step.call
+        start = call.start - WAIT_S
+        ask = replace(
+            call,
+            request=replace(short, thread=thread, marks=marks),
+            start=start,
+            day=day_of(start) if call.timestamp is not None else call.day,
+            timestamp=datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds") if call.timestamp else None,
+            first_token_s=0.0,
+            output=(),
+            response=(),
+            output_tokens=SUMMARY_TOKENS,
+            purpose="compaction",
+        )
+        return Step(NO_CALL, ask, ask)
+
+
+def _end_of_summary(thread: Thread, cut: Thread | None) -> Thread | None:
+    """The last message before the last human one; in one long turn, that before the last answer. None: nothing."""
+    least = cut.length if cut else 0
+    human = thread.human.parent if thread.human else None
+    if human is not None and human.length > least:
+        return human
+    answer = next((node for node in thread.back() if node.message and node.message.role == "assistant"), None)
+    before = answer.parent if answer else None
+    return before if before is not None and before.length > least else None
+
+
+def _summary(end: Thread) -> Message:
+    return Message.of("user", (_block("summary", end, SUMMARY_TOKENS),))
+
+
+def _block(what: str, end: Thread, tokens: int) -> Block:
+    assert end.message is not None
+    name = digest_of("user", "text", end.message.digest + str(end.length).encode()).hex()
+    return given_block("text", "user", f"{what} {name}", tokens)

@@ -1,0 +1,96 @@
+"""Tools in one order, and keys of their schemas in one order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cachecost.analysis.whatif.option import CONTENT, Option
+from cachecost.analysis.whatif.steps import Parts, each
+from cachecost.prompts.blocks import Block, Part
+from cachecost.prompts.wire import block_of
+from cachecost.simulation import Call
+
+NEVER_ORDER = "the same tools never came in another order"
+NEVER_KEYS = "the same schema never came with its keys in another order"
+NO_WORDS = "the recording holds no words, so nobody can see the keys"
+
+
+def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """Tools sorted by name, and the keys of their definitions sorted."""
+    lists = list({call.request.tools for call in calls if call.request.tools.blocks})
+    orders = Counter(tuple(sorted(block.digest for block in part.blocks)) for part in lists)
+    by_name = all(block.content is not None for part in lists for block in part.blocks)
+    yield Option(
+        "tools=sorted",
+        "tools",
+        f"tools sorted by {'name' if by_name else 'digest, as the recording holds no names'}",
+        each(_Rewritten(_Sorted().of)),
+        CONTENT,
+        "The order of tools is assumed to change no answer",
+        unchanged="" if any(count > 1 for count in orders.values()) else NEVER_ORDER,
+    )
+    yield Option(
+        "schemas=sorted",
+        "schemas",
+        "keys of tool definitions sorted, inside schemas too",
+        each(_Rewritten(_Canonical().of)),
+        CONTENT,
+        "The order of keys is assumed to change no answer",
+        unsupported="" if by_name else NO_WORDS,
+        unchanged="" if not by_name or _keys_differ(lists) else NEVER_KEYS,
+    )
+
+
+def _keys_differ(lists: Sequence[Part]) -> bool:
+    """Whether a definition came in two spellings."""
+    spelt: dict[bytes, set[bytes]] = {}
+    for part in lists:
+        for block in part.blocks:
+            spelt.setdefault(canonical(block).digest, set()).add(block.digest)
+    return any(len(one) > 1 for one in spelt.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewritten:
+    """Calls with their tools told otherwise. Marks stay at their places in the list."""
+
+    told: Callable[[Part], Part]
+
+    def __call__(self, call: Call) -> Call:
+        tools = self.told(call.request.tools)
+        return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
+
+
+@dataclass(slots=True)
+class _Sorted:
+    parts: Parts = field(default_factory=Parts)
+
+    def of(self, part: Part) -> Part:
+        by_name = all(block.content is not None for block in part.blocks)
+        return self.parts.of(sorted(part.blocks, key=lambda block: (_name(block) if by_name else "", block.digest)))
+
+
+def _name(block: Block) -> str:
+    return str((block.content or {}).get("name") or "")
+
+
+@dataclass(slots=True)
+class _Canonical:
+    parts: Parts = field(default_factory=Parts)
+
+    def of(self, part: Part) -> Part:
+        return self.parts.of([canonical(block) for block in part.blocks])
+
+
+def canonical(block: Block) -> Block:
+    """The block with all keys sorted; itself where it holds no content."""
+    return block if block.content is None else block_of(block.role, _sorted(block.content))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,135 @@
+"""What `whatif` finds: promises with their dollars, what they come to jointly, and the price of an action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+YES = "yes"
+NO_CHANGE = "no change: "
+NOT_SUPPORTED = "not supported by the data: "
+NOT_EVALUATED = "not evaluated: "
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One other way to send the recording.
+
+    `cost` is what it comes to in USD (None: not evaluated), `saving` how much less that is than now; a batch has
+    `most`, if none of its best-effort hits come. `calls_changed` counts recorded calls whose dollars differ,
+    `extra_calls` those that are made beside. `error` is what the token counts may do to the saving, in USD.
+    `supported` is "yes", or begins with "no change: ", "not supported by the data: " or "not evaluated: " and goes on
+    with why. `depends_on` are the readings of open rules under which it turns from a gain into a loss, or back.
+    `keeps_answers`: the model is sent the same words, in the same order or in one that nobody chose.
+    """
+
+    name: str
+    kind: str
+    does: str
+    cost: Decimal | None
+    saving: Decimal | None
+    share: Decimal | None = None
+    calls_changed: int = 0
+    extra_calls: int = 0
+    assumption: str = ""
+    supported: str = YES
+    most: Decimal | None = None
+    error: Decimal = Decimal(0)
+    keeps_answers: bool = True
+    depends_on: tuple[str, ...] = ()
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether the data say that it saves money."""
+        return self.supported == YES and self.saving is not None and self.saving > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Jointly:
+    """Several promises replayed together: USD of all, beside the sum of what each saves alone. `why`: in words."""
+
+    names: tuple[str, ...]
+    cost: Decimal | None
+    saving: Decimal | None
+    sum_of_parts: Decimal
+    best_part: Decimal
+    why: str = ""
+    supported: str = YES
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """When an hour pays (`lifetimes.py` has the formula), and what the recording's pauses were.
+
+    `needed` is how many tokens must be written again after pauses of 5 to 60 minutes for each token that is new, in
+    tokens per token; `here` what that is in the recording. `needed_pauses` says the same as a number of such pauses,
+    `pauses` how many there are: shorter than 5 minutes, up to an hour, an hour and longer. `longest_s` is the longest.
+    `pings` may bridge a pause before they cost more than writing again.
+    """
+
+    model: str
+    needed: Decimal
+    here: Decimal | None
+    needed_pauses: Decimal | None
+    pauses: tuple[int, int, int]
+    longest_s: float
+    hours: float
+    pings: int | None
+
+    @property
+    def needed_an_hour(self) -> Decimal | None:
+        """Pauses of 5 to 60 minutes an hour from which on an hour's lifetime pays."""
+        return self.needed_pauses / Decimal(str(self.hours)) if self.needed_pauses is not None and self.hours else None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What the next call costs if something is switched before it, in USD, beside the same call without.
+
+    `at` is the recorded call after which it is switched. `lost` are tokens that would have been read and are not.
+    `then` are the dollars of a later call, with and without. `pays_after` counts the calls, the switched one included,
+    after which it has paid for itself; None: it never does.
+    """
+
+    name: str
+    at: int
+    cost: Decimal
+    cost_without: Decimal
+    lost: int
+    then: Decimal
+    then_without: Decimal
+    pays_after: int | None
+    assumption: str = ""
+
+    @property
+    def price(self) -> Decimal:
+        """What it costs to switch now."""
+        return self.cost - self.cost_without
+
+
+@dataclass(frozen=True, slots=True)
+class Whatif:
+    """All promises on a recording.
+
+    `cost` is that of the recording as sent, USD: `billed` if it has all bills and the simulation is near them, else
+    `simulated`. `readings_asked`: whether it was asked under the `readings` of the open rules that could matter.
+    """
+
+    name: str
+    calls: int
+    cost: Decimal
+    simulated: Decimal
+    billed: Decimal | None
+    promises: list[Promise] = field(default_factory=list)
+    break_even: BreakEven | None = None
+    jointly: Jointly | None = None
+    asked: Jointly | None = None
+    actions: list[Action] = field(default_factory=list)
+    token_source: str = ""
+    band: float = 0.0
+    readings_asked: bool = False
+    readings: list[str] = field(default_factory=list)
+
+    def promise(self, name: str) -> Promise:
+        """The promise of that name. Raises KeyError."""
+        return {one.name: one for one in self.promises}[name]

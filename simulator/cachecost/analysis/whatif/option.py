@@ -1,0 +1,36 @@
+"""One other way to send calls, before anything is priced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cachecost.analysis.whatif.steps import Change, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`change` makes other steps of steps; options are applied in the order of their `rank`, of a `kind` only one.
+
+    `unsupported` says why the recording cannot tell what it saves, `unchanged` why nothing would change ("": it can,
+    it would). `counts_anew`: the tokens are those of another tokenizer, so that their error is its own.
+    """
+
+    name: str
+    kind: str
+    does: str
+    change: Change
+    rank: int
+    assumption: str = ""
+    unsupported: str = ""
+    unchanged: str = ""
+    keeps_answers: bool = True
+    counts_anew: bool = False
+    is_batch: bool = False
+
+    def applied(self, steps: Sequence[Step]) -> list[Step]:
+        return self.change(steps)
+
+
+CONTENT, MODEL, COMPACTION, MARKS, LIFETIME, PINGS = range(6)
+"""Ranks: what is sent, to whom, shortened, marked, for how long, and what is sent beside."""

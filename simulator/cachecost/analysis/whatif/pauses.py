@@ -1,0 +1,111 @@
+"""How long a recording's pauses are, and from when on an hour's lifetime pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.analysis.whatif.facts import BreakEven
+from cachecost.analysis.whatif.steps import talk_of
+from cachecost.ledger import ZERO, CallRow
+from cachecost.providers.prices import Prices
+from cachecost.providers.rules import ModelRules
+from cachecost.simulation import Call
+
+SECONDS_AN_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Seconds from each call that begins nothing new to the one before it; `are_known`: some call has a time.
+
+    `hours` is the time in which conversations went on: pauses, of longer ones an hour.
+    """
+
+    seconds: tuple[float, ...]
+    are_known: bool
+    hours: float
+
+    def between(self, least: float, most: float = float("inf")) -> int:
+        """How many last `least` seconds or longer, and less than `most`. An entry at its lifetime has expired."""
+        return sum(least <= one < most for one in self.seconds)
+
+    @property
+    def longest(self) -> float:
+        return max(self.seconds, default=0.0)
+
+
+def pauses(calls: Sequence[Call]) -> Pauses:
+    """The time since the call before: the one of the same conversation, else the last with the same head."""
+    last: dict[object, float] = {}
+    found = []
+    sent = sorted((call for call in calls if not call.failed), key=lambda call: call.start)
+    for call in sent:
+        talk, head = talk_of(call), _head(call)
+        before = last.get(talk, last.get(head))
+        if before is not None:
+            found.append(call.start - before)
+        last[talk] = last[head] = call.start
+    at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
+    return Pauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
+
+
+def _head(call: Call) -> object:
+    request = call.request
+    return request.model, request.tools.digest, request.system.digest, call.host, call.workspace
+
+
+def needed(prices: Prices) -> Decimal | None:
+    """How many tokens must be written again after a pause, for each token that is new, before an hour pays.
+
+    Per token, five minutes cost `write_5m` when it is new and `write_5m` instead of `read` each time that a pause of 5
+    minutes to an hour lets it expire; an hour costs `write_1h` once. With `n` tokens new and `e` written again:
+
+        n * write_1h + e * read < (n + e) * write_5m   <=>   e / n > (write_1h - write_5m) / (write_5m - read)
+
+    With the usual multipliers 1.25, 2 and 0.1 it is 0.75 / 1.15 = 0.652. None where writing is no dearer than reading.
+    """
+    gain = prices.write_5m - prices.read
+    return (prices.write_1h - prices.write_5m) / gain if gain > 0 else None
+
+
+def pings_worth(prices: Prices) -> int | None:
+    """How many pings in one pause cost no more than writing again does above a read: n * read <= write_5m - read.
+
+    None where a read costs nothing.
+    """
+    return int((prices.write_5m - prices.read) / prices.read) if prices.read > 0 else None
+
+
+def break_even(
+    rules: ModelRules, prices: Prices, found: Pauses, at_5m: Sequence[CallRow], at_1h: Sequence[CallRow]
+) -> BreakEven | None:
+    """The edge for a model, and where the recording stands: it is replayed with all marks at 5m, and all at 1h.
+
+    What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached.
+    """
+    limit = needed(prices)
+    if limit is None:
+        return None
+    short, hour = rules.ttl_s["5m"], rules.ttl_s["1h"]
+    new = sum(row.usage.write for row in at_1h)
+    again = sum(row.usage.write for row in at_5m) - new
+    counts = (found.between(float("-inf"), short), found.between(short, hour), found.between(hour))
+    return BreakEven(
+        rules.model,
+        limit,
+        Decimal(again) / new if new else None,
+        _needed_pauses(limit, new, again, counts[1], at_5m),
+        counts,
+        found.longest,
+        found.hours,
+        pings_worth(prices),
+    )
+
+
+def _needed_pauses(limit: Decimal, new: int, again: int, there: int, rows: Sequence[CallRow]) -> Decimal | None:
+    """As pauses: by what one of them has written again here, else by what one would have, the mean cached prefix."""
+    cached = [row.usage.read + row.usage.write for row in rows if row.usage.read + row.usage.write]
+    mean = Decimal(again) / there if there and again > 0 else Decimal(sum(cached)) / len(cached) if cached else ZERO
+    return limit * new / mean if mean > 0 else None

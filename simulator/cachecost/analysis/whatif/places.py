@@ -1,0 +1,180 @@
+"""Other models, other hosts, batches, US residency: the same bytes, sent elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from functools import partial
+
+from cachecost.analysis.whatif.option import MODEL, Option
+from cachecost.analysis.whatif.steps import Step, each
+from cachecost.faults import CannotEvaluate
+from cachecost.prompts.blocks import Thread
+from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.request import Request
+from cachecost.providers.rulefile import Model, catalogue
+from cachecost.providers.rules import ModelRules
+from cachecost.simulation import Call
+from cachecost.traffic import Traffic
+
+HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
+SAME_WORDS = "The other model is assumed to answer in as many tokens and to take as many turns"
+SAME_OUTPUT = "The model there is assumed to answer the same"
+ELSEWHERE = (
+    "A bare name of a model stands for the host's own default endpoint. Automatic caching becomes a mark on the last "
+    "block where the host has none"
+)
+BATCH = "Hits in batches are best effort: from all that the order of the recording gives to none at all"
+
+
+@dataclass(frozen=True, slots=True)
+class Main:
+    """The model that the most dollars go to, with its rules on the last day it was called."""
+
+    rules: ModelRules
+    host: str
+    day: date | None
+
+    @classmethod
+    def of(cls, traffic: Traffic, costs: Mapping[int, Decimal]) -> Main | None:
+        """None where no call can be evaluated. `costs` are dollars by number of the call."""
+        totals: dict[tuple[str, str], Decimal] = {}
+        last: dict[tuple[str, str], Main] = {}
+        for number, call in enumerate(traffic.calls, 1):
+            host = call.host or traffic.host
+            try:
+                rules = traffic.rules.rules(host, call.request.model, call.day)
+            except CannotEvaluate:
+                continue
+            key = (host, rules.model)
+            totals[key] = totals.get(key, Decimal(0)) + costs.get(number, Decimal(0))
+            last[key] = cls(rules, host, call.day)
+        return last[max(totals, key=lambda key: totals[key])] if totals else None
+
+
+def model_options(traffic: Traffic, main: Main) -> Iterator[Option]:
+    """The models that the host serves on the last day of the recording, for the calls of its dearest model."""
+    for model in _current(main):
+        if model.name == catalogue(main.host).model(main.rules.model).name:
+            continue
+        yield model_option(traffic, main, model.id)
+
+
+def model_option(traffic: Traffic, main: Main, name: str) -> Option:
+    """Another model for the calls of the dearest one. Raises CannotEvaluate for one that is not known."""
+    host = main.host
+    generation = catalogue(host).model(name).generation
+    return Option(
+        f"model={name}",
+        "model",
+        f"what {main.rules.model} was sent goes to {name}",
+        each(partial(_to_model, traffic=traffic, main=main, name=name)),
+        MODEL,
+        SAME_WORDS + (f"; tokens are those of its own tokenizer ({generation})" if _is_other(main, generation) else ""),
+        keeps_answers=False,
+        counts_anew=_is_other(main, generation),
+    )
+
+
+def _is_other(main: Main, generation: str) -> bool:
+    return generation != main.rules.generation
+
+
+def _current(main: Main) -> list[Model]:
+    """Out on that day, and not yet retired."""
+    book = catalogue(main.host)
+    day = main.rules.day or book.data_date
+    served = [one for one in book.models.values() if one.released <= day and not (one.retired and one.retired <= day)]
+    return sorted(served, key=lambda one: (one.released, one.id), reverse=True)
+
+
+def _to_model(call: Call, traffic: Traffic, main: Main, name: str) -> Call:
+    host = call.host or traffic.host
+    try:
+        mine = traffic.rules.rules(host, call.request.model, call.day).model
+    except CannotEvaluate:
+        return call
+    if host != main.host or mine != main.rules.model:
+        return call
+    return replace(call, request=replace(call.request, model=name))
+
+
+def host_options(traffic: Traffic, main: Main) -> Iterator[Option]:
+    """The other hosts, at whose endpoint the bare name of the model stands for."""
+    for host in HOSTS:
+        if host != main.host:
+            yield Option(
+                f"host={host}",
+                "host",
+                f"all calls go to {host}: its lookback, minimums, scope and prices",
+                each(partial(to_host, traffic=traffic, host=host)),
+                MODEL,
+                f"{SAME_OUTPUT}. {ELSEWHERE}",
+            )
+
+
+def to_host(call: Call, traffic: Traffic, host: str) -> Call:
+    """The call as `host` takes it: its name for the model, and explicit marks where it has no automatic caching."""
+    model = call.request.model
+    try:
+        model = catalogue(call.host or traffic.host).model(model).name
+        rules = traffic.rules.rules(host, model, call.day)
+    except CannotEvaluate:
+        return replace(call, host=host, request=replace(call.request, model=model))
+    request = replace(call.request, model=model)
+    if request.automatic and not rules.accepts_automatic:
+        request = replace(request, marks=marks_sent(request).marks, automatic=None)
+    return replace(call, host=host, request=request)
+
+
+def batch_options(calls: Sequence[Call], waiting: int) -> Iterator[Option]:
+    """All calls in batches; `waiting` go on from another's answer."""
+    there = all(call.is_batch for call in calls)
+    why = (
+        f"{waiting:,} of {len(calls):,} calls go on from an answer, and a batch gives it within a day"
+        if waiting
+        else ""
+    )
+    yield Option(
+        "batch",
+        "batch",
+        "all calls in batches, at half the price",
+        each(lambda call: call if call.is_batch else replace(call, is_batch=True)),
+        MODEL,
+        BATCH,
+        why,
+        "they are" if there else "",
+        is_batch=True,
+    )
+
+
+def residency_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """US-only inference where it is not asked for, and none where it is."""
+    inside = all(_is_us(call.request) for call in calls)
+    name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
+    yield Option(name, "us", does, each(partial(_residing, us=not inside)), MODEL, SAME_OUTPUT)
+
+
+def _is_us(request: Request) -> bool:
+    return request.params.get("inference_geo") == "us"
+
+
+def _residing(call: Call, us: bool) -> Call:
+    params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
+    if us:
+        params["inference_geo"] = "us"
+    return replace(call, request=replace(call.request, params=params))
+
+
+def waiting(steps: Sequence[Step]) -> int:
+    """How many calls have an answer in their messages that another call of the recording waited for."""
+    sent = {step.call.request.thread for step in steps}
+    return sum(_goes_on(step.call.request, sent) for step in steps)
+
+
+def _goes_on(request: Request, sent: set[Thread]) -> bool:
+    return any(
+        node.parent in sent for node in request.thread.back() if node.message and node.message.role == "assistant"
+    )

@@ -1,0 +1,161 @@
+"""Options -> promises: each is replayed beside the recording as it was sent, and only the difference is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Promise
+from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.replaying import Replays
+from cachecost.analysis.whatif.steps import NO_CALL, Step, cost
+from cachecost.ledger import ZERO, CallRow
+from cachecost.simulation import NOT_EVALUATED as ROW_NOT_EVALUATED
+from cachecost.views.numbers import counted, percent, rough_dollars
+
+LEAST = Decimal("0.001")
+"""Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The rows of some options together, by recorded call and beside."""
+
+    steps: Sequence[Step]
+    rows: Sequence[CallRow]
+
+    @property
+    def cost(self) -> Decimal:
+        return cost(self.rows)
+
+    @property
+    def most(self) -> Decimal | None:
+        """USD if no hit of a batch comes; None: none is in a batch."""
+        if all(row.cost_if_missed is None for row in self.rows):
+            return None
+        return sum((_most(row) for row in self.rows), ZERO)
+
+    @property
+    def extra_calls(self) -> int:
+        return sum(step.number == NO_CALL for step in self.steps)
+
+
+def _most(row: CallRow) -> Decimal:
+    return row.cost.total if row.cost_if_missed is None else row.cost_if_missed
+
+
+@dataclass(slots=True)
+class Pricing:
+    """What options come to on one recording. `now` is what it costs, in USD: what was billed, else as simulated."""
+
+    replays: Replays
+    now: Decimal
+    base: list[CallRow] = field(default_factory=list)
+    distrust: str = ""
+    """Why no promise is supported, whatever it comes to; "": the simulation is near enough to the bill."""
+    _known: dict[tuple[str, ...], Replayed] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.base = self.base or self.replays.rows(self.replays.recorded)
+
+    def replayed(self, options: Iterable[Option]) -> Replayed:
+        """The options together, in the order of their ranks. What was replayed before is known."""
+        ordered = sorted(options, key=lambda option: (option.rank, option.name))
+        names = tuple(option.name for option in ordered)
+        if names not in self._known:
+            steps: Sequence[Step] = self.replays.recorded
+            for option in ordered:
+                steps = option.applied(steps)
+            self._known[names] = Replayed(steps, self.replays.rows(steps, " + ".join(names)))
+        return self._known[names]
+
+    def saving(self, options: Iterable[Option]) -> Decimal:
+        """How much less than as recorded the options cost, USD; both sides simulated."""
+        return cost(self.base) - self.replayed(options).cost
+
+    def promise(self, option: Option) -> Promise:
+        """The option with its dollars, and whether the data support them."""
+        if option.unchanged:
+            return self._unpriced(option, NO_CHANGE + option.unchanged, self.now, ZERO)
+        made = self.replayed([option])
+        if why := self._cannot(made):
+            return self._unpriced(option, why, None, None)
+        saving = cost(self.base) - made.cost
+        changes = self._changes(made)
+        if option.unsupported and not any(changes) and not made.extra_calls:
+            return self._unpriced(option, NOT_SUPPORTED + option.unsupported, None, None)
+        error = self.error(option, made, changes)
+        most = self.now + made.most - cost(self.base) if option.is_batch and made.most is not None else None
+        return Promise(
+            option.name,
+            option.kind,
+            option.does,
+            self.now - saving,
+            saving,
+            saving / self.now if self.now else None,
+            sum(change != 0 for change in changes),
+            made.extra_calls,
+            option.assumption,
+            self._supported(option, made, saving, error, changes),
+            most,
+            error,
+            option.keeps_answers,
+        )
+
+    def _unpriced(self, option: Option, why: str, then: Decimal | None, saving: Decimal | None) -> Promise:
+        return Promise(
+            option.name,
+            option.kind,
+            option.does,
+            then,
+            saving,
+            saving,
+            assumption=option.assumption,
+            supported=why,
+            keeps_answers=option.keeps_answers,
+        )
+
+    def _cannot(self, made: Replayed) -> str:
+        """Why there are no dollars: something is not known, or the API refuses it. "": there are."""
+        known = {row.call for row in self.base if row.error is None}
+        for step, row in zip(made.steps, made.rows, strict=True):
+            if row.error is not None and (step.number in known or step.number == NO_CALL):
+                if row.error_type == ROW_NOT_EVALUATED:
+                    return NOT_EVALUATED + row.error
+                refused = sum(one.error == row.error for one in made.rows)
+                return f"{NOT_EVALUATED}the API refuses {counted(refused, 'call')}: {row.error}"
+        return ""
+
+    def _changes(self, made: Replayed) -> list[Decimal]:
+        """USD that each recorded call costs more."""
+        then = self.replays.by_call(made.steps, made.rows)
+        return [
+            then[row.call].cost.total - row.cost.total if row.call in then else -row.cost.total for row in self.base
+        ]
+
+    def error(self, option: Option, made: Replayed, changes: Sequence[Decimal]) -> Decimal:
+        """What the token counts may do to the saving, USD: their band on what changes, gains and losses alike.
+
+        Where other tokenizers count, the error of all that is sent is its own.
+        """
+        band = Decimal(str(self.replays.traffic.band))
+        if option.counts_anew:
+            return band * sum((row.cost.total - row.cost.output for row in made.rows), ZERO)
+        beside = [row.cost.total for step, row in zip(made.steps, made.rows, strict=True) if step.number == NO_CALL]
+        return band * sum(map(abs, [*changes, *beside]), ZERO)
+
+    def _supported(
+        self, option: Option, made: Replayed, saving: Decimal, error: Decimal, changes: Sequence[Decimal]
+    ) -> str:
+        if option.unsupported or self.distrust:
+            return NOT_SUPPORTED + (option.unsupported or self.distrust)
+        if not any(changes) and not made.extra_calls:
+            return NO_CHANGE + "no call costs more or less"
+        if error and abs(saving) <= error:
+            return f"{NOT_SUPPORTED}it is less than what the token counts may be wrong by, ±{rough_dollars(error)}"
+        if error and abs(saving) < LEAST * self.now:
+            return f"{NOT_SUPPORTED}less than {percent(LEAST)} of all may come from rounding of token counts alone"
+        if option.is_batch and made.most is not None and (made.most - cost(self.base)) * -saving < 0 < saving:
+            return f"{NOT_SUPPORTED}whether it saves depends on how many hits a batch has"
+        return YES

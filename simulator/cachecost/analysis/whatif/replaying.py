@@ -1,0 +1,102 @@
+"""Steps replayed, sized by the recording's bills also where other content is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent
+from cachecost.faults import CannotEvaluate
+from cachecost.ledger import CallRow
+from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.render import Prompt, Renderer
+from cachecost.providers.usage import Usage
+from cachecost.simulation import Call, Simulation
+from cachecost.traffic import Traffic
+
+Progress = Callable[[str, int], None]
+"""Called with what is replayed and how many calls that is."""
+
+
+def quiet(what: str, calls: int) -> None:
+    """No progress is shown."""
+
+
+@dataclass(slots=True)
+class Replays:
+    """Replays steps on the ground of a traffic, as often as asked.
+
+    Where a step sends other content than was billed, its prompt has no bill. It gets one: the recorded bill, scaled by
+    what the token counters make of both, so that the prices of two ways differ by what is sent and not by how it was
+    counted. A reordered list of tools, for one, is as long as it was billed.
+    """
+
+    traffic: Traffic
+    progress: Progress = quiet
+    recorded: list[Step] = field(default_factory=list)
+    _renderers: dict[str, Renderer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.recorded = as_sent(self.traffic.calls)
+
+    def rows(self, steps: Sequence[Step], what: str = "as recorded") -> list[CallRow]:
+        """The row of each step, in their order."""
+        simulation = self._simulation(steps)
+        rows = [simulation.row(step.call) for step in steps]
+        self.progress(what, len(rows))
+        return rows
+
+    def by_call(self, steps: Sequence[Step], rows: Sequence[CallRow]) -> dict[int, CallRow]:
+        """The rows by the recorded call that they stand for."""
+        return {step.number: row for step, row in zip(steps, rows, strict=True) if step.number != NO_CALL}
+
+    def read_as(self, traffic: Traffic) -> Replays:
+        """The same calls on other ground."""
+        return Replays(traffic, self.progress)
+
+    def _simulation(self, steps: Sequence[Step]) -> Simulation:
+        traffic = self.traffic
+        made = Simulation(traffic.rules, traffic.prices, traffic.counter, traffic.host, traffic.strategy)
+        for number, call, billed in self._bills(steps):
+            made.learn(number, call, billed)
+        return made
+
+    def _bills(self, steps: Sequence[Step]) -> Iterator[tuple[int, Call, Usage]]:
+        """What each call's bill tells of what is sent in its place."""
+        if not self.traffic.bills:
+            return
+        for step in steps:
+            if step.number == NO_CALL:
+                continue
+            billed, sent = self.traffic.bills[step.number - 1].billed, self.traffic.calls[step.number - 1]
+            if billed is not None and step.content is not sent:
+                billed = self._scaled(billed, sent, step.content)
+            if billed is not None:
+                yield step.number, step.content, billed
+
+    def _scaled(self, billed: Usage, sent: Call, content: Call) -> Usage | None:
+        """The bill of `sent` as that of `content`: its length, and that up to its last mark. None: nothing tells."""
+        was, now = self._prompt(sent), self._prompt(content)
+        if was is None or now is None:
+            return None
+        total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
+        cached = billed.read + billed.write if was.marks and now.marks else 0
+        if not cached:
+            return Usage(total)
+        end = _scale(cached, was.marks[-1].prefix.tokens, now.marks[-1].prefix.tokens)
+        return Usage(max(0, total - end), min(end, total))
+
+    def _prompt(self, call: Call) -> Prompt | None:
+        """The prompt as the counter of its model sees it; None where that is not known."""
+        try:
+            rules = self.traffic.rules.rules(call.host or self.traffic.host, call.request.model, call.day)
+            renderer = self._renderers.get(rules.generation)
+            if renderer is None:
+                renderer = self._renderers[rules.generation] = Renderer(self.traffic.counter(rules.generation))
+            return renderer.render(call.request, marks_sent(call.request).marks, rules, call.workspace)
+        except CannotEvaluate:
+            return None
+
+
+def _scale(billed: int, was: int, now: int) -> int:
+    return billed if was == now or not was else round(billed * now / was)

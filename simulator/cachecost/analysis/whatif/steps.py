@@ -1,0 +1,142 @@
+"""Calls as they would have been sent, each beside the recorded one that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from cachecost.ledger import ZERO, CallRow
+from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
+from cachecost.prompts.request import Mark, Request
+from cachecost.simulation import Call
+
+NO_CALL = 0
+"""Calls are numbered from 1; a call that was never made stands for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call to be made. `number` is the recorded call it stands for, 0 for one beside them.
+
+    `content` is the call with the marks of the recorded one, on what is sent now: bills that tell the length of the
+    recorded prompt up to its marks tell, or scaled say, that of this one.
+    """
+
+    number: int
+    call: Call
+    content: Call
+
+    def with_request(self, request: Request) -> Step:
+        """The same content, marked otherwise."""
+        return replace(self, call=replace(self.call, request=request))
+
+    def changed(self, change: Callable[[Call], Call]) -> Step:
+        """Other content."""
+        same = self.content is self.call
+        call = change(self.call)
+        return replace(self, call=call, content=call if same else change(self.content))
+
+
+Change = Callable[[Sequence[Step]], list[Step]]
+
+
+def as_sent(calls: Iterable[Call]) -> list[Step]:
+    """The recorded calls."""
+    return [Step(number, call, call) for number, call in enumerate(calls, 1)]
+
+
+def each(change: Callable[[Call], Call]) -> Change:
+    """Other content in each call."""
+    return lambda steps: [step.changed(change) for step in steps]
+
+
+def each_marked(marked: Callable[[Request], Request]) -> Change:
+    """Other marks in each call."""
+    return lambda steps: [step.with_request(marked(step.call.request)) for step in steps]
+
+
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """By their start; what starts together stays as it stood."""
+    return sorted(steps, key=lambda step: step.call.start)
+
+
+def talk_of(call: Call) -> tuple[Thread, str, str, bool]:
+    """The conversation that a call belongs to: it has its first message, in one place."""
+    return call.request.thread.up_to(1), call.host or "", call.workspace, call.is_batch
+
+
+def talks(steps: Iterable[Step]) -> list[list[Step]]:
+    """The steps of each conversation, in the order they begin."""
+    found: dict[object, list[Step]] = {}
+    for step in steps:
+        found.setdefault(talk_of(step.call), []).append(step)
+    return list(found.values())
+
+
+def cost(rows: Iterable[CallRow]) -> Decimal:
+    """USD of rows."""
+    return sum((row.cost.total for row in rows), ZERO)
+
+
+def has_marks(request: Request) -> bool:
+    return bool(request.marks) or request.automatic is not None
+
+
+class Regrown:
+    """Threads told otherwise, message by message. Work is done once for what threads share."""
+
+    def __init__(self, told: Callable[[Message], Message | None]) -> None:
+        self._told = told
+        self._known: dict[Thread, Thread] = {}
+
+    def of(self, thread: Thread) -> Thread:
+        """The thread told otherwise; a message told as None is left out."""
+        new: list[Thread] = []
+        node = thread
+        while node not in self._known and node.message is not None and node.parent is not None:
+            new.append(node)
+            node = node.parent
+        found = self._known.get(node, node)
+        for one in reversed(new):
+            found = self._known[one] = self._grown(found, one)
+        return found
+
+    def _grown(self, before: Thread, node: Thread) -> Thread:
+        assert node.message is not None
+        message = self._told(node.message)
+        return before.then(message) if message is not None else before
+
+    def request(self, request: Request) -> Request:
+        """The request with its thread told otherwise. Marks stay on their blocks, and go where those do."""
+        thread = self.of(request.thread)
+        return replace(request, thread=thread, marks=tuple(self._marks(request.marks)))
+
+    def _marks(self, marks: Sequence[Mark]) -> Iterator[Mark]:
+        for mark in marks:
+            if mark.node is None or mark.node.message is None:
+                yield mark
+            elif moved := moved_mark(mark, self.of(mark.node)):
+                yield moved
+
+
+def moved_mark(mark: Mark, node: Thread) -> Mark | None:
+    """The mark on the same block in `node`; None where the block is gone."""
+    assert mark.node is not None and mark.node.message is not None and node.message is not None
+    digest = mark.node.message.blocks[mark.index].digest
+    found = (index for index, block in enumerate(node.message.blocks) if block.digest == digest)
+    index = next(found, None)
+    return None if index is None else replace(mark, index=index, node=node)
+
+
+class Parts:
+    """Parts that are the same object where they have the same blocks."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, ...], Part] = {}
+
+    def of(self, blocks: Iterable[Block]) -> Part:
+        """The one part with these blocks."""
+        made = tuple(blocks)
+        key = tuple(block.digest for block in made)
+        return self._known.setdefault(key, Part(made)) if made else NOTHING

@@ -1,0 +1,153 @@
+"""Words of the system prompt that change from call to call, sent behind the last mark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from cachecost.analysis.whatif.option import CONTENT, Option
+from cachecost.analysis.whatif.steps import Parts, each
+from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
+from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.wire import block_of
+from cachecost.simulation import Call
+
+LINE = 80
+"""Characters: words that change are sent with the line they stand in, if what is before them there is not longer."""
+
+
+def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """What changes in the system prompt from call to call, sent behind the last mark instead."""
+    found = _Moved.found(calls)
+    cut = sum(span is not None for span in found.spans.values())
+    how = "the words that change" if cut == len(found.spans) else "the blocks that change"
+    yield Option(
+        "volatile=last",
+        "volatile",
+        f"{how} in the system prompt ({_places(found)}) are sent as a text block behind the last mark",
+        each(found),
+        CONTENT,
+        "The model is assumed to heed these words there as it does in the system prompt; earlier ones are not kept",
+        unchanged="" if found.spans else "nothing in the system prompt changed within a conversation",
+    )
+
+
+def _places(found: _Moved) -> str:
+    return ", ".join(f"system.{index}" for index in sorted({index for _, index in found.spans})) or "none"
+
+
+Span = tuple[int, int]
+"""How many characters at the beginning and at the end of a text never change."""
+
+
+@dataclass(slots=True)
+class _Moved:
+    """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all."""
+
+    spans: dict[tuple[int, int], Span | None]
+    _parts: Parts = field(default_factory=Parts)
+
+    @classmethod
+    def found(cls, calls: Sequence[Call]) -> _Moved:
+        """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
+        last: dict[object, Part] = {}
+        seen: dict[tuple[int, int], dict[bytes, Block]] = {}
+        for call in calls:
+            request = call.request
+            size = len(request.system.blocks)
+            talk = (request.thread.up_to(1), size, call.host, call.workspace)
+            before = last.get(talk)
+            last[talk] = request.system
+            for index, block in enumerate(request.system.blocks):
+                was = before.blocks[index] if before else block
+                if was.digest != block.digest and block.role:
+                    seen.setdefault((size, index), {}).update({was.digest: was, block.digest: block})
+        return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()})
+
+    def __call__(self, call: Call) -> Call:
+        request = call.request
+        size = len(request.system.blocks)
+        places = [index for index in range(size) if (size, index) in self.spans]
+        if not places or request.thread.message is None:
+            return call
+        gone = [index for index in places if self.spans[size, index] is None]
+        pairs = [self._divided(size, index, block) for index, block in enumerate(request.system.blocks)]
+        kept = self._parts.of(stays for stays, _ in pairs if stays)
+        return replace(call, request=_with_tail(request, kept, gone, [goes for _, goes in pairs if goes]))
+
+    def _divided(self, size: int, index: int, block: Block) -> tuple[Block | None, Block | None]:
+        """What stays of a system block, and what goes."""
+        if (size, index) not in self.spans:
+            return block, None
+        span = self.spans[size, index]
+        return _cut(block, span) if span else (None, block)
+
+
+def _span(blocks: Sequence[Block]) -> Span | None:
+    """What all texts begin and end with, in whole words; None where that is less than half, or no words are held."""
+    texts = [block.content.get("text") if block.content and block.kind == "text" else None for block in blocks]
+    if any(not isinstance(text, str) for text in texts):
+        return None
+    words = [str(text) for text in texts]
+    head = _common(words)
+    shortest = min(map(len, words))
+    tail = _common([text[::-1] for text in words])
+    tail = min(tail, shortest - head)
+    first = words[0]
+    head = _edge(first[:head])
+    tail = _edge(first[len(first) - tail :][::-1])
+    is_line = head == 0 or first[head - 1] == "\n"
+    if is_line and tail and first[len(first) - tail] == "\n":
+        tail -= 1  # the end of the line goes with it
+    return (head, tail) if 2 * (head + tail) >= shortest and head + tail else None
+
+
+def _edge(text: str) -> int:
+    """Where the text that stays ends: with its last line, if what follows that is short, else with its last word."""
+    line = text.rfind("\n") + 1
+    if line and len(text) - line <= LINE:
+        return line
+    return next((end for end in range(len(text), 0, -1) if text[end - 1].isspace()), 0)
+
+
+def _common(texts: Sequence[str]) -> int:
+    first, last = min(texts), max(texts)
+    pairs = zip(first, last, strict=False)
+    return next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(first), len(last)))
+
+
+def _cut(block: Block, span: Span) -> tuple[Block, Block]:
+    assert block.content is not None
+    text, (head, tail) = str(block.content["text"]), span
+    middle = text[head : len(text) - tail]
+    stays = block_of(block.role, {**block.content, "text": text[:head] + text[len(text) - tail :]})
+    return stays, block_of("user", {"type": "text", "text": middle})
+
+
+def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Sequence[Block]) -> Request:
+    """The request with `moved` at its end, without the system blocks at `gone`. Marks stay on their blocks."""
+    thread, message = request.thread, request.thread.message
+    assert message is not None and thread.parent is not None
+    tail = tuple(_as_message(block, message.role) for block in moved if not block.is_empty_text)
+    longer = thread.parent.then(Message.of(message.role, (*message.blocks, *tail)))
+    marks = [_kept(mark, request, gone, longer) for mark in marks_sent(request).marks]
+    unique = {mark.block_key: mark for mark in marks if mark is not None}
+    return replace(request, system=system, thread=longer, marks=tuple(unique.values()), automatic=None)
+
+
+def _as_message(block: Block, role: str) -> Block:
+    return block_of(role, block.content) if block.content is not None else replace(block, role=role)
+
+
+def _kept(mark: Mark, request: Request, gone: Sequence[int], longer: Thread) -> Mark | None:
+    """The mark where its block is now; on a block that is gone, on the one before it, else on the last tool."""
+    if mark.node is request.thread:
+        return replace(mark, node=longer)
+    if mark.layer is not Layer.SYSTEM:
+        return mark
+    index = mark.index - sum(one <= mark.index for one in gone)
+    if index >= 0:
+        return replace(mark, index=index)
+    tools = len(request.tools.blocks)
+    return Mark(Layer.TOOLS, tools - 1, mark.ttl) if tools else None

@@ -1,0 +1,100 @@
+"""`whatif --json`: one object; dollars are decimal strings of all digits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from cachecost.analysis.whatif.facts import Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.views.numbers import exact
+
+FORMAT = 1
+
+
+def whatif_object(told: Whatif) -> dict[str, Any]:
+    """All promises, what they come to jointly, actions, the edge of the lifetimes, and how sure."""
+    made: dict[str, Any] = {
+        "format": FORMAT,
+        "calls": told.calls,
+        "cost_usd": exact(told.cost),
+        "simulated_usd": exact(told.simulated),
+        "promises": [_promise(one) for one in told.promises],
+        "jointly": _jointly(told.jointly),
+        "break_even": _break_even(told.break_even),
+        "tokens": {"source": told.token_source, "band": told.band},
+        "readings": {"asked": told.readings_asked, "other": list(told.readings)},
+    }
+    if told.billed is not None:
+        made["billed_usd"] = exact(told.billed)
+    if told.asked:
+        made["asked"] = _jointly(told.asked)
+    if told.actions:
+        made["actions"] = [_action(one) for one in told.actions]
+    return made
+
+
+def _usd(amount: Decimal | None) -> str | None:
+    return None if amount is None else exact(amount)
+
+
+def _promise(one: Promise) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "does": one.does,
+        "cost_usd": _usd(one.cost),
+        "most_usd": _usd(one.most),
+        "saving_usd": _usd(one.saving),
+        "share": None if one.share is None else float(one.share),
+        "calls_changed": one.calls_changed,
+        "extra_calls": one.extra_calls,
+        "error_usd": exact(one.error),
+        "keeps_answers": one.keeps_answers,
+        "assumption": one.assumption,
+        "supported": one.supported,
+        "depends_on": list(one.depends_on),
+    }
+
+
+def _jointly(joint: Jointly | None) -> dict[str, Any] | None:
+    if joint is None:
+        return None
+    return {
+        "names": list(joint.names),
+        "cost_usd": _usd(joint.cost),
+        "saving_usd": _usd(joint.saving),
+        "sum_of_parts_usd": exact(joint.sum_of_parts),
+        "best_part_usd": exact(joint.best_part),
+        "why": joint.why,
+        "supported": joint.supported,
+    }
+
+
+def _action(one: Action) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "at": one.at,
+        "price_usd": exact(one.price),
+        "cost_usd": exact(one.cost),
+        "cost_without_usd": exact(one.cost_without),
+        "tokens_lost": one.lost,
+        "then_usd": exact(one.then),
+        "then_without_usd": exact(one.then_without),
+        "pays_after": one.pays_after,
+        "assumption": one.assumption,
+    }
+
+
+def _break_even(edge: BreakEven | None) -> dict[str, Any] | None:
+    if edge is None:
+        return None
+    return {
+        "model": edge.model,
+        "rewritten_per_new_token": float(edge.needed),
+        "rewritten_per_new_token_here": None if edge.here is None else float(edge.here),
+        "pauses_needed": None if edge.needed_pauses is None else float(edge.needed_pauses),
+        "pauses_needed_an_hour": None if edge.needed_an_hour is None else float(edge.needed_an_hour),
+        "pauses": dict(zip(("under_5m", "5m_to_1h", "from_1h"), edge.pauses, strict=True)),
+        "longest_pause_s": edge.longest_s,
+        "pings_worth": edge.pings,
+    }

@@ -1,0 +1,117 @@
+"""`cachecost whatif` end to end: what people read, and what machines do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bodies import assistant, body, marked, text, user
+from cachecost.cli import exit_code
+from cachecost.commands.whatif import whatif
+
+SESSION = Path(__file__).parents[1] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(whatif, [str(arg) for arg in args], catch_exceptions=False, standalone_mode=False)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Two calls with a pause of 400 s, which five minutes do not bridge."""
+    first, later = text(2_000, "a"), [assistant(text(100, "b")), user(marked(text(200, "c")))]
+    rows: list[dict[str, Any]] = [
+        {"timestamp": "2026-10-05T09:00:00Z", "request": body(user(marked(first)))},
+        {"timestamp": "2026-10-05T09:06:40Z", "request": body(user(first), *later)},
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_answer_comes_first(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run(log, "--tokens", "bytes").stdout.splitlines()
+    assert lines[0] == f"{log}   2 calls · $0.0161 as simulated"
+    assert lines[1].startswith("The best single change: keep-alive=295s:1 saves $0.00561 (35 %): a ping 295 s after")
+    assert lines[2].startswith("With other answers: model=")
+    head = next(number for number, line in enumerate(lines) if line.startswith("promise"))
+    table = lines[head : lines.index("", head)]
+    assert max(map(len, table)) <= width
+    assert not any("\x1b" in line for line in lines)
+    assert "pauses   0 under 5 min, 1 of 5–60 min, 0 of an hour and more; the longest 7 min" in lines
+    assert "tokens   bytes of compact JSON" in lines
+    assert "assumed  effort is not among these: what another effort would have answered is in no recording" in lines
+
+
+def test_json(log: Path) -> None:
+    asked = ("--jointly", "ttl=1h,keep-alive=295s:1", "--action", "effort=low")
+    told = json.loads(run(log, "--tokens", "bytes", "--json", *asked).stdout)
+    assert (told["format"], told["cost_usd"]) == (1, "0.016125")
+    assert "billed_usd" not in told
+    keys = {"name", "cost_usd", "saving_usd", "supported", "assumption", "depends_on", "does", "share"}
+    assert all(keys <= one.keys() for one in told["promises"])
+    known = {one["name"]: one for one in told["promises"]}
+    assert known["ttl=1h"]["cost_usd"] == "0.0144"
+    assert known["ttl=1h"]["saving_usd"] == "0.001725"
+    assert known["us"]["cost_usd"] is None
+    savings = [Decimal(one["saving_usd"]) for one in told["promises"] if one["saving_usd"] is not None]
+    assert savings == sorted(savings, reverse=True)
+    assert told["jointly"]["names"] == ["keep-alive=295s:1"]
+    assert told["asked"]["names"] == ["ttl=1h", "keep-alive=295s:1"]
+    assert told["asked"]["why"]
+    assert told["actions"][0]["name"] == "effort=low"
+    assert told["break_even"]["pauses"] == {"under_5m": 0, "5m_to_1h": 1, "from_1h": 0}
+
+
+def test_a_recording_with_bills_says_how_far_the_simulation_is_off() -> None:
+    told = json.loads(run(SESSION, "--json").stdout)
+    assert told["cost_usd"] == told["billed_usd"]
+    for one in told["promises"]:
+        if one["saving_usd"] is not None:
+            assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(told["billed_usd"])
+    first = run(SESSION).stdout.splitlines()[0]
+    assert "billed; simulated as recorded" in first
+    assert "only differences are taken from the simulation" in first
+
+
+def code_of(*args: object) -> int:
+    words = [str(arg) for arg in args]
+    return exit_code(lambda: whatif.main(args=words, prog_name="cachecost whatif", standalone_mode=False))
+
+
+def test_bad_names_are_told_all_at_once(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(log, "--tokens", "bytes", "--jointly", "ttl=1h,ttl=5m,tool=sorted") == 2
+    said = capsys.readouterr().err
+    assert "got 'tool=sorted' (did you mean 'tools=sorted'?)" in said
+    assert "--jointly 'ttl=1h' and 'ttl=5m' exclude each other" in said
+    assert "2 faults; nothing was run." in said
+    assert code_of(log, "--tokens", "bytes", "--action", "effort=lo", "--action", "speed=fast") == 2
+    assert "2 faults" in capsys.readouterr().err
+
+
+def test_what_cannot_be_evaluated(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(log, "--tokens", "bytes", "--action", "model=claude-nobody") == 3
+    assert "unknown model 'claude-nobody'" in capsys.readouterr().err
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("", encoding="utf-8")
+    assert code_of(empty, "--format", "request-log") in (2, 3)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from cachecost.commands.whatif import whatif\n"
+        "assert CliRunner().invoke(whatif, ['--help']).exit_code == 0\n"
+        "heavy = {'pandas', 'matplotlib', 'tiktoken', 'pydantic', 'ruamel', 'starlette', 'anthropic', 'httpx2'}\n"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
