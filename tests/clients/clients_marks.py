@@ -1,0 +1,35 @@
+"""Marks that stand in a recording, and those that a placement would have set on the same calls."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.request import Mark, Request
+from cachecost.strategies.marks import Placement, Trail, View
+
+Place = tuple[str, int, int, str]
+"""Layer, message (from 1; 0 outside messages), block, TTL."""
+
+
+def requests_of(bodies: Iterable[Mapping[str, Any]]) -> list[Request]:
+    intake = Intake(keep_content=True)
+    return [intake.body(body) for body in bodies]
+
+
+def marked(requests: Iterable[Request]) -> list[tuple[list[Place], str | None]]:
+    """For each call its marks, and the TTL of a top-level `cache_control`."""
+    return [(told(request.marks), request.automatic) for request in requests]
+
+
+def placed(requests: Iterable[Request], placement: Placement) -> list[tuple[list[Place], str | None]]:
+    """The same as `placement` has it, with one trail for all calls, as a plan has it."""
+    trail = Trail()
+    found = []
+    for request in requests:
+        marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
+        found.append((told(marks), automatic))
+    return found
+
+
+def told(marks: Iterable[Mark]) -> list[Place]:
+    return [(str(mark.layer), mark.node.length if mark.node else 0, mark.index, mark.ttl) for mark in marks]

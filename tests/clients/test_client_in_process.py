@@ -1,0 +1,84 @@
+"""The Python SDK against the simulated API without a socket: a tool loop, billed as the same loop over a socket is."""
+
+import asyncio
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import anthropic
+import clients_bench
+import httpx2
+import session
+
+from cachecost.live.answers.agent import Agent
+from cachecost.live.clock import SteppingClock
+from cachecost.live.server.app import app_of
+from cachecost.live.server.bill import bill_of
+from cachecost.live.server.inprocess import Loopback
+from cachecost.live.server.meter import Meter
+from cachecost.live.server.served import Served
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+
+BEGIN = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
+MARK = {"type": "ephemeral"}
+
+
+def meter() -> Meter:
+    return Meter(RuleBook(), PriceBook.load(), "anthropic")
+
+
+async def loop(client: anthropic.AsyncAnthropic, **marks: object) -> list[anthropic.types.Message]:
+    """A turn: calls until none asks for a tool."""
+    messages = [{"role": "user", "content": session.QUESTION}]
+    answers = []
+    while not answers or answers[-1].stop_reason == "tool_use":
+        answers.append(
+            await client.messages.create(
+                model=session.MODEL,
+                max_tokens=1000,
+                system=session.SYSTEM,
+                tools=session.TOOLS,
+                messages=messages,
+                **marks,
+            )
+        )
+        said = answers[-1].content
+        results = [
+            {"type": "tool_result", "tool_use_id": block.id, "content": session.run_tool(block.name, block.input)}
+            for block in said
+            if block.type == "tool_use"
+        ]
+        messages += [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
+    return answers
+
+
+def looped(billed: Meter, **marks: object) -> list[anthropic.types.Message]:
+    async def run() -> list[anthropic.types.Message]:
+        app = app_of(Served(Agent(), billed, SteppingClock(2.0, BEGIN)), [])
+        transport = Loopback(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+            sdk = anthropic.AsyncAnthropic(api_key=clients_bench.KEY, base_url="http://test", http_client=client)
+            return await loop(sdk, **marks)
+
+    return asyncio.run(run())
+
+
+def test_a_cached_loop_reads_what_the_call_before_it_wrote() -> None:
+    billed = meter()
+    answers = looped(billed, cache_control=MARK)
+    usages = [answer.usage for answer in answers]
+    assert [answer.stop_reason for answer in answers] == ["tool_use", "tool_use", "end_turn"]
+    assert usages[0].cache_read_input_tokens == 0
+    for before, after in pairwise(usages):
+        assert after.cache_read_input_tokens == before.cache_read_input_tokens + before.cache_creation_input_tokens
+    bill = bill_of(billed)
+    assert bill.total.usage.read == sum(usage.cache_read_input_tokens for usage in usages)
+    assert bill.loops == ()
+
+
+def test_an_uncached_loop_is_named() -> None:
+    billed = meter()
+    assert [answer.usage.cache_read_input_tokens for answer in looped(billed)] == [0, 0, 0]
+    (found,) = bill_of(billed).loops
+    assert found.why == "nothing is marked (no cache_control in its calls)"
+    assert found.steps == 2
