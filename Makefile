@@ -8,7 +8,7 @@ UPGRADE =
 BIN = .venv/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format differential bench reports evidence lock clean
+.PHONY: help demo test lint format differential bench reports evidence lock clean clients
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,11 @@ format: ## mend style and format where a tool can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+clients: ## install pinned real clients and run them against the simulated API
+	@sh .ci/setup test $(PYTHON)
+	@sh .ci/clients
+	@$(BIN)/python -m pytest -m clients tests/clients $(ARGS)
+
 differential: ## the engine against the naive model of the rulebook, 100,000 random calls (minutes)
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/python -m pytest -m slow tests/test_differential.py $(ARGS)
@@ -54,5 +59,5 @@ lock: ## pin new requirements in requirements.lock (UPGRADE=1: the newest versio
 		--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
 
 clean: ## remove .venv and all caches
-	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf .venv .clients .hypothesis .pytest_cache .mypy_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
