@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -122,14 +122,16 @@ class _Causes:
                 yield from self._findings(losses, step.saved)
 
     def marking(self) -> Iterator[Finding]:
+        """Other marks cost something where they are set: only those that pay for it are causes."""
         for cause in MARKING:
             losses = self._losses[cause]
             while losses:
                 step = self._without(_marked(losses))
-                kept = self._worth_it(losses, step.saved)
+                shared = self._paid_for(losses, step.saved)
+                kept = self._worth_it(losses, shared)
                 if len(kept) == len(losses):
                     self._take(step)
-                    yield from self._findings(losses, step.saved)
+                    yield from (self._finding(loss, shared[loss.call]) for loss in losses)
                     break
                 losses = kept
 
@@ -155,15 +157,39 @@ class _Causes:
     def _take(self, step: _Step) -> None:
         self.rows, self._removal = step.rows, step.removal
 
-    def _worth_it(self, losses: Sequence[Loss], saved: dict[int, Decimal]) -> list[Loss]:
-        """The losses of those conversations in which other marks save something that counts."""
-        by_talk: dict[Thread, Decimal] = defaultdict(Decimal)
+    def _paid_for(self, losses: Sequence[Loss], saved: dict[int, Decimal]) -> dict[int, Decimal]:
+        """What was saved, by losing call: what an earlier call pays more for its mark is of the one that reads it."""
+        by_talk: dict[Thread, list[int]] = defaultdict(list)
+        for loss in losses:
+            by_talk[self._talk(loss.call)].append(loss.call)
+        shared = dict.fromkeys((loss.call for loss in losses), ZERO)
+        for call, less in saved.items():
+            calls = by_talk.get(self._talk(call)) or list(shared)
+            own = call in shared and less > 0
+            at = bisect_left(calls, call) if own else bisect_right(calls, call)
+            shared[calls[min(at, len(calls) - 1)]] += less
+        return shared
+
+    def _worth_it(self, losses: Sequence[Loss], shared: dict[int, Decimal]) -> list[Loss]:
+        """The losses that other marks pay for, in conversations where they save something that counts."""
+        saved: dict[Thread, Decimal] = defaultdict(Decimal)
         costs: dict[Thread, Decimal] = defaultdict(Decimal)
         for row in self.rows:
             costs[self._talk(row.call)] += row.cost.total
-        for call, less in saved.items():
-            by_talk[self._talk(call)] += less
-        return [loss for loss in losses if by_talk[self._talk(loss.call)] > MATERIAL * costs[self._talk(loss.call)]]
+        for loss in losses:
+            saved[self._talk(loss.call)] += shared[loss.call] - self._padding(loss)
+        return [
+            loss
+            for loss in losses
+            if shared[loss.call] > 0 and saved[self._talk(loss.call)] > MATERIAL * costs[self._talk(loss.call)]
+        ]
+
+    def _padding(self, loss: Loss) -> Decimal:
+        """Dollars for the tokens that a prefix lacks to its minimum, read with it: who is short must send them, too."""
+        prices = self._watched.prices.get(loss.call)
+        if loss.cause != "below_minimum" or prices is None:
+            return ZERO
+        return (max(0, loss.minimum - loss.tokens) * prices.read).scaleb(-6)
 
     def _talk(self, call: int) -> Thread:
         return self._calls[call - 1].request.thread.up_to(1)

@@ -15,6 +15,7 @@ from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import TTL
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation import Call, Simulation
 
@@ -36,9 +37,10 @@ class Lone:
 
 @dataclass(slots=True)
 class Watched:
-    """What a replay showed: the rows, and what each call lost."""
+    """What a replay showed: the rows, the prices of each call, and what each lost."""
 
     rows: list[CallRow] = field(default_factory=list)
+    prices: dict[int, Prices] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
     lone: list[Lone] = field(default_factory=list)
 
@@ -49,7 +51,10 @@ def watch(calls: Iterable[Call], simulate: Simulate) -> Watched:
     simulation = simulate(cache)
     for call in calls:
         cache.about = call
-        cache.told.rows.append(simulation.row(call))
+        made = simulation.simulated(call)
+        cache.told.rows.append(made.row)
+        if made.prices:
+            cache.told.prices[made.row.call] = made.prices
     cache.told.lone = [one for key, one in cache.alone.items() if not cache.read_later(one)]
     return cache.told
 
