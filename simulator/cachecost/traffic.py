@@ -13,6 +13,7 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.prompts.counting import TokenCounter
+from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.providers.switches import switches_from
@@ -25,6 +26,7 @@ from cachecost.tokens.factory import make_counter
 
 ANCHORED, FILLER = "anchored", "tiktoken"
 """Bills where there are any, and what fills the gaps between them: it is the same on every machine."""
+NOTHING_OVER: Mapping[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +93,38 @@ def recorded(
     return Traffic(str(log), [logged(call) for call in found], rules, prices, host, counter, bills)
 
 
-def terms_of(scenario: Scenario, folder: Path, bills: Sequence[LoggedCall]) -> Terms:
-    """What all strategies of a scenario are compared under; `bills` are those of its recording."""
+def terms_of(
+    scenario: Scenario,
+    folder: Path,
+    bills: Sequence[LoggedCall],
+    over: Mapping[str, object] = NOTHING_OVER,
+    own: OwnRules = NO_OWN_RULES,
+) -> Terms:
+    """What all strategies of a scenario are compared under; `bills` are those of its recording.
+
+    `over` are readings over the scenario's, `own` a user's rules under both.
+    """
     day = scenario.as_of or data_date(scenario.host)
     prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
     may_anchor = scenario.tokens in (None, ANCHORED)
     counter = FILLER if may_anchor else str(scenario.tokens)
-    return Terms(scenario.model, day, prices, scenario.host, counter, scenario.rules, bills=bills if may_anchor else [])
+    rules = {**scenario.rules, **over}
+    kept = bills if may_anchor else []
+    return Terms(scenario.model, day, prices, scenario.host, counter, rules, bills=kept, own=own)
 
 
-def of_scenario(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
+def of_scenario(
+    scenario: Scenario, folder: Path, over: Mapping[str, object] = NOTHING_OVER, own: OwnRules = NO_OWN_RULES
+) -> Iterator[Traffic]:
     """What each strategy of a scenario sends, under the scenario as written (not its other readings)."""
     talks, bills = talks_of(scenario, folder)
-    terms = terms_of(scenario, folder, bills)
+    terms = terms_of(scenario, folder, bills, over, own)
     for spec in scenario.strategies:
-        yield _planned(spec, talks, terms)
+        yield of_strategy(spec, talks, terms)
 
 
-def _planned(spec: StrategySpec | str, talks: Sequence[Conversation], terms: Terms) -> Traffic:
+def of_strategy(spec: StrategySpec | str, talks: Sequence[Conversation], terms: Terms) -> Traffic:
+    """What a strategy sends of the conversations. Raises CannotEvaluate."""
     book = terms.book()
     strategy = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
     return Traffic(

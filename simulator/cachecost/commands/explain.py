@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, check_scenario, ground_options
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def explain(
     from cachecost.views.explain_text import print_explanation
 
     if source.suffix in SCENARIOS:
-        found = list(_planned(source, strategy))
+        check_scenario(source, tokens, base)
+        found = list(_planned(source, strategy, base))
     else:
         from cachecost.traffic import recorded
 
@@ -63,7 +64,7 @@ def explain(
     return 0
 
 
-def _planned(source: Path, strategy: str | None) -> Iterator[Traffic]:
+def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traffic]:
     """What each strategy of a scenario sends, or the one that is named. Raises UsageError."""
     from cachecost.faults import nearest
     from cachecost.scenario import load
@@ -71,7 +72,7 @@ def _planned(source: Path, strategy: str | None) -> Iterator[Traffic]:
 
     scenario = load(source)
     known = []
-    for traffic in of_scenario(scenario, source.parent):
+    for traffic in of_scenario(scenario, source.parent, base.readings, base.rules.own):
         known.append(traffic.strategy)
         if strategy in (None, traffic.strategy):
             yield traffic

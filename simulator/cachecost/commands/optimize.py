@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, check_scenario, ground_options
 from cachecost.commands.progress import progress_bar, reading_bar
 from cachecost.commands.replay import ANCHORED, COUNTERS, FILLER
 
@@ -46,7 +46,7 @@ def optimize(
     from cachecost.views.optimum_text import print_optimum
 
     if path.suffix in SCENARIOS:
-        _check_scenario(path, tokens, base)
+        check_scenario(path, tokens, base)
         first, calls, terms = _of_scenario(path, base)
     else:
         first, calls, terms = _of_log(path, format_, tokens, base)
@@ -80,40 +80,15 @@ def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple
     return "none", planned_calls("none", talks, terms), terms
 
 
-def _check_scenario(path: Path, tokens: str | None, base: Ground) -> None:
-    """Raises UsageError for options that a scenario says itself."""
-    asked = base.asked
-    given = {"--tokens": tokens, "--prices": asked.prices, "--as-of": asked.as_of}
-    given["--host"] = None if asked.host == "anthropic" else asked.host
-    if named := [name for name, value in given.items() if value is not None]:
-        raise click.UsageError(f"{', '.join(named)}: {path} is a scenario and says so itself; change it there")
-
-
 def _of_scenario(path: Path, base: Ground) -> tuple[str, list[Call], Terms]:
     """The calls that the scenario's first strategy makes, and the scenario's own terms."""
     from cachecost.analysis.optimum.planned import planned_calls
-    from cachecost.providers.prices import PriceBook
-    from cachecost.providers.rules import data_date
     from cachecost.scenario import load, talks_of
-    from cachecost.terms import Terms
+    from cachecost.traffic import terms_of
 
     scenario = load(path, [])
     talks, bills = talks_of(scenario, path.parent, _say)
-    day = scenario.as_of or data_date(scenario.host)
-    prices = PriceBook.load(path.parent / scenario.prices if scenario.prices else None, day)
-    may_anchor = scenario.tokens in (None, ANCHORED)
-    counter = FILLER if may_anchor else str(scenario.tokens)
-    rules = {**scenario.rules, **base.readings}
-    terms = Terms(
-        scenario.model,
-        day,
-        prices,
-        scenario.host,
-        counter,
-        rules,
-        bills=bills if may_anchor else [],
-        own=base.rules.own,
-    )
+    terms = terms_of(scenario, path.parent, bills, base.readings, base.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
     return first.name, planned_calls(first, talks, terms), terms
 

@@ -111,6 +111,15 @@ def ground_options(command: Command) -> Command:
     return cast("Command", grounded)
 
 
+def check_scenario(path: Path, tokens: str | None, base: Ground) -> None:
+    """Raises UsageError for options that the scenario at `path` says itself."""
+    asked = base.asked
+    given = {"--tokens": tokens, "--prices": asked.prices, "--as-of": asked.as_of}
+    given["--host"] = None if asked.host == "anthropic" else asked.host
+    if named := [name for name, value in given.items() if value is not None]:
+        raise click.UsageError(f"{', '.join(named)}: {path} is a scenario and says so itself; change it there")
+
+
 def switch_pairs(rule: tuple[str, ...]) -> dict[str, str]:
     """NAME=VALUE … as a mapping. Raises UsageError."""
     pairs = {}
