@@ -24,9 +24,9 @@ from simulated_calls import Served, an_hour, automatic, first_text_only, refusab
 from starlette.applications import Starlette
 
 from cachecost.ledger import ZERO
-from cachecost.live.server.bill import Bill, bill_of, print_bill
+from cachecost.live.server.bill import Bill, bill_of
 from cachecost.live.server.bill_figures import bill_json, facts, verdict
-from cachecost.live.server.bill_text import bill_text
+from cachecost.live.server.bill_text import bill_text, print_bill
 from cachecost.live.server.page import html, routes
 from cachecost.providers.usage import Usage
 from cachecost.views.numbers import dollars, percent, tokens

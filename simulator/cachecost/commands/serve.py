@@ -89,7 +89,7 @@ def serve(
     )
     meter = _serve(options, port)
     if not no_bill:
-        from cachecost.live.server.bill import print_bill
+        from cachecost.live.server.bill_text import print_bill
 
         print_bill(meter, sys.stdout)
     return 0

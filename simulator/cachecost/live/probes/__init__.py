@@ -4,7 +4,8 @@
 """
 
 from cachecost.live.probes import registry
-from cachecost.live.probes.model import Finding, PricedProbe, Probe
+from cachecost.live.probes.bench import PricedProbe, Probe
+from cachecost.live.probes.model import Finding
 from cachecost.live.probes.planning import plan, summary
 from cachecost.live.probes.verifying import verify
 from cachecost.live.probes.writing import rules_text, write

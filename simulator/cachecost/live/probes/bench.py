@@ -1,17 +1,76 @@
-"""Where a probe works: it sends within what was priced, waits, and takes down every bill."""
+"""A probe, and where it works: it sends within what was priced, waits, and takes down every bill."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from cachecost.live.clock import Clock
 from cachecost.live.driver.model import CallFailed, Sender, Sent
-from cachecost.live.probes.model import SETTLE_S, PricedProbe, Taken, Unsettled
+from cachecost.live.probes.model import SETTLE_S, Answer, Taken, Unsettled
+from cachecost.providers.prices import Prices
 
 MARGIN = 64
 """Tokens that a bill may be above what count_tokens said beforehand."""
 REFUSED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A small sequence of real calls that settles one question.
+
+    `sizes` are pairs: so many calls at most, whose prompts are at most so many tokens longer than the model's
+    minimum. It waits `lives` lifetimes of a 5m entry and `settles` times SETTLE_S, at most. `output_tokens` may
+    be written in all calls together besides one token a call. `switch` is the switch of the rulebook that
+    it settles (None: it is evidence only).
+    """
+
+    name: str
+    question: str
+    run: Callable[[Bench], Awaitable[Answer]]
+    sizes: tuple[tuple[int, int], ...]
+    settles: int = 0
+    lives: float = 0.0
+    output_tokens: int = 0
+    uses_1h: bool = False
+    switch: str | None = None
+    reaches: int = 0
+    """Tokens that the longest prompts have at least, whatever the model's minimum is believed to be."""
+
+    @property
+    def calls(self) -> int:
+        return sum(calls for calls, _ in self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class PricedProbe:
+    """A probe, and the most it can take: calls, tokens over all calls, dollars, seconds of waiting.
+
+    `minimum` is the believed minimum of `model` that its prompts are sized for (tokens), `ttl_s` the believed
+    lifetime of a 5m entry, `lookback` the believed window in positions.
+    """
+
+    probe: Probe
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    dollars: Decimal
+    wait_s: float
+    minimum: int
+    ttl_s: float
+    lookback: int
+    prices: Prices
+
+    @property
+    def told(self) -> str:
+        """One line for people, before anything is sent."""
+        return (
+            f"{self.probe.name}: at most {self.calls} calls, {self.input_tokens:,} input tokens, "
+            f"${self.dollars:.4f}, {self.wait_s:,.0f} s of waiting"
+        )
 
 
 class Bench:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.live.probes.bench import Bench
+from cachecost.live.probes.bench import Bench, Probe
 from cachecost.live.probes.bodies import ASK, Body, filler, headed, prefix_words, text, user
 from cachecost.live.probes.layers import NEAR
-from cachecost.live.probes.model import Answer, Probe, Reading, Unsettled
+from cachecost.live.probes.model import Answer, Reading, Unsettled
 from cachecost.live.probes.rounds import agreed, together
 
 SETS = 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cachecost.faults import Fault, InputError, nearest
+from cachecost.live.probes.bench import Probe
 from cachecost.live.probes.lifetimes import LIFETIME, SHALLOW_MARKS, TTL_IN_KEY
 from cachecost.live.probes.lookback import RUNS, WINDOW
 from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import Probe
 from cachecost.live.probes.parameters import EFFORT, STRUCTURED, THINKING
 from cachecost.live.probes.tool_choice import TOOL_CHOICE
 from cachecost.live.probes.visibility import VISIBILITY

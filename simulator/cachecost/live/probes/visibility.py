@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cachecost.live.probes.bench import Bench
+from cachecost.live.probes.bench import Bench, Probe
 from cachecost.live.probes.bodies import filler, headed, prefix_words
-from cachecost.live.probes.model import Answer, Probe
+from cachecost.live.probes.model import Answer
 
 TRIES = 5
 LATER_S = 3.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import IO, TypeVar
+from typing import TypeVar
 
 from cachecost.analysis.unread import Wasted
 from cachecost.ledger import ZERO, Cost
@@ -78,13 +78,6 @@ def bill_of(meter: Meter) -> Bill:
         meter.band,
         (*_not_messages(meter.not_messages), *meter.notes()),
     )
-
-
-def print_bill(meter: Meter, stream: IO[str]) -> None:
-    """Print the bill: as wide as the stream's terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
-    from cachecost.live.server.bill_text import print_text
-
-    print_text(bill_of(meter), stream)
 
 
 def _groups(taken: Iterable[Taken], key: Callable[[Taken], Key]) -> list[tuple[Key, list[Taken]]]:

@@ -13,8 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.live.server.bill import Bill, Share
+from cachecost.live.server.bill import Bill, Share, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
+from cachecost.live.server.meter import Meter
 from cachecost.views.columns import GAP, INDENT, Column
 from cachecost.views.numbers import counted, point_aligned
 from cachecost.views.terminal import AS_ASCII
@@ -27,6 +28,11 @@ LAST_KEYS = ("hit_share", "unread", "unmarked", "cost")
 DROP_FIRST = ("input", "output_tokens", "write_1h_tokens", "unread", "unmarked", "write_5m_tokens", "read_tokens")
 """When the terminal is narrow: the rarer a column is looked at, the earlier it goes."""
 MOST_CONVERSATIONS = 20
+
+
+def print_bill(meter: Meter, stream: IO[str]) -> None:
+    """Print the bill: as wide as the stream's terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
+    print_text(bill_of(meter), stream)
 
 
 def print_text(bill: Bill, stream: IO[str]) -> None:
