@@ -316,7 +316,13 @@ REPLACED = [
 APPENDED = [
     ("tokens: bites", f"7:1 tokens: expected one of {TOKENS}; got 'bites' (did you mean 'bytes'?)", SEEN),
     ("as_of: 2026-02-30", "7:1 as_of: expected a day like 2026-03-07, or shipped; got '2026-02-30'", UNSEEN),
-    ("budget: {}", "7:1 budget: expected a limit: max_cost_usd or max_regression; got none", UNSEEN),
+    (
+        "budget: {}",
+        "7:1 budget: expected a limit: max_cost_per_call_usd, max_cost_per_inquiry_usd, max_cost_per_turn_usd, "
+        "max_cost_usd, max_marks, max_regression, min_hit_share, min_lookback_margin, no_write_never_read or "
+        "prefix_stable; got none",
+        UNSEEN,
+    ),
     (
         'budget: {max_cost_usd: "40"}',
         "7:10 budget.max_cost_usd: expected dollars, a number from 0; got '40'",
@@ -327,8 +333,8 @@ APPENDED = [
     ("budget: {max_regression: 0.05}", "7:10 budget.max_regression: expected a percentage like 5%; got 0.05", SEEN),
     ("budget: {max_regression: 5}", "7:10 budget.max_regression: expected a percentage like 5%; got 5", SEEN),
     (
-        "budget: [{max_regression: 5%}, {max_marks: 4}]",
-        "7:33 budget[1].max_marks: unknown key; expected one of max_cost_usd, max_regression, strategy",
+        "budget: [{max_regression: 5%}, {max_markz: 4}]",
+        "7:33 budget[1].max_markz: unknown key (did you mean 'max_marks'?)",
         SEEN,
     ),
     (

@@ -1,28 +1,30 @@
-"""The last accepted cost of a scenario: one number a line, so that a change of cost is a diff to review."""
+"""The last accepted cost of a scenario, as a file: a line a figure and a line a call, so that a change is a diff.
+
+It holds dollars, tokens and short digests, and no word of what was sent.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
 
 from cachecost.faults import Fault, InputError
 from cachecost.inputs import yaml_text
 from cachecost.inputs.schema_faults import faults_of, shown
-from cachecost.ledger import Ledger, RunResult
 from cachecost.scenario.models import Strict
 from cachecost.views.numbers import exact
 
 FILE_NAME = "baseline.json"
-ONLY_TOLD = frozenset({"cachecost", "tiktoken"})
-"""Versions that make no baseline stale: unchanged prompts keep their figures under a new release of these."""
-
+FORMAT: Literal[2] = 2
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -36,19 +38,109 @@ def _decimal(value: Any) -> Decimal:
     raise ValueError(f'expected dollars as text, like "24.1"; got {shown(value)}')
 
 
+def _day(value: Any) -> date | None:
+    if value is None or isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f'expected a day like "2026-03-07"; got {shown(value)}') from None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the marks,
+    tokens read, other input and output, dollars."""
+
+    call: int
+    prompt: str
+    marks: str
+    read: int
+    other: int
+    output: int
+    cost: Decimal
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.prompt}.{self.marks} {self.read} {self.other} {self.output} {exact(self.cost)}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFrom:
+    """From this call on, tools, system or parameters are those of this digest."""
+
+    call: int
+    layer: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.layer} {self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One block of a head: short digest, tokens; of a parameter its name."""
+
+    digest: str
+    tokens: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.digest} {self.tokens} {self.name}".rstrip()
+
+
+def _row(text: str) -> Row:
+    call, prompt, read, other, output, cost = text.split(" ")
+    digest, marks = prompt.split(".")
+    return Row(int(call), digest, marks, int(read), int(other), int(output), _decimal(cost))
+
+
+def _head(text: str) -> HeadFrom:
+    call, layer, digest = text.split(" ")
+    return HeadFrom(int(call), layer, digest)
+
+
+def _entry(text: str) -> Entry:
+    digest, tokens, *name = text.split(" ")
+    return Entry(digest, int(tokens), " ".join(name))
+
+
+def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
+    """Reads what is one line of text in the file."""
+
+    def validated(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        try:
+            return read(value)
+        except (AttributeError, ValueError):
+            raise ValueError(f'expected a line like "{like}"; got {shown(value)}') from None
+
+    return BeforeValidator(validated)
+
+
+AS_TEXT = PlainSerializer(str, return_type=str)
+TEXT = WithJsonSchema({"type": "string"})
 DollarText = Annotated[
-    Decimal,
-    BeforeValidator(_decimal),
-    PlainSerializer(exact, return_type=str),
-    WithJsonSchema({"type": "string"}),
+    Decimal, BeforeValidator(_decimal), PlainSerializer(exact, return_type=str), WithJsonSchema({"type": "string"})
 ]
+DayText = Annotated[
+    date | None,
+    BeforeValidator(_day),
+    PlainSerializer(lambda day: day and day.isoformat(), return_type=str | None),
+    WithJsonSchema({"type": ["string", "null"]}),
+]
+RowText: TypeAlias = Annotated[Row, _line(Row, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT]
+HeadText: TypeAlias = Annotated[HeadFrom, _line(HeadFrom, _head, "18 tools 9f3a2b1c"), AS_TEXT, TEXT]
+EntryText: TypeAlias = Annotated[Entry, _line(Entry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
 
 
 class Figures(Strict):
-    """What one strategy came to: all calls together. Tokens are whole; `cost_usd` is exact."""
+    """What one strategy came to: all calls together, then call by call. Tokens are whole; dollars are exact."""
 
     calls: Count
     errors: Count
+    refused: Count
+    """Of the errors, those that the API makes."""
     tokens: str
     """How tokens were counted."""
     cost_usd: DollarText
@@ -57,67 +149,40 @@ class Figures(Strict):
     ephemeral_5m_input_tokens: Count
     ephemeral_1h_input_tokens: Count
     output_tokens: Count
+    prices: list[str]
+    """Which of the prices were used."""
+    rules: list[str]
+    """Which of the rules held."""
+    heads: list[HeadText]
+    """Since which call tools, system and parameters are what they are."""
+    heads_known_to: int | None
+    """The last call that `heads` tell of, where they change too often to list; null: all."""
+    calls_a_row: Annotated[int, Field(ge=1)]
+    """How many calls a row stands for."""
+    rows: list[RowText]
+    """The calls."""
 
 
 class Baseline(Strict):
     """The figures of every strategy of a scenario, and under what they were made."""
 
-    format: Literal[1]
+    format: Literal[2]
     scenario: str
+    accepted: DayText
+    """The day these figures were accepted."""
     as_of: str
+    """The day that the scenario asks for, or shipped: then only what the rules and prices say is compared."""
     host: str
     model: str
-    rules: dict[str, str]
-    """Switches that were not at their default."""
     versions: dict[str, str]
-    """Versions of all that fixes the figures: rules data, prices …"""
+    """What made the file. Only told: what they change of the rules or prices stands below."""
+    prices: dict[str, dict[str, str]]
+    """USD per 10**6 tokens that were used, by short digest."""
+    rules: dict[str, dict[str, str]]
+    """Rules that held, by short digest."""
+    parts: dict[str, list[EntryText]]
+    """The blocks of each head, by its digest."""
     strategies: dict[str, Figures]
-
-
-def baseline_of(result: RunResult) -> Baseline:
-    """The baseline that accepts `result`: the scenario as written, its variants left out."""
-    main = result.main
-    return Baseline(
-        format=1,
-        scenario=result.scenario,
-        as_of=main.as_of.isoformat(),
-        host=main.host,
-        model=main.model,
-        rules=dict(main.rules),
-        versions=dict(result.versions),
-        strategies={ledger.strategy: figures_of(ledger) for ledger in main.ledgers},
-    )
-
-
-def figures_of(ledger: Ledger) -> Figures:
-    """The sums of a ledger."""
-    usage = ledger.usage
-    return Figures(
-        calls=len(ledger.rows),
-        errors=ledger.errors,
-        tokens=ledger.token_source,
-        cost_usd=ledger.cost.total,
-        input_tokens=usage.input_tokens,
-        cache_read_input_tokens=usage.read,
-        ephemeral_5m_input_tokens=usage.write_5m,
-        ephemeral_1h_input_tokens=usage.write_1h,
-        output_tokens=usage.output_tokens,
-    )
-
-
-def differences(baseline: Baseline, result: RunResult) -> list[str]:
-    """What besides the prompts has changed since: "prices 2026.3, now 2026.11". Empty: comparable."""
-    now = baseline_of(result)
-    return [f"{name} {old}, now {new}" for name, old, new in _conditions(baseline, now) if old != new]
-
-
-def _conditions(old: Baseline, new: Baseline) -> Iterator[tuple[str, str, str]]:
-    for name in ("host", "model", "as_of"):
-        yield name, getattr(old, name), getattr(new, name)
-    for name in sorted(old.rules.keys() | new.rules.keys()):
-        yield name, old.rules.get(name, "at its default"), new.rules.get(name, "at its default")
-    for name in sorted((old.versions.keys() | new.versions.keys()) - ONLY_TOLD):
-        yield name, old.versions.get(name, "unknown"), new.versions.get(name, "unknown")
 
 
 def read_baseline(path: Path) -> Baseline | None:
@@ -125,6 +190,8 @@ def read_baseline(path: Path) -> Baseline | None:
     if not path.exists():
         return None
     placed = yaml_text.read(path)
+    if isinstance(placed.value, dict) and placed.value.get("format") == 1:
+        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, of an older cachecost: {MEND}")])
     try:
         baseline = Baseline.model_validate(placed.value)
     except ValidationError as error:
@@ -134,19 +201,41 @@ def read_baseline(path: Path) -> Baseline | None:
     return baseline
 
 
+MEND = "write it anew with `cachecost check --update`"
+
+
 def baseline_text(baseline: Baseline) -> str:
     """The file's text: sorted, one value a line, the same bytes for the same figures."""
-    return json.dumps(baseline.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(baseline.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def write_baseline(path: Path, baseline: Baseline) -> None:
-    """Write the file whole or not at all. Raises InputError if the folder cannot be written."""
+def write_baseline(path: Path, baseline: Baseline) -> bool:
+    """Write the file whole or not at all; not where it says the same already, whatever the day. True: written.
+
+    Raises InputError if the folder cannot be written.
+    """
+    text = baseline_text(baseline)
+    if _undated(_read(path)) == _undated(text):
+        return False
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(baseline_text(baseline), encoding="utf-8", newline="\n")
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
         unfinished.replace(path)
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink()
         raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
+    return True
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        return ""
+
+
+def _undated(text: str) -> list[str]:
+    """The lines but those that change from day to day while the figures stay."""
+    return [line for line in text.splitlines() if not line.startswith(' "accepted":')]

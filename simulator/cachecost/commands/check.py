@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cachecost.commands.progress import progress_bar
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
+OUTPUT = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
@@ -18,29 +23,78 @@ SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
 @click.option(
     "--reports", type=click.Path(path_type=Path), default=REPORTS, show_default=True, help="Folder of baselines."
 )
+@click.option("--sessions-per-day", type=click.IntRange(1), metavar="N", help="Also tell the dollars of a month.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def check(scenarios: tuple[Path, ...], update: bool, reports: Path, as_json: bool) -> int:
+@click.option("--markdown", metavar="FILE", type=OUTPUT, help="One comment; no file where nothing changed.")
+@click.option("--junit", metavar="FILE", type=OUTPUT, help="JUnit XML, a test case a budget.")
+@click.option("--sarif", metavar="FILE", type=OUTPUT, help="SARIF 2.1.0, at the lines of the limits.")
+@click.option("--github", is_flag=True, help="Print annotations of a GitHub workflow, too.")
+def check(
+    scenarios: tuple[Path, ...],
+    update: bool,
+    reports: Path,
+    sessions_per_day: int | None,
+    as_json: bool,
+    markdown: Path | None,
+    junit: Path | None,
+    sarif: Path | None,
+    github: bool,
+) -> int:
     """Hold SCENARIOS (default: all of scenarios/) to their budgets and their baselines."""
-    from cachecost import budget, run
-    from cachecost.baseline import baseline_of, read_baseline, write_baseline
-    from cachecost.scenario import load
+    from cachecost.checking import check_scenarios
+    from cachecost.views.check_text import text_lines
 
     paths = scenarios or tuple(sorted(SCENARIOS.glob("*.yaml")))
     if not paths:
         raise click.UsageError(f"expected SCENARIO.yaml …; there is none in {SCENARIOS}/")
-    loaded = [(path, load(path)) for path in paths]
-    verdicts = []
-    for path, scenario in loaded:
-        with progress_bar(scenario.name) as progress:
-            result = run.run(scenario, path.parent, progress)
-        place = reports / scenario.name / "baseline.json"
-        if update:
-            write_baseline(place, baseline_of(result))
-            click.echo(f"{place} updated", err=True)
-        verdicts += budget.check(scenario, result, read_baseline(place))
+    result = check_scenarios(paths, reports, update, progress_bar, date.today())  # noqa: DTZ011 - the user's own day
+    for place in result.updated:
+        click.echo(f"{place} updated", err=True)
+    told = result.as_json(sessions_per_day)
+    _write_files(told, markdown, junit, sarif)
     if as_json:
-        click.echo(json.dumps(budget.verdict_json(verdicts), indent=2))
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        for line in budget.text_lines(verdicts, {scenario.name: str(path) for path, scenario in loaded}):
+        for line in text_lines(told):
             click.echo(line)
-    return budget.exit_code(verdicts)
+    if github:
+        _annotate(told, err=as_json)
+    return result.exit_code
+
+
+def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None, sarif: Path | None) -> None:
+    """The renderings that were asked for; a comment that has nothing to say is no file. Raises InputError."""
+    from cachecost.analysis.explain.codes import codes
+    from cachecost.views import check_junit, check_markdown, check_sarif
+
+    if markdown:
+        _write(markdown, check_markdown.markdown(told))
+    if junit:
+        _write(junit, check_junit.junit(told))
+    if sarif:
+        _write(sarif, check_sarif.sarif(told, {code.code: code.what for code in codes().values()}))
+
+
+def _write(path: Path, text: str) -> None:
+    """`text` whole or not at all; nothing to write is no file, also where there was one."""
+    from cachecost.faults import Fault, InputError
+
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        if not text:
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
+
+
+def _annotate(told: dict[str, Any], err: bool) -> None:
+    from cachecost.views.check_github import annotation_lines
+
+    for line in annotation_lines(told):
+        click.echo(line, err=err)

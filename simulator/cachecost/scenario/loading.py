@@ -27,6 +27,8 @@ from cachecost.views.numbers import counted
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget")
 """What a variant does not inherit."""
+AS_RECORDED = "as recorded"
+"""What a budget calls the calls just as they were sent."""
 ALTERNATIVES = (("recording", "synthetic"), ("tokens", "blocks"))
 """Keys of which a variant's replaces the scenario's other one."""
 
@@ -168,10 +170,12 @@ def _strangers(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
     """Where a strategy is named that there is not."""
     budget = _get(placed, ("budget",))
     budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
+    recorded = [AS_RECORDED] if isinstance(_get(placed, ("conversation", "recording")), str) else []
     for way in [("compare_to",), *((*way, "strategy") for way in budgets)]:
         name = _get(placed, way)
-        if isinstance(name, str) and strategies and name not in strategies:
-            yield placed.fault(way, one_of(strategies, name))
+        known = [*strategies, *(recorded if way[0] == "budget" else ())]
+        if isinstance(name, str) and strategies and name not in known:
+            yield placed.fault(way, one_of(known, name))
 
 
 # ------------------------------------------------------------------------------ variants and sweeps

@@ -64,6 +64,13 @@ def _share(value: Any) -> Decimal:
     raise ValueError(f"expected a percentage like 5%; got {shown(value)}")
 
 
+def _hit_share(value: Any) -> Decimal:
+    share = _share(value)
+    if share > 1:
+        raise ValueError(f"expected at most 100%; got {shown(value)}")
+    return share
+
+
 def _price(value: Any) -> str:
     if isinstance(value, str) and PRICE.fullmatch(value):
         return value
@@ -106,6 +113,9 @@ FolderName = Annotated[
 Dollars = Annotated[Decimal, BeforeValidator(_dollars), WithJsonSchema({"type": "number", "minimum": 0})]
 Share = Annotated[
     Decimal, BeforeValidator(_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
+]
+HitShare = Annotated[
+    Decimal, BeforeValidator(_hit_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
 PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
 Tokens = Annotated[int, Field(ge=1)]
@@ -297,20 +307,42 @@ class ClaimSpec(Strict):
 
 
 class Budget(Strict):
-    """Limits that `cachecost check` holds a strategy to."""
+    """Limits that `cachecost check` holds a strategy to. What is equal to its limit passes."""
 
     strategy: str | None = None
-    """The strategy it is about; null is each of them."""
+    """The strategy it is about, or `as recorded` for the calls just as they were sent; null is each strategy."""
     max_cost_usd: Dollars | None = None
     """Dollars that all its calls together may cost."""
+    max_cost_per_call_usd: Dollars | None = None
+    """Dollars that a call may cost, on average."""
+    max_cost_per_turn_usd: Dollars | None = None
+    """Dollars that a human turn may cost, on average, with all calls made for it."""
+    max_cost_per_inquiry_usd: Dollars | None = None
+    """Dollars that a question of a tool may cost, on average, retries included."""
+    min_hit_share: HitShare | None = None
+    """How much of its input tokens must be read from the cache at least, e.g. 90%."""
     max_regression: Share | None = None
     """How much more than in the baseline it may cost, e.g. 5%."""
+    max_marks: Annotated[int, Field(ge=0)] | None = None
+    """Marks that a call may send, the automatic one included."""
+    min_lookback_margin: Annotated[int, Field(ge=0)] | None = None
+    """Lookback positions that must be left behind what is read, in every call: 0 is the last position that is found."""
+    no_write_never_read: bool = False
+    """Whether it may write nothing that no later call reads. The last call of a conversation is let off."""
+    prefix_stable: Annotated[list[Literal["tools", "system", "messages"]], Field(min_length=1)] | None = None
+    """Layers that must stay as they are within a conversation; messages may grow."""
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits that are set, by name, in the order of the fields."""
+        named = {name: getattr(self, name) for name in Budget.model_fields if name != "strategy"}
+        return {name: value for name, value in named.items() if value is not None and value is not False}
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:
-        limits = sorted(set(Budget.model_fields) - {"strategy"})
-        if all(getattr(self, name) is None for name in limits):
-            raise ValueError(f"expected a limit: {' or '.join(limits)}; got none")
+        if not self.limits:
+            known = sorted(set(Budget.model_fields) - {"strategy"})
+            raise ValueError(f"expected a limit: {', '.join(known[:-1])} or {known[-1]}; got none")
         return self
 
 
@@ -386,6 +418,12 @@ class Scenario(Strict):
     def readings(self) -> list[tuple[str, Scenario]]:
         """("", the scenario as written), then (name, scenario with its changes) of each variant."""
         return [("", self), *self._readings]
+
+    def budget_place(self, number: int, limit: str) -> Place:
+        """Where a limit of the `number`-th budget (from 0) is written; of a scenario without a file, nowhere."""
+        placed = self._placed or Placed(None, {(): Place(self.name)})
+        way: Way = ("budget", number) if ("budget", number) in placed.places else ("budget",)
+        return placed.place((*way, limit))
 
     def fault(self, way: Way, message: str) -> Fault:
         """`message` about the value at `way`, at its line where the scenario came from a file."""

@@ -1,0 +1,171 @@
+"""Played strategies -> the baseline that accepts them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import date
+from importlib.metadata import version
+from typing import Any
+
+from cachecost import __version__
+from cachecost.baseline import FORMAT, Baseline, Entry, Figures, HeadFrom, Row, baseline_text
+from cachecost.budgets.playing import Played
+from cachecost.budgets.prints import LAYERS, Prints, short
+from cachecost.ledger import TOKEN_CLASSES, ZERO
+from cachecost.providers.prices import Prices
+from cachecost.providers.rules import ModelRules, data_date
+from cachecost.scenario import Scenario
+from cachecost.scenario.models import SHIPPED
+from cachecost.simulation import REFUSED, Simulated
+from cachecost.views.numbers import exact
+
+LARGEST = 58_000
+"""Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
+MOST_ROWS = 1_300
+"""Lines for calls that may fit."""
+MOST_HEADS = 100
+"""Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
+NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "switches", "ttl_s"})
+"""Fields of the rules that are told otherwise, or change nothing."""
+
+
+def baseline_of(scenario: Scenario, plays: Sequence[Played], accepted: date | None = None) -> Baseline:
+    """The baseline that accepts what was played of `scenario`, no larger than a file should be."""
+    step = -(-sum(len(one.calls) for one in plays) // MOST_ROWS) or 1
+    while True:
+        baseline = _thinned(scenario, plays, accepted, step)
+        if len(baseline_text(baseline)) <= LARGEST or all(step >= len(one.calls) for one in plays):
+            return baseline
+        step += 1
+
+
+def _thinned(scenario: Scenario, plays: Sequence[Played], accepted: date | None, step: int) -> Baseline:
+    prices: dict[str, dict[str, str]] = {}
+    rules: dict[str, dict[str, str]] = {}
+    parts: dict[str, list[Entry]] = {}
+    return Baseline(
+        format=FORMAT,
+        scenario=scenario.name,
+        accepted=accepted,
+        as_of=str(scenario.as_of or SHIPPED),
+        host=scenario.host,
+        model=scenario.model,
+        versions=_versions(scenario, plays),
+        strategies={one.strategy: figures_of(one, prices, rules, parts, step) for one in plays},
+        prices=prices,
+        rules=rules,
+        parts=parts,
+    )
+
+
+def _versions(scenario: Scenario, plays: Sequence[Played]) -> dict[str, str]:
+    return {
+        "cachecost": __version__,
+        "rules": str(data_date(scenario.host)),
+        "prices": plays[0].traffic.prices.versions if plays else "",
+        "tiktoken": version("tiktoken"),
+    }
+
+
+def figures_of(
+    played: Played,
+    prices: dict[str, dict[str, str]],
+    rules: dict[str, dict[str, str]],
+    parts: dict[str, list[Entry]],
+    step: int = 1,
+) -> Figures:
+    """The figures of a strategy; what they refer to by digest is added to `prices`, `rules` and `parts`."""
+    ledger, usage = played.ledger, played.ledger.usage
+    prints = Prints(played)
+    heads, known_to = _heads(prints, len(played.calls), parts, MOST_HEADS // step)
+    return Figures(
+        calls=len(ledger.rows),
+        errors=ledger.errors,
+        refused=sum(row.error_type == REFUSED for row in ledger.rows),
+        tokens=ledger.token_source,
+        cost_usd=ledger.cost.total,
+        input_tokens=usage.input_tokens,
+        cache_read_input_tokens=usage.read,
+        ephemeral_5m_input_tokens=usage.write_5m,
+        ephemeral_1h_input_tokens=usage.write_1h,
+        output_tokens=usage.output_tokens,
+        prices=sorted(_kept(prices, one) for one in _told(played.simulated, _prices)),
+        rules=sorted(_kept(rules, one) for one in _told(played.simulated, _rules)),
+        heads=heads,
+        heads_known_to=known_to,
+        calls_a_row=step,
+        rows=list(rows_of(played, prints, step)),
+    )
+
+
+def rows_of(played: Played, prints: Prints, step: int) -> Iterator[Row]:
+    """A row for every `step` calls."""
+    rows = played.rows
+    for start in range(0, len(rows), step):
+        group = rows[start : start + step]
+        prompts = [prints.prompt(row.call) for row in group]
+        marks = [prints.marks(row.call) for row in group]
+        yield Row(
+            group[0].call,
+            prompts[0] if len(group) == 1 else short(*(one.encode() for one in prompts)),
+            marks[0] if len(group) == 1 else short(*(one.encode() for one in marks))[:4],
+            sum(row.usage.read for row in group),
+            sum(row.usage.total_input - row.usage.read for row in group),
+            sum(row.usage.output_tokens for row in group),
+            sum((row.cost.total for row in group), ZERO),
+        )
+
+
+def _heads(prints: Prints, calls: int, parts: dict[str, list[Entry]], most: int) -> tuple[list[HeadFrom], int | None]:
+    """Since which call each layer is what it is, and the last call known where they change too often to be listed."""
+    now: dict[str, str] = {}
+    heads: list[HeadFrom] = []
+    for call in range(1, calls + 1):
+        layers = prints.layers(call)
+        changed = [name for name in LAYERS if layers[name][0] != now.get(name)]
+        if len(heads) + len(changed) > most:
+            return heads, call - 1
+        for name in changed:
+            digest, entries = layers[name]
+            now[name] = digest
+            heads.append(HeadFrom(call, name, digest))
+            parts.setdefault(digest, [Entry(*entry) for entry in entries])
+    return heads, None
+
+
+def _told(simulated: Sequence[Simulated], tell: Any) -> list[dict[str, str]]:
+    """The different answers of `tell`, in order."""
+    answers = {json.dumps(tell(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
+    return [json.loads(answer) for answer in answers]
+
+
+def _kept(table: dict[str, dict[str, str]], told: dict[str, str]) -> str:
+    digest = short(json.dumps(told, sort_keys=True).encode())
+    table[digest] = told
+    return digest
+
+
+def _prices(one: Simulated) -> Mapping[str, str]:
+    assert isinstance(one.prices, Prices) and one.rules
+    amounts = {name: exact(getattr(one.prices, name)) for name in TOKEN_CLASSES}
+    return {"host": one.rules.host, "model": one.rules.model, **amounts}
+
+
+def _rules(one: Simulated) -> Mapping[str, str]:
+    """Everything of the rules that may change what a call reads, writes or counts."""
+    rules = one.rules
+    assert isinstance(rules, ModelRules)
+    told = {name: getattr(rules, name) for name in (field.name for field in fields(rules))}
+    plain = {name: str(value) for name, value in told.items() if name not in NOT_ITS_EFFECT}
+    lifetimes = {f"lifetime {name}": f"{seconds:g} s" for name, seconds in rules.ttl_s.items()}
+    hidden = {"hidden tokens": short(str(rules.hidden).encode())}
+    return {**plain, **lifetimes, **hidden, **_switches(rules)}
+
+
+def _switches(rules: ModelRules) -> dict[str, str]:
+    """Switches of the rulebook that are not at their default."""
+    ours, default = rules.switches, type(rules.switches)()
+    names = [field.name for field in fields(ours) if field.compare]
+    return {name: str(getattr(ours, name)) for name in names if getattr(ours, name) != getattr(default, name)}

@@ -1,0 +1,69 @@
+"""Whether a baseline says anything about today's prompts: under other prices, rules or counts it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cachecost.baseline import Baseline, Figures
+
+Records = Mapping[str, Mapping[str, str]]
+ABSENT = "none"
+
+
+def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
+    """What besides the prompts of a strategy has changed since: "price of a read $0.5, now $0.4". Empty: comparable.
+
+    Judged is what was used, not versions of the data: prices of other models may come and go.
+    """
+    found = [f"{name} {old}, now {new}" for name, old, new in _asked(before, now) if old != new]
+    if found:
+        return found
+    old, new = before.strategies[strategy], now.strategies[strategy]
+    found += _differing(_of(before.prices, old.prices), _of(now.prices, new.prices), "the {} price of {} {}, now {}")
+    found += _differing(_of(before.rules, old.rules), _of(now.rules, new.rules), "{} of {} {}, now {}")
+    if old.tokens != new.tokens:
+        found.append(f"tokens by {old.tokens}, now by {new.tokens}")
+    elif counted_otherwise(old, new):
+        found.append("equal prompts are counted otherwise")
+    return found
+
+
+def _asked(before: Baseline, now: Baseline) -> Iterator[tuple[str, str, str]]:
+    for name in ("host", "model", "as_of"):
+        yield name, getattr(before, name), getattr(now, name)
+
+
+def _of(table: Records, digests: list[str]) -> Records:
+    return {digest: table[digest] for digest in digests if digest in table}
+
+
+def _differing(before: Records, now: Records, words: str) -> list[str]:
+    """What differs for a model that both know. More ways to call it, or fewer, are a change of the prompts."""
+    told = []
+    for key in sorted({_key(one) for one in before.values()} & {_key(one) for one in now.values()}):
+        old = {digest for digest, one in before.items() if _key(one) == key}
+        new = {digest for digest, one in now.items() if _key(one) == key}
+        if not (old <= new or new <= old):
+            pair = before[min(old - new)], now[min(new - old)]
+            told += [words.format(name, key[1], *values) for name, values in _fields(*pair)]
+    return told
+
+
+def _key(record: Mapping[str, str]) -> tuple[str, str]:
+    return record.get("host", ""), record.get("model", "")
+
+
+def _fields(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    for name in sorted(old.keys() | new.keys()):
+        values = old.get(name, ABSENT), new.get(name, ABSENT)
+        if values[0] != values[1]:
+            yield name.replace("_", " "), values
+
+
+def counted_otherwise(old: Figures, new: Figures) -> bool:
+    """Whether no prompt has changed, and yet they are not as long as they were."""
+    if old.calls_a_row != new.calls_a_row or len(old.rows) != len(new.rows):
+        return False
+    pairs = list(zip(old.rows, new.rows, strict=True))
+    same = all((one.prompt, one.marks) == (other.prompt, other.marks) for one, other in pairs)
+    return same and any(one.read + one.other != other.read + other.other for one, other in pairs)

@@ -1,0 +1,251 @@
+"""Each limit against what was played. Dollars are compared exactly: equal to the limit passes.
+
+Under other prices, rules, model or counts a baseline says nothing about the prompts, and so do sums that leave out
+calls nobody could price: both are *not comparable*, which is no pass. A call that the API would refuse breaks any limit
+of dollars, unless the baseline was refused just as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from cachecost.baseline import Baseline
+from cachecost.budgets.amounts import against, exact_share, percent_apart
+from cachecost.budgets.changes import Causes
+from cachecost.budgets.comparable import differences
+from cachecost.budgets.playing import Played
+from cachecost.budgets.traits import OUT_OF_REACH, in_vain, least_margin, most_marks, unstable
+from cachecost.budgets.verdicts import Change, State, Verdict
+from cachecost.ledger import ZERO, CallRow
+from cachecost.prompts.blocks import Layer
+from cachecost.scenario import Scenario
+from cachecost.simulation import REFUSED
+from cachecost.views.numbers import counted, dollars, exact, exact_dollars
+
+SHOWN_CALLS = 3
+
+
+def judged(scenario: Scenario, plays: Sequence[Played], now: Baseline, baseline: Baseline | None) -> Iterator[Verdict]:
+    """The verdict on each budget of `scenario`, for the strategy it names, else for each; in the file's order.
+
+    Judged are the figures of the scenario as written; its variants are other questions.
+    """
+    judges = {one.strategy: Judge(scenario, one, now, baseline) for one in plays}
+    named = [spec.name for spec in scenario.strategies]
+    for number, budget in enumerate(scenario.budget):
+        for strategy in [budget.strategy] if budget.strategy else named:
+            for name, limit in budget.limits.items():
+                yield judges[strategy].verdict(number, name, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a limit came to: the verdict without its surroundings."""
+
+    state: State
+    actual: Decimal | None
+    message: str
+    changes: tuple[Change, ...] = ()
+
+
+class Judge:
+    """One strategy of a scenario, held against limits."""
+
+    def __init__(self, scenario: Scenario, played: Played, now: Baseline, baseline: Baseline | None) -> None:
+        self._scenario = scenario
+        self._played = played
+        self._ledger = played.ledger
+        self._now = now
+        self._baseline = baseline
+        self._causes = Causes(played)
+
+    def verdict(self, number: int, name: str, limit: Any) -> Verdict:
+        """What became of the limit called `name` in the `number`-th budget (from 0)."""
+        found = self._limits[name](limit)
+        return Verdict(
+            self._scenario.name,
+            self._played.strategy,
+            name,
+            limit if isinstance(limit, Decimal) else Decimal(_number(limit)),
+            found.actual,
+            found.state,
+            f"{self._played.strategy} {found.message}",
+            self._scenario.budget_place(number, name),
+            found.changes,
+        )
+
+    @property
+    def _limits(self) -> Mapping[str, Callable[[Any], _Found]]:
+        return {
+            "max_cost_usd": self._cost,
+            "max_cost_per_call_usd": self._per_call,
+            "max_cost_per_turn_usd": self._per_turn,
+            "max_cost_per_inquiry_usd": self._per_inquiry,
+            "min_hit_share": self._hit_share,
+            "max_regression": self._regression,
+            "max_marks": self._marks,
+            "min_lookback_margin": self._margin,
+            "no_write_never_read": self._in_vain,
+            "prefix_stable": self._stable,
+        }
+
+    # ------------------------------------------------------------------------------------------- dollars
+
+    def _cost(self, limit: Decimal) -> _Found:
+        return self._dollars(self._ledger.cost.total, limit, "")
+
+    def _per_call(self, limit: Decimal) -> _Found:
+        return self._shared_out(self._ledger.cost.total, len(self._ledger.rows), limit, "call")
+
+    def _per_turn(self, limit: Decimal) -> _Found:
+        return self._shared_out(self._ledger.cost.total, self._played.turns, limit, "turn")
+
+    def _per_inquiry(self, limit: Decimal) -> _Found:
+        rows = self._ledger.inquiries
+        return self._shared_out(self._ledger.cost_of(rows), len({row.inquiry for row in rows}), limit, "question")
+
+    def _shared_out(self, total: Decimal, count: int, limit: Decimal, noun: str) -> _Found:
+        if not count:
+            return _Found("not_comparable", None, f"has no {noun}, so none has a cost.")
+        return self._dollars(total, limit * count, f" a {noun}", count)
+
+    def _dollars(self, total: Decimal, limit: Decimal, each: str, count: int = 1) -> _Found:
+        """`total` against `limit`, both `count` times what is told."""
+        if why := self._incomplete():
+            return why
+        one, most = exact_share(total, count), exact_share(limit, count)
+        told = (exact_dollars if dollars(one) == dollars(most) and count == 1 else dollars)(one)
+        if total <= limit:
+            return _Found("pass", one, f"costs {told}{each}; the limit is {exact_dollars(most)}.")
+        over = f"{dollars(exact_share(total - limit, count))} more than the limit of {exact_dollars(most)}"
+        return _Found("fail", one, f"costs {told}{each}, {over}.", self._why())
+
+    def _regression(self, limit: Decimal) -> _Found:
+        before = self._before()
+        if not isinstance(before, Decimal):
+            return before
+        total = self._ledger.cost.total
+        change = exact_share(total - before, before) if before else (None if total else ZERO)
+        day = self._baseline.accepted if self._baseline else None
+        message = f"costs {against(total, before, change, limit, day)}; the limit is {exact(limit * 100)} %."
+        if total - before > before * limit:
+            return _Found("fail", change, message, self._why())
+        return _Found("pass", change, message)
+
+    def _before(self) -> Decimal | _Found:
+        """What this strategy cost at the baseline, or why that says nothing about it now."""
+        baseline, name = self._baseline, self._played.strategy
+        if baseline is None or name not in baseline.strategies:
+            told = "has no baseline to be compared with." if baseline is None else "is not in the baseline."
+            return _Found("not_comparable", None, told)
+        if changed := differences(baseline, self._now, name):
+            told = "is not comparable with its baseline, whatever became of the prompts"
+            return _Found("not_comparable", None, f"{told}: {'; '.join(changed)}.")
+        before, now = baseline.strategies[name], self._now.strategies[name]
+        same = now.calls and (before.errors, before.refused) == (now.errors, now.refused)
+        return before.cost_usd if same else self._incomplete() or before.cost_usd
+
+    def _incomplete(self) -> _Found | None:
+        """Why the sum of these calls is not what the conversation costs; None if it is."""
+        rows = self._ledger.rows
+        if not rows:
+            return _Found("not_comparable", None, "makes no call, so it has no cost.")
+        failed = [row for row in rows if row.error is not None]
+        refused = [row for row in failed if row.error_type == REFUSED]
+        if refused:
+            told = f"sends {_of(refused, rows)} that the API refuses, first call {refused[0].call}: {refused[0].error}"
+            return _Found("fail", None, told)
+        if failed:
+            told = f"has {_of(failed, rows)} without a cost, so its dollars say nothing: {failed[0].error}"
+            return _Found("not_comparable", None, told)
+        return None
+
+    def _why(self) -> tuple[Change, ...]:
+        """Why it costs so much: what changed since a baseline that it can be compared with, else what was avoidable."""
+        before = self._before()
+        if isinstance(before, Decimal) and self._baseline and self._ledger.cost.total > before:
+            return self._causes.since(self._baseline, self._now)
+        return self._causes.avoidable()
+
+    # ------------------------------------------------------------------------------------ marks and reads
+
+    def _hit_share(self, limit: Decimal) -> _Found:
+        if why := self._incomplete():
+            return why
+        usage = self._ledger.usage
+        if not usage.total_input:
+            return _Found("not_comparable", None, "sends no input, so nothing of it can be read.")
+        share, told = exact_share(usage.read, usage.total_input), exact(limit * 100)
+        message = f"reads {percent_apart(share, limit)} of its input from the cache; at least {told} % is asked for."
+        broken = usage.read < limit * usage.total_input
+        return _Found("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
+
+    def _marks(self, limit: int) -> _Found:
+        if not self._played.calls:
+            return _Found("not_comparable", None, "makes no call, so it sends no marks.")
+        most = most_marks(self._played)
+        message = f"sends {counted(most.value, 'mark')} in call {most.call}; the limit is {limit}."
+        return _Found("fail" if most.value > limit else "pass", Decimal(most.value), message)
+
+    def _margin(self, limit: int) -> _Found:
+        least = least_margin(self._played)
+        if least is None:
+            return _Found("not_comparable", None, "reads nothing from the cache, so no lookback has a margin.")
+        asked = f"at least {limit} {'is' if limit == 1 else 'are'} asked for."
+        if least.value == OUT_OF_REACH:
+            message = (
+                f"does not find in call {least.call} what an earlier one wrote: the lookback ends before it; {asked}"
+            )
+        else:
+            left = counted(least.value, "lookback position") if least.value else "no lookback position"
+            message = f"has {left} left in call {least.call}; {asked}"
+        broken = least.value < limit or least.value == OUT_OF_REACH
+        changes = self._causes.avoidable() if broken else ()
+        return _Found("fail" if broken else "pass", Decimal(least.value), message, changes)
+
+    def _in_vain(self, limit: bool) -> _Found:
+        if why := self._incomplete():
+            return why
+        found = in_vain(self._played)
+        if not found.tokens:
+            return _Found("pass", ZERO, "writes nothing that no later call reads.")
+        where = f"{_calls(found.calls)}: {dollars(found.extra)} more than sending them unmarked"
+        told = f"writes {found.tokens:,} tokens that no later call reads, in {where}."
+        return _Found("fail", Decimal(found.tokens), told, self._causes.avoidable())
+
+    def _stable(self, limit: list[str]) -> _Found:
+        if not self._played.calls:
+            return _Found("not_comparable", None, "makes no call, so nothing can change.")
+        found = [one for layer in Layer if layer in limit if (one := unstable(self._played, layer))]
+        if not found:
+            return _Found("pass", ZERO, f"keeps {_named(limit)} as they are within each conversation.")
+        parts = (f"{one.layer} in {_calls(one.calls)}" for one in found)
+        calls = {call for one in found for call in one.calls}
+        told = f"changes {' and '.join(parts)}, within a conversation; {_named(limit)} are to stay as they are."
+        return _Found("fail", Decimal(len(calls)), told, self._causes.avoidable())
+
+
+def _number(limit: object) -> int:
+    """A limit that is not a Decimal, as a number: of what is not to happen at all, 0."""
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) else 0
+
+
+def _of(some: Sequence[CallRow], rows: Sequence[CallRow]) -> str:
+    return f"{len(some):,} of {counted(len(rows), 'call')}"
+
+
+def _calls(calls: Sequence[int]) -> str:
+    """ "call 3", "calls 3, 7 and 9", "calls 3, 7, 9 and 14 more"."""
+    shown = [str(call) for call in calls[:SHOWN_CALLS]]
+    if len(calls) == 1:
+        return f"call {shown[0]}"
+    if len(calls) > SHOWN_CALLS:
+        return f"calls {', '.join(shown)} and {len(calls) - SHOWN_CALLS:,} more"
+    return f"calls {', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _named(layers: Sequence[str]) -> str:
+    return " and ".join(dict.fromkeys(layers))

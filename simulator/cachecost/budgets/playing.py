@@ -1,0 +1,98 @@
+"""A strategy's calls played once, with all that a limit may ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from cachecost.conversations.model import Human
+from cachecost.ledger import CallRow, Ledger
+from cachecost.prompts.blocks import Thread
+from cachecost.prompts.request import Request
+from cachecost.scenario import Scenario, talks_of
+from cachecost.simulation import AS_RECORDED, Call, Simulated, logged
+from cachecost.terms import Progress, quiet
+from cachecost.traffic import Traffic, of_scenario, terms_of
+
+
+@dataclass(frozen=True)
+class Played:
+    """The calls of one strategy, and what the simulation made of each. `turns` are the human turns they serve."""
+
+    traffic: Traffic
+    simulated: Sequence[Simulated]
+    turns: int
+
+    @property
+    def strategy(self) -> str:
+        return self.traffic.strategy
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        return self.traffic.calls
+
+    @property
+    def rows(self) -> list[CallRow]:
+        return self.ledger.rows
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        rows = [one.row for one in self.simulated]
+        return Ledger(self.strategy, rows, [], self._token_source, self.traffic.band)
+
+    @property
+    def _token_source(self) -> str:
+        """Where the lengths come from: the tokenizers of these calls, whatever other strategies need."""
+        known = dict.fromkeys(one.rules.generation for one in self.simulated if one.rules)
+        counted = "; ".join(dict.fromkeys(self.traffic.counter(generation).source for generation in known))
+        return f"the recording's bills, then {counted}" if self.traffic.bills else counted
+
+    def request(self, call: int) -> Request:
+        """The request of a call, by its number from 1."""
+        return self.calls[call - 1].request
+
+    def conversation(self, call: int) -> tuple[str, Thread]:
+        """What the calls of one conversation have in common: their workspace and their first message."""
+        one = self.calls[call - 1]
+        return one.workspace, one.request.thread.up_to(1)
+
+
+def played(scenario: Scenario, folder: Path, progress: Progress = quiet) -> Iterator[Played]:
+    """What each strategy of a scenario comes to, as written; the recorded calls too, where a budget asks for them.
+
+    Raises InputError, CannotEvaluate.
+    """
+    told = _turns(scenario, folder)
+    for traffic in (*of_scenario(scenario, folder), *_recorded(scenario, folder)):
+        turns = _turns_sent(traffic) if traffic.strategy == AS_RECORDED else told
+        simulation = traffic.simulation()
+        simulated = []
+        for number, call in enumerate(traffic.calls, 1):
+            simulated.append(simulation.simulated(call))
+            progress(traffic.strategy, number)
+        yield Played(traffic, simulated, turns)
+
+
+def _turns(scenario: Scenario, folder: Path) -> int:
+    """Human turns of the conversations; 0 where no budget asks."""
+    if all(budget.max_cost_per_turn_usd is None for budget in scenario.budget):
+        return 0
+    talks = talks_of(scenario, folder).conversations
+    return sum(isinstance(event, Human) for talk in talks for event in talk.events)
+
+
+def _turns_sent(traffic: Traffic) -> int:
+    """Human messages that recorded calls answer; one that is sent in several calls is one turn."""
+    return len({(call.workspace, human) for call in traffic.calls if (human := call.request.thread.human)})
+
+
+def _recorded(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
+    """The calls just as they were sent, marks included."""
+    if not any(budget.strategy == AS_RECORDED for budget in scenario.budget):
+        return
+    bills = talks_of(scenario, folder).bills
+    terms = terms_of(scenario, folder, bills if any(call.billed for call in bills) else [])
+    calls = [logged(call) for call in bills]
+    yield Traffic(scenario.name, calls, terms.book(), terms.prices, terms.host, terms.tokens, terms.bills, AS_RECORDED)

@@ -1,0 +1,135 @@
+"""What limits besides dollars ask of played calls: marks, lookback, writes for nobody, layers that stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.analysis.unread import Unread
+from cachecost.budgets.playing import Played
+from cachecost.cache import Outcome
+from cachecost.prompts.blocks import Layer, Thread
+from cachecost.prompts.refusals import marks_sent
+from cachecost.providers.rules import ModelRules
+from cachecost.simulation import Simulated
+
+OUT_OF_REACH = -1
+"""Positions left where an entry was alive and the lookback ended before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A figure, and the first call that has it."""
+
+    value: int
+    call: int
+
+
+def most_marks(played: Played) -> At:
+    """The most marks that a call sends, the automatic one and those of refused calls included."""
+    counts = (At(len(marks_sent(call.request).marks), number) for number, call in enumerate(played.calls, 1))
+    return max(counts, key=lambda at: (at.value, -at.call))
+
+
+def least_margin(played: Played) -> At | None:
+    """The fewest lookback positions that any call had left when it found what it read; None where nothing was read.
+
+    A call that reads at its mark itself has one position less than the window (rule 9).
+    """
+    found = [At(left, one.row.call) for one in played.simulated if (left := _margin(one)) is not None]
+    return min(found, key=lambda at: (at.value, at.call), default=None)
+
+
+def _margin(one: Simulated) -> int | None:
+    if one.row.cause == "lookback_exceeded":
+        return OUT_OF_REACH
+    if one.rules is None:
+        return None
+    left = (_left(passed.outcome, one.rules) for passed in one.passes)
+    return min((number for number in left if number is not None), default=None)
+
+
+def _left(outcome: Outcome, rules: ModelRules) -> int | None:
+    """Positions behind the hit that the nearest mark could still have looked at."""
+    hit = outcome.hit
+    mark = next((mark.prefix for mark in outcome.marks if hit and mark.prefix.depth >= hit.depth), None)
+    if hit is None or mark is None:
+        return None
+    steps = mark.position - hit.position if rules.collapses_runs else mark.depth - hit.depth
+    return rules.lookback_positions - 1 - steps
+
+
+@dataclass(frozen=True, slots=True)
+class InVain:
+    """What was written and never read: tokens, dollars above sending them unmarked, the calls that did it."""
+
+    tokens: int
+    extra: Decimal
+    calls: tuple[int, ...]
+
+
+def in_vain(played: Played) -> InVain:
+    """Writes that no later call read.
+
+    The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
+    are only if there is one of them (as `explain` does).
+    """
+    unread = Unread()
+    for one in played.simulated:
+        for passed in one.passes:
+            assert one.prices is not None
+            unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
+    let_off = set(_last_calls(played))
+    calls = tuple(call for call, _ in unread if call not in let_off)
+    wasted = unread.of_all(calls)
+    return InVain(wasted.tokens, wasted.extra, calls)
+
+
+def _last_calls(played: Played) -> Iterator[int]:
+    last: dict[tuple[str, Thread], int] = {}
+    for number in range(1, len(played.calls) + 1):
+        last[played.conversation(number)] = number
+    sizes = Counter(map(played.conversation, range(1, len(played.calls) + 1)))
+    lone = [key for key, size in sizes.items() if size == 1]
+    yield from (number for key, number in last.items() if sizes[key] > 1 or len(lone) == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Unstable:
+    """A layer that changed within a conversation: at which calls."""
+
+    layer: Layer
+    calls: tuple[int, ...]
+
+
+def unstable(played: Played, layer: Layer) -> Unstable | None:
+    """Where `layer` is not what it was in the call before of its conversation and model; None: nowhere.
+
+    Messages are stable while they only grow.
+    """
+    before: dict[object, int] = {}
+    calls = []
+    for one in played.simulated:
+        number = one.row.call
+        key = (played.conversation(number), one.rules.model if one.rules else played.request(number).model)
+        if key in before and _differs(played, layer, before[key], number):
+            calls.append(number)
+        before[key] = number
+    return Unstable(layer, tuple(calls)) if calls else None
+
+
+def _differs(played: Played, layer: Layer, earlier: int, later: int) -> bool:
+    was, now = played.request(earlier), played.request(later)
+    if layer is Layer.TOOLS:
+        return was.tools.digest != now.tools.digest or _salt(played, earlier, 0) != _salt(played, later, 0)
+    if layer is Layer.SYSTEM:
+        return was.system.digest != now.system.digest or _salt(played, earlier, 1) != _salt(played, later, 1)
+    return was.thread.common(now.thread) is not was.thread or _salt(played, earlier, 2) != _salt(played, later, 2)
+
+
+def _salt(played: Played, call: int, layer: int) -> str:
+    """The parameters that the layer depends on (rule 2); "" for a call that was refused."""
+    passes = played.simulated[call - 1].passes
+    return passes[0].prompt.salts[layer] if passes else ""

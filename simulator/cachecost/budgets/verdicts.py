@@ -1,0 +1,67 @@
+"""What became of each limit, and what changed since the baseline: facts for every view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from cachecost.inputs.yaml_text import Place
+
+State = Literal["pass", "fail", "not_comparable"]
+EXIT_CODES: Mapping[State, int] = {"pass": 0, "not_comparable": 3, "fail": 1}
+RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
+"""What broke is told first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Why calls cost more or less: `what` happened and its `effect`, in words.
+
+    `call` is the first of them (from 1), `calls` how many there are, `cost` their dollars over those of the baseline
+    (without one: over those of the same calls without the cause). `code` is that of `explain`, "" where it has none;
+    `block` is where on the wire. An empty `what` stands for all other calls together.
+    """
+
+    call: int
+    calls: int
+    cost: Decimal
+    what: str = ""
+    effect: str = ""
+    code: str = ""
+    layer: str = ""
+    block: str = ""
+    last: int = 0
+    """Where several calls share a row of the baseline: the last call that may be the first. 0: `call` it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one budget of one strategy.
+
+    `limit` and `actual` are exact decimals: dollars, a share such as 0.05, marks, positions, tokens written in vain,
+    or calls at which a layer changed; `actual` None where it cannot be known. `message` is one sentence. `changes` tell
+    why a budget broke. `place` is where the limit is written.
+    """
+
+    scenario: str
+    strategy: str
+    budget: str
+    limit: Decimal
+    actual: Decimal | None
+    verdict: State
+    message: str
+    place: Place | None = None
+    changes: tuple[Change, ...] = ()
+
+
+def overall(verdicts: Iterable[Verdict]) -> State:
+    """One word for all: a broken budget outweighs one that could not be judged."""
+    states = {verdict.verdict for verdict in verdicts}
+    return next((state for state in RANKS if state in states), "pass")
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> int:
+    """0 fine, 1 a budget is broken, 3 one could not be evaluated and none is broken (contract)."""
+    return EXIT_CODES[overall(verdicts)]

@@ -1,0 +1,82 @@
+"""What `check` prints, from its JSON: what broke first, by how much, since when and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from cachecost.views.numbers import counted, dollars, rough_dollars
+
+MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
+"""What broke is told first."""
+RANKS = tuple(MARKS)
+Told = Mapping[str, Any]
+
+
+def text_lines(told: Told) -> list[str]:
+    """A line a verdict, what broke first, each with the calls and blocks behind it; those of a scenario that hold
+    together in one; then what accepts the rest, and the projection if there is one."""
+    if not told["budgets"]:
+        return ["No budget is set, so nothing was checked.", *_projection(told)]
+    ranked = ranked_budgets(told)
+    lines = [line for one in with_changes_once(ranked) for line in _broken(one)]
+    lines += _passed([one for one in ranked if one["verdict"] == "pass"])
+    return [*lines, *(f"  accept it with: {command}" for command in told["accept"]), *_projection(told)]
+
+
+def ranked_budgets(told: Told) -> list[Told]:
+    """The budgets, what broke first."""
+    return sorted(told["budgets"], key=lambda one: RANKS.index(one["verdict"]))
+
+
+def with_changes_once(ranked: Sequence[Told]) -> Iterator[Told]:
+    """Those that do not hold; the same changes of a strategy are told below the first only."""
+    seen: list[tuple[str, str, object]] = []
+    for one in ranked:
+        if one["verdict"] != "pass":
+            key = (one["scenario"], one["strategy"], one["changes"])
+            yield {**one, "changes": []} if key in seen else one
+            seen.append(key)
+
+
+def _broken(one: Told) -> Iterator[str]:
+    yield f"{MARKS[one['verdict']]} {one['scenario']}: {one['message']}"
+    for change in one["changes"]:
+        yield f"  {change_words(change)}"
+
+
+def change_words(change: Told) -> str:
+    """ "since call 18: tool x changed → tools written again: $1.74"; "and 3 more calls: $0.18"."""
+    cost = dollars(Decimal(change["cost_usd"]))
+    if not change["what"]:
+        return f"and {counted(change['calls'], 'more call')}: {cost}"
+    first, last = change["call"], change["last"]
+    since = f"since call {first}" if first == last else f"since one of calls {first} to {last}"
+    effect = f" → {change['effect']}" if change["effect"] else ""
+    times = f" in {change['calls']:,} calls" if change["calls"] > 1 else ""
+    code = f" [{change['code']}]" if change["code"] else ""
+    return f"{since}: {change['what']}{effect}{times}: {cost}{code}"
+
+
+def _passed(budgets: Sequence[Told]) -> Iterator[str]:
+    """A line for each scenario: what holds, or how much of it."""
+    by_scenario: dict[str, list[Told]] = {}
+    for one in budgets:
+        by_scenario.setdefault(one["scenario"], []).append(one)
+    for scenario, passed in by_scenario.items():
+        words = passed[0]["message"] if len(passed) == 1 else f"{len(passed)} limits hold."
+        yield f"{MARKS['pass']} {scenario}: {words}"
+
+
+def _projection(told: Told) -> Iterator[str]:
+    for one in told.get("project", ()):
+        yield f"  {projection_words(one)}"
+
+
+def projection_words(one: Told) -> str:
+    """ "mine, progressive: $723.00 a month at 10 sessions a day, ±$22.00 (30 days)"."""
+    month, high = Decimal(one["usd_per_month"]), Decimal(one["high_usd"])
+    band = f", ±{rough_dollars(high - month)}" if high != month else ""
+    rate = f"{counted(one['sessions_per_day'], 'session')} a day"
+    return f"{one['scenario']}, {one['strategy']}: {dollars(month)} a month of {one['days']} days at {rate}{band}"
