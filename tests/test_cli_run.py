@@ -64,8 +64,9 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_run_prints_the_comparison_and_writes_the_report(folder: Path) -> None:
     done = cachecost("run", "scenarios/small.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "answer tool, auto" in done.stdout and "report   reports/small/report.md" in done.stdout
+    assert "answer tool, auto" in done.stdout and "report   reports/small/index.html" in done.stdout
     assert set(files(folder / "reports" / "small")) == {
+        "index.html",
         "report.md",
         "dollars.svg",
         "cumulative.svg",

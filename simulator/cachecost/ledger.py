@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
+from cachecost.strips import Strip
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cachecost.findings import Explanation
 
 ZERO = Decimal(0)
 TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
@@ -100,7 +103,8 @@ class Ledger:
 
     `notes` are sentences for people: what the arm could not do, what was assumed.
     `band` is the relative error of the token counts behind it. `floor` is what no choice of marks and lifetimes
-    could go below for these bytes, in USD; None where nobody asked, or a call was refused.
+    could go below for these bytes, in USD; None where nobody asked, or a call was refused. `strips` has one entry a
+    row where a picture was asked for, else none.
     """
 
     strategy: str
@@ -109,6 +113,7 @@ class Ledger:
     token_source: str = ""
     band: float = 0.0
     floor: Decimal | None = None
+    strips: list[Strip] = field(default_factory=list)
 
     @property
     def errors(self) -> int:
@@ -220,6 +225,8 @@ class RunResult:
     claims: list[Claim] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     """Versions that fix the figures: cachecost, rules data, prices data, tiktoken …"""
+    explanations: list[Explanation] = field(default_factory=list)
+    """What the first and the best strategy pay more than they must, where a report was asked for."""
 
     @property
     def main(self) -> Comparison:

@@ -8,26 +8,32 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cachecost import __version__
+from cachecost.analysis.explain.explaining import explained
 from cachecost.analysis.optimum.floor import floor_of
 from cachecost.conversations.times import day_of
+from cachecost.findings import Explanation
 from cachecost.ledger import Claim, Comparison, RunResult
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario, talks_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
 from cachecost.simulation import Call
 from cachecost.terms import FloorOf, Progress, Terms, quiet
-from cachecost.traffic import terms_of
+from cachecost.traffic import of_strategy, terms_of
 from cachecost.verdict import verdict_of
 
 
-def run(scenario: Scenario, folder: Path, progress: Progress = quiet) -> RunResult:
+def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: bool = False) -> RunResult:
     """Simulate every strategy under every reading. Paths in the scenario start at `folder`.
+
+    `pictured` adds what only the HTML report shows: the strips of all calls, and what is avoidable in the first and
+    the best strategy.
 
     Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
     """
     readings = [_Reading(name, reading, folder) for name, reading in scenario.readings]
     main = readings[0]
-    comparisons = [reading.comparison(progress, _floor if reading is main else None) for reading in readings]
+    comparisons = [main.comparison(progress, _floor, pictured)]
+    comparisons += [reading.comparison(progress, None, False) for reading in readings[1:]]
     return RunResult(
         scenario.name,
         scenario.question,
@@ -37,6 +43,7 @@ def run(scenario: Scenario, folder: Path, progress: Progress = quiet) -> RunResu
         main.assumptions(),
         [main.claim(claim) for claim in scenario.claims],
         main.versions(),
+        main.explained(comparisons[0]) if pictured else [],
     )
 
 
@@ -53,7 +60,7 @@ class _Reading:
         self.talks, bills = talks_of(scenario, folder)
         self.terms = terms_of(scenario, folder, bills)
 
-    def comparison(self, progress: Progress, floor_of: FloorOf | None) -> Comparison:
+    def comparison(self, progress: Progress, floor_of: FloorOf | None, pictured: bool) -> Comparison:
         scenario = self.scenario
         return Comparison(
             self.variant,
@@ -61,9 +68,16 @@ class _Reading:
             scenario.model,
             self.terms.day or data_date(scenario.host),
             {name: str(value) for name, value in scenario.rules.items()},
-            [self.terms.ledger(spec, self.talks, progress, floor_of) for spec in scenario.strategies],
+            [self.terms.ledger(spec, self.talks, progress, floor_of, pictured) for spec in scenario.strategies],
             scenario.first,
         )
+
+    def explained(self, comparison: Comparison) -> list[Explanation]:
+        """What the first and the best strategy pay more than they must."""
+        names = [ledger.strategy for ledger in comparison.ledgers]
+        asked = dict.fromkeys((comparison.first, comparison.best.strategy))
+        specs = [self.scenario.strategies[names.index(name)] for name in asked]
+        return [explained(of_strategy(spec, self.talks, self.terms)) for spec in specs]
 
     def claim(self, told: ClaimSpec) -> Claim:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""

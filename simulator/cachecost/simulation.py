@@ -26,6 +26,7 @@ from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.strategies.plan import PlannedCall
+from cachecost.strips import NO_STRIP, Strip, strip_of
 from cachecost.tokens.anchored import Anchors
 
 AS_RECORDED = "as recorded"
@@ -136,6 +137,11 @@ class Simulated(NamedTuple):
     passes: tuple[Pass, ...] = ()
     rules: ModelRules | None = None
     prices: Prices | None = None
+
+    @property
+    def strip(self) -> Strip:
+        """What the picture of the call needs besides its row."""
+        return strip_of(*self.passes[0]) if self.passes else NO_STRIP
 
 
 class Simulation:

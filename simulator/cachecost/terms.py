@@ -22,6 +22,7 @@ from cachecost.simulation import Call, Simulation, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.plan import PlannedCall, Strategy
 from cachecost.strategies.spec import StrategySpec
+from cachecost.strips import Strip
 from cachecost.tokens.factory import make_counter
 
 Progress = Callable[[str, int], None]
@@ -73,22 +74,26 @@ class Terms:
         conversations: Talks,
         progress: Progress = quiet,
         floor_of: FloorOf | None = None,
+        pictured: bool = False,
     ) -> Ledger:
-        """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate."""
+        """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate.
+
+        `pictured` keeps what a picture of the calls needs besides their rows.
+        """
         talks = [conversations] if isinstance(conversations, Conversation) else list(conversations)
         book = self.book()
         strategy = build(spec, model=self.model, facts=lambda model: book.rules(self.host, model))
         calls: list[Call] = []
-        rows = self._rows(strategy, talks, progress, calls)
+        strips: list[Strip] = []
+        rows = self._rows(strategy, talks, progress, calls, strips if pictured else None)
         floor = None
         if floor_of and not any(row.error for row in rows):
             floor = floor_of(calls, replace(self, rules={**self.rules, **own_readings(strategy)}))
         counters = [self.counter(book.rules(self.host, model).generation) for model in self._models(talks, book)]
         notes = list(dict.fromkeys(note for talk in talks for note in strategy.notes(talk)))
         source = "; ".join(dict.fromkeys(counter.source for counter in counters))
-        return Ledger(
-            strategy.name, rows, notes, source, max((counter.band for counter in counters), default=0.0), floor
-        )
+        band = max((counter.band for counter in counters), default=0.0)
+        return Ledger(strategy.name, rows, notes, source, band, floor, strips)
 
     def _models(self, talks: Sequence[Conversation], book: RuleBook) -> list[str]:
         """The models that are known, each once."""
@@ -96,16 +101,24 @@ class Terms:
         return [model for model in named if self.model or _is_known(book, self.host, model)]
 
     def _rows(
-        self, strategy: Strategy, talks: Sequence[Conversation], progress: Progress, sent: list[Call]
+        self,
+        strategy: Strategy,
+        talks: Sequence[Conversation],
+        progress: Progress,
+        sent: list[Call],
+        strips: list[Strip] | None,
     ) -> list[CallRow]:
-        """The row of each call; the calls themselves are added to `sent`."""
+        """The row of each call; the calls themselves are added to `sent`, their pictures to `strips`."""
         book = self.book(own_readings(strategy))
         simulation = Simulation(book, self.prices, self.counter, self.host, strategy.name)
         simulation.learn_all(self.bills)
         rows = []
         for number, call in enumerate(in_time(strategy, talks), 1):
             sent.append(planned(call))
-            rows.append(simulation.row(sent[-1]))
+            simulated = simulation.simulated(sent[-1])
+            rows.append(simulated.row)
+            if strips is not None:
+                strips.append(simulated.strip)
             progress(strategy.name, number)
         return rows
 

@@ -81,6 +81,7 @@ def test_written_again_it_leaves_a_baseline_and_removes_what_it_no_longer_has(tm
         "chart.png",
         "cumulative.svg",
         "dollars.svg",
+        "index.html",
         "report.md",
         "result.json",
     ]

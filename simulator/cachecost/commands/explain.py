@@ -28,6 +28,7 @@ SCENARIOS = (".yaml", ".yml")
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
 @click.option("--readings", is_flag=True, help="Ask under every reading of the open rules: which change the answer?")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings as a page there.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines, an object a strategy (one for a log).")
 @ground_options
 def explain(
@@ -36,6 +37,7 @@ def explain(
     strategy: str | None,
     tokens: str | None,
     readings: bool,
+    html: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -54,13 +56,21 @@ def explain(
         with reading_bar("reading", [source]):
             found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, _say)]
     titles = {cause: code.name for cause, code in codes().items()}
+    page = []
     for number, traffic in enumerate(found):
         told = explained(traffic, readings)
+        page.append(told)
         if as_json:
             sys.stdout.write(json.dumps(explanation_object(told), ensure_ascii=False) + "\n")
         else:
             sys.stdout.write("\n" if number else "")
             print_explanation(told, titles, sys.stdout)
+    if html is not None:
+        from cachecost.views.html.analysis_pages import explain_page
+        from cachecost.views.html.frame import write_page
+
+        write_page(html, explain_page(str(source), page, f"cachecost explain {source} --html {html}"))
+        _say(f"{html} written")
     return 0
 
 

@@ -27,6 +27,7 @@ SCENARIOS = (".yaml", ".yml")
 @click.option(
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the answer as a page there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @ground_options
 def optimize(
@@ -34,6 +35,7 @@ def optimize(
     format_: str,
     pings: bool,
     tokens: str | None,
+    html: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -52,6 +54,12 @@ def optimize(
         first, calls, terms = _of_log(path, format_, tokens, base)
     with progress_bar(path.name) as progress:
         found = optimum_of(calls, terms, pings, progress, first)
+    if html is not None:
+        from cachecost.views.html.analysis_pages import optimum_page
+        from cachecost.views.html.frame import write_page
+
+        write_page(html, optimum_page(str(path), found, f"cachecost optimize {path} --html {html}"))
+        _say(f"{html} written")
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(optimum_object(found)), indent=2) + b"\n")
         sys.stdout.buffer.flush()

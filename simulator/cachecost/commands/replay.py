@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +26,14 @@ from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
 
 if TYPE_CHECKING:
-    from cachecost.simulation import Call
+    from cachecost.findings import Explanation
+    from cachecost.prompts.counting import TokenCounter
+    from cachecost.simulation import Call, Simulated
     from cachecost.terms import Terms
+    from cachecost.views.replay_text import Billed
 
 ANCHORED, FILLER = "anchored", "tiktoken"
 """Bills where there are any, and what fills the gaps between them: it is the same on every machine."""
-Rows = tuple[str, Iterable[CallRow], Decimal | None]
-"""A strategy's name, its rows as they come, and its floor in USD."""
 COUNTERS = (ANCHORED, "tiktoken", "bytes", "ctok", "count_tokens")
 
 
@@ -54,6 +55,7 @@ NOT_EVALUATED_CODE = 3
 @click.option(
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every prompt there.")
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines, one a call.")
 @ground_options
 def replay(
@@ -63,6 +65,7 @@ def replay(
     ranks: bool,
     model: str | None,
     tokens: str | None,
+    html: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -79,8 +82,13 @@ def replay(
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
     with reading_bar("reading", [log]):
-        ledgers = asked.planned(with_floor=not as_json) if strategies or ranks else asked.as_recorded()
-        failed = _print_json(ledgers) if as_json else _print_table(log, ledgers, asked.bill, ranks)
+        if as_json and html is None:
+            failed = _print_json(asked.rows())
+        else:
+            made = [one for one in asked.ledgers(with_floor=not as_json, pictured=html is not None) if one.rows]
+            if html is not None:
+                _write_page(asked, made, html)
+            failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)
     return NOT_EVALUATED_CODE if failed else 0
 
 
@@ -109,18 +117,49 @@ class _Asked:
     def calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
         return self.bill.adding(read_calls(self.log, self.format_, _say, keep_content))
 
-    def as_recorded(self) -> Iterator[Rows]:
-        """The row of each call, sized by all bills of the recording where it has any."""
+    @property
+    def plans(self) -> bool:
+        """Whether the recording is told anew, under one strategy or more."""
+        return bool(self.strategies) or self.ranks
+
+    def rows(self) -> Iterator[CallRow]:
+        """The rows as they come, all of one strategy before the next."""
+        if not self.plans:
+            return (each.row for each in self.simulated({}))
+        return (row for ledger in self.ledgers(with_floor=False, pictured=False) for row in ledger.rows)
+
+    def ledgers(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
+        """The ledger of each strategy, or that of the calls as recorded; `pictured` with what the page shows."""
+        return self.planned(with_floor, pictured) if self.plans else iter([self.as_recorded(pictured)])
+
+    def as_recorded(self, pictured: bool) -> Ledger:
+        """The calls as they were sent."""
+        counters: dict[str, TokenCounter] = {}
+        made = Ledger(AS_RECORDED, [])
+        for each in self.simulated(counters):
+            made.rows.append(each.row)
+            if pictured:
+                made.strips.append(each.strip)
+        counted = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
+        source = f"the recording's bills, then {counted}" if self.may_anchor and self.bill.calls else counted
+        return replace(made, token_source=source, band=max((each.band for each in counters.values()), default=0.0))
+
+    def simulated(self, counters: dict[str, TokenCounter]) -> Iterator[Simulated]:
+        """Each call as recorded, sized by all bills of the recording where it has any; `counters` are filled."""
         calls: Iterable[LoggedCall] = self.calls(keep_content=self.tokens != "bytes")
         base = self.ground
-        simulation = Simulation(base.rules, base.prices, lambda name: make_counter(self.counter, name), base.host)
+
+        def counter(generation: str) -> TokenCounter:
+            return counters.setdefault(generation, make_counter(self.counter, generation))
+
+        simulation = Simulation(base.rules, base.prices, counter, base.host)
         if self.may_anchor:
             calls = list(calls)
             simulation.learn_all(calls)
-        yield AS_RECORDED, simulation.rows(map(logged, calls)), None
+        return map(simulation.simulated, map(logged, calls))
 
-    def planned(self, with_floor: bool) -> Iterator[Rows]:
-        """The rows of each strategy, all of one before the next: the recording as it would have sent it.
+    def planned(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
+        """The ledger of each strategy, one after the other: the recording as it would have sent it.
 
         Where all are ranked there is no floor: it is the same for most, and takes as long as a replay.
         """
@@ -145,8 +184,7 @@ class _Asked:
         )
         floor = _floor if with_floor and not self.ranks else None
         for name in self._names(talks):
-            ledger = terms.ledger(name, talks, floor_of=floor)
-            yield ledger.strategy, ledger.rows, ledger.floor
+            yield terms.ledger(name, talks, floor_of=floor, pictured=pictured)
 
     def _names(self, talks: Sequence[Conversation]) -> list[str]:
         """The strategies to plan; of all, ways to ask are left out where nothing is asked."""
@@ -187,25 +225,57 @@ def _say(words: str) -> None:
     click.echo(words, err=True)
 
 
-def _print_json(ledgers: Iterable[Rows]) -> bool:
+def _print_json(rows: Iterable[CallRow]) -> bool:
     """Write each row as it comes; tell whether any could not be evaluated."""
     failed = False
     write = sys.stdout.buffer.write
     encode = msgspec.json.Encoder().encode
-    for row in (row for _, rows, _ in ledgers for row in rows):
+    for row in rows:
         write(encode(replay_row_json(row)) + b"\n")
         failed = failed or row.error_type == NOT_EVALUATED
     sys.stdout.buffer.flush()
     return failed
 
 
-def _print_table(log: Path, ledgers: Iterable[Rows], bill: Bill, ranks: bool) -> bool:
-    from cachecost.views.replay_text import Billed, print_ledgers
+def _billed(bill: Bill) -> Billed | None:
+    from cachecost.views.replay_text import Billed
 
-    found = (Ledger(name, list(rows), floor=floor) for name, rows, floor in ledgers)
-    made = [ledger for ledger in found if ledger.rows]
-    billed = Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input else None
-    for why, calls in sorted(bill.unpriced.items()):
+    return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input else None
+
+
+def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
+    from cachecost.views.replay_text import print_ledgers
+
+    for why, calls in sorted(asked.bill.unpriced.items()):
         _say(f"not in the bill's dollars: {calls} calls, because {why}")
-    print_ledgers(str(log), made, sys.stdout, billed, ranks)
+    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks)
     return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
+
+
+def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
+    """The page of all ledgers, with what is avoidable in the calls as they were sent. Raises CannotEvaluate."""
+    from cachecost.providers.switches import shown
+    from cachecost.views.html.frame import write_page
+    from cachecost.views.html.replay_page import replay_page
+
+    if not made:
+        raise CannotEvaluate(f"{asked.log} holds no call that a page could show")
+    base = asked.ground
+    names = "".join(f" --strategy '{name}'" for name in asked.strategies) + (" --all" if asked.ranks else "")
+    again = f"cachecost replay {asked.log}{names} --html {path}"
+    readings = {**{name: shown(value) for name, value in base.rules.own.switches.items()}, **base.readings}
+    explanations = [] if asked.plans else [_explained(asked)]
+    day, versions = base.rules.as_of, base.prices.versions
+    page = replay_page(
+        str(asked.log), made, base.host, day, readings, versions, again, _billed(asked.bill), explanations
+    )
+    write_page(path, page)
+    _say(f"{path} written")
+
+
+def _explained(asked: _Asked) -> Explanation:
+    from cachecost.analysis.explain.explaining import explained
+    from cachecost.traffic import recorded
+
+    base = asked.ground
+    return explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))

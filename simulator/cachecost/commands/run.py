@@ -34,6 +34,7 @@ def run(
     from cachecost import run as running
     from cachecost.scenario import explain_defaults as defaults
     from cachecost.scenario import load
+    from cachecost.views.files import PAGE
     from cachecost.views.report import write_report
     from cachecost.views.tables import run_json
     from cachecost.views.terminal import print_run
@@ -45,11 +46,11 @@ def run(
         raise click.UsageError("expected SCENARIO.yaml")
     loaded = load(scenario, sets)
     with progress_bar(loaded.name) as progress:
-        result = running.run(loaded, scenario.parent, progress)
+        result = running.run(loaded, scenario.parent, progress, pictured=not no_report)
     report = None if no_report else write_report(result, out or REPORTS / loaded.name)
     if as_json:
         sys.stdout.write(run_json(result))
     else:
-        print_run(result, sys.stdout, report)
+        print_run(result, sys.stdout, report and report.with_name(PAGE))
     ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
     return NOT_EVALUATED if any(row.error_type == "not_evaluated" for one in ledgers for row in one.rows) else 0

@@ -17,10 +17,13 @@ KINDS = {"hit": (LINE_COLOURS[0], "o"), "cold": (LINE_COLOURS[2], "s"), "unknown
 
 
 def residual_figure(fidelity: Fidelity, title: str) -> Figure:
-    """A point a call: billed prompt length against the error of the predicted one; both axes grow by factors."""
+    """A point a call: billed prompt length against the error of the predicted one; both axes grow by factors.
+
+    Without a `title` nothing is written above it.
+    """
     with house_style():
         figure = Figure(figsize=(WIDTH, HEIGHT))
-        top = titled(figure, title)
+        top = titled(figure, title) if title else 0.0
         axes = figure.add_axes((0.09, 0.13, 0.88, 1 - 0.13 - (top + MARGIN + 0.2) / HEIGHT))
         _draw(axes, fidelity)
         return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 REPORT = "report.md"
+PAGE = "index.html"
 DOLLARS = "dollars.svg"
 CUMULATIVE = "cumulative.svg"
 QUESTION = "question.svg"
@@ -10,5 +11,5 @@ README_PICTURE = "chart.png"
 CALLS = "calls.csv"
 RESULT = "result.json"
 
-OURS = (REPORT, DOLLARS, CUMULATIVE, QUESTION, README_PICTURE, CALLS, RESULT)
+OURS = (REPORT, PAGE, DOLLARS, CUMULATIVE, QUESTION, README_PICTURE, CALLS, RESULT)
 """The files a run may write; anything else in its folder (a baseline …) is left alone."""

@@ -32,6 +32,8 @@ AXIS_LABELS = 0.5
 LABEL_STEP = 0.19
 """Inches between two labels, at least."""
 LEADER = 0.35
+FEW, POINTS = 12, 120
+"""More lines than a few are drawn through so many points at most, or a picture of all grows heavy."""
 NAME_WIDTH = 3.2
 
 
@@ -50,16 +52,17 @@ class Curve:
         return self.values[-1]
 
 
-def cumulative_figure(summary: Summary) -> Figure:
-    """Dollars so far after each call, of every strategy that was not wholly refused."""
+def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
+    """Dollars so far after each call, of every strategy that was not wholly refused; `headed` by its title."""
     title = cumulative_title(summary)
     with house_style():
         curves = _curves(summary)
         plot = max(PLOT_HEIGHT, LABEL_STEP * (len(curves) + 1))
-        head = MARGIN + title_height(title) + 0.12
+        head = MARGIN + (title_height(title) + 0.12 if headed else 0)
         height = head + plot + AXIS_LABELS + MARGIN / 2
         figure = Figure(figsize=(WIDTH, height))
-        titled(figure, title)
+        if headed:
+            titled(figure, title)
         axes = _axes(figure, curves, plot, height)
         _draw(axes, curves)
         _label_ends(axes, curves, plot)
@@ -113,7 +116,7 @@ def _running(ledger: Ledger) -> list[float]:
 
 def _axes(figure: Figure, curves: Sequence[Curve], plot: float, height: float) -> Axes:
     top = (max((curve.end for curve in curves), default=0) or 1) * 1.03
-    ticks, labels = _dollar_ticks(top)
+    ticks, labels = dollar_ticks(top)
     left = MARGIN + widest(labels, SMALL_SIZE) + 0.1
     right = LEADER + widest([curve.label for curve in curves], SMALL_SIZE, bold=True) + MARGIN
     axes = figure.add_axes((left / WIDTH, AXIS_LABELS / height, (WIDTH - left - right) / WIDTH, plot / height))
@@ -128,7 +131,7 @@ def _axes(figure: Figure, curves: Sequence[Curve], plot: float, height: float) -
     return axes
 
 
-def _dollar_ticks(top: float) -> tuple[list[float], list[str]]:
+def dollar_ticks(top: float) -> tuple[list[float], list[str]]:
     """Round amounts up to `top` and how they are written: without cents if none of them has any."""
     ticks = [float(tick) for tick in MaxNLocator(5).tick_values(0, top) if 0 <= tick <= top]
     whole = all(tick == int(tick) for tick in ticks)
@@ -136,10 +139,20 @@ def _dollar_ticks(top: float) -> tuple[list[float], list[str]]:
 
 
 def _draw(axes: Axes, curves: Sequence[Curve]) -> None:
+    longest = max((len(curve.values) for curve in curves), default=0)
+    step = -(-longest // POINTS) if len(curves) > FEW else 1
     for curve in curves:
         style = (0, (5, 2)) if curve.dashed else "-"
         width, order = (2.6, 3) if curve.strong else (1.5, 2)
-        axes.plot(curve.values, color=curve.colour, linewidth=width, linestyle=style, zorder=order)
+        at = [*range(0, len(curve.values) - 1, step), len(curve.values) - 1]
+        axes.plot(
+            at,
+            [curve.values[number] for number in at],
+            color=curve.colour,
+            linewidth=width,
+            linestyle=style,
+            zorder=order,
+        )
 
 
 def _label_ends(axes: Axes, curves: Sequence[Curve], plot: float) -> None:

@@ -9,7 +9,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from cachecost.ledger import RunResult
-from cachecost.views.files import CALLS, OURS, REPORT, RESULT
+from cachecost.views.files import CALLS, OURS, PAGE, REPORT, RESULT
 from cachecost.views.markdown import report_markdown
 from cachecost.views.summary import summarise
 from cachecost.views.tables import calls_csv, run_json
@@ -36,9 +36,15 @@ def write_report(result: RunResult, folder: Path) -> Path:
 def report_files(result: RunResult) -> dict[str, bytes]:
     """File name to content of a whole report; nothing is written."""
     from cachecost.views.charts import chart_files
+    from cachecost.views.html.run_page import run_page
 
     charts = chart_files(summarise(result.main))
-    texts = {REPORT: report_markdown(result, tuple(charts)), CALLS: calls_csv(result), RESULT: run_json(result)}
+    texts = {
+        REPORT: report_markdown(result, tuple(charts)),
+        PAGE: run_page(result),
+        CALLS: calls_csv(result),
+        RESULT: run_json(result),
+    }
     return {name: text.encode("utf-8") for name, text in texts.items()} | charts
 
 

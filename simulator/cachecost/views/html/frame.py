@@ -1,0 +1,59 @@
+"""The frame of every page: one template environment, and a file that is whole or absent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+READABLE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as words: the first `names` columns of a row are flush left. `strong` are the rows to be seen first."""
+
+    caption: str
+    headers: list[str]
+    rows: list[list[str]]
+    names: int = 1
+    strong: frozenset[int] = frozenset()
+
+
+def page(template: str, **facts: Any) -> str:
+    """The page as text, the same bytes each time; every fact is escaped."""
+    return _environment().get_template(template).render(colours=CLASS_COLOURS, line_colours=LINE_COLOURS, **facts)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write the page whole, or leave what was there. Raises OSError."""
+    write_whole(path, text.encode("utf-8"))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside the file, then put it in its place. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+        made = Path(file.name)
+        try:
+            file.write(content)
+        except BaseException:
+            made.unlink()
+            raise
+    made.chmod(READABLE)
+    made.replace(path)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("cachecost.views.html")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

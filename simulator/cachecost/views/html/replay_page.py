@@ -1,0 +1,74 @@
+"""The page of a replay: the same as that of a run, for the calls of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+
+from cachecost import __version__
+from cachecost.conversations.times import day_of
+from cachecost.findings import Explanation
+from cachecost.ledger import Comparison, Ledger, RunResult
+from cachecost.views.html.run_page import run_page
+from cachecost.views.numbers import change, compared, counted, dollars, percent, tokens
+from cachecost.views.replay_text import Billed
+from cachecost.views.summary import Summary, summarise
+
+OWN_DAY = "Each call has the rules and prices of its own day."
+UPPER_BOUND = "No entry is evicted before its time, so hits are an upper bound."
+
+
+def replay_page(
+    log: str,
+    ledgers: Sequence[Ledger],
+    host: str,
+    as_of: date | None,
+    rules: dict[str, str],
+    prices: str,
+    again: str,
+    billed: Billed | None = None,
+    explanations: Sequence[Explanation] = (),
+) -> str:
+    """The whole page. `as_of` None: each call has its own day, and the page names the last one."""
+    days = [day_of(row.start) for ledger in ledgers for row in ledger.rows]
+    models = ", ".join(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
+    day = as_of or max(days)
+    first = ledgers[0].strategy
+    comparison = Comparison("", host, models, day, rules, list(ledgers), first)
+    summary = summarise(comparison)
+    return run_page(
+        RunResult(
+            log,
+            "What does this recording cost, call by call?",
+            " · ".join([counted(len(ledgers[0].rows), "call"), *_billed(billed), models, _days(days)]),
+            _verdict(summary, billed),
+            [comparison],
+            [*([] if as_of else [OWN_DAY]), UPPER_BOUND],
+            versions={"cachecost": __version__, "prices": prices},
+            explanations=list(explanations),
+        ),
+        again,
+    )
+
+
+def _billed(billed: Billed | None) -> list[str]:
+    return [f"billed {dollars(billed.dollars)} for {counted(billed.calls, 'call')}"] if billed else []
+
+
+def _days(days: Sequence[date]) -> str:
+    return " to ".join(str(day) for day in dict.fromkeys((min(days), max(days))))
+
+
+def _verdict(summary: Summary, billed: Billed | None) -> str:
+    best, first = summary.best, summary.first
+    if best is None or first is None:
+        return "No strategy ran without a refused call."
+    if len(summary.lines) > 1:
+        against = f", {compared(best.vs_first)} than “{first.name}”" if best is not first and not first.refused else ""
+        return f"“{best.name}” is the cheapest: {dollars(best.total)}{against}."
+    whole = best.usage.total_input
+    share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
+    told = f"{dollars(best.total)} for {tokens(whole)} tokens of input, {share} of them read from the cache"
+    gap = change(best.total, billed.dollars) if billed else None
+    return f"{told}; that is {compared(gap)} than was billed." if gap else f"{told}."

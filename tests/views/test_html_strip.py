@@ -1,0 +1,147 @@
+"""The strip: heights are tokens, a rewrite is seen, many calls are thinned to the dearest ones."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fake_results import ledger, refused, row
+
+from cachecost.ledger import LayerTokens, Ledger
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import Usage
+from cachecost.strips import NO_STRIP, MarkAt, Strip
+from cachecost.views.html.columns import ALL_TOGETHER, FEWEST, MOST, Column, columns_of, most_columns
+from cachecost.views.html.strip_svg import HEIGHT, Paths, paths_of
+from cachecost.views.html.strip_words import call_table, spots
+
+
+def column(usage: Usage, call: int = 1, strip: Strip = NO_STRIP, **fields: object) -> Column:
+    return Column(row("a", call, usage, **fields), strip)
+
+
+def heights(path: str, width: int) -> list[int]:
+    """The height of each column under a step line."""
+    found = [0] * width
+    at = 0
+    for top, end in re.findall(r"V(\d+)H(\d+)", path):
+        found[at : int(end)] = [HEIGHT - int(top)] * (int(end) - at)
+        at = int(end)
+    return found
+
+
+def seen(paths: Paths, at: int) -> dict[str, int]:
+    """What the eye sees of a column: each state's height above the one painted over it."""
+    tops = {name: heights(path, paths.width)[at] for name, path in paths.states}
+    below = 0
+    shown = {}
+    for name in ("read", "write_1h", "write_5m", "input"):
+        if name in tops and tops[name] > below:
+            shown[name] = tops[name] - below
+            below = tops[name]
+    return shown
+
+
+def test_a_column_is_as_high_as_its_tokens_and_divides_like_them() -> None:
+    columns = [
+        column(Usage(0, 0, 0, 1000)),
+        column(Usage(100, 1000, 500, 0)),
+        column(Usage(2000, 0, 0, 0)),
+        column(Usage(0, 2000, 0, 0)),
+    ]
+    paths = paths_of(columns, 2000)
+    assert [seen(paths, at) for at in range(4)] == [
+        {"write_1h": 100},
+        {"read": 100, "write_5m": 50, "input": 10},
+        {"input": 200},
+        {"read": 200},
+    ]
+
+
+def test_what_nobody_would_see_is_not_drawn() -> None:
+    paths = paths_of([column(Usage(3, 10_000, 0, 0)), column(Usage(3, 10_000, 0, 0))], 10_003)
+    assert [name for name, _ in paths.states] == ["read"]
+    assert paths_of([], 0).states == []
+    assert paths_of([column(Usage(), error="no")], 0).states == []
+
+
+@pytest.mark.parametrize("tokens", [24, 25])
+def test_a_span_is_drawn_from_half_a_unit_on(tokens: int) -> None:
+    paths = paths_of([column(Usage(tokens, 5_000 + 26, 0, 0))], 10_000)
+    assert ("input" in seen(paths, 0)) == (round((5_026 + tokens) / 50) > round(5_026 / 50))
+
+
+def test_a_rewrite_is_a_warm_column_among_quiet_ones() -> None:
+    made = ledger("a", share=1.0, calls=20, asks=10)
+    paths = paths_of(columns_of(made), 40_000)
+    warm = [at for at in range(20) if seen(paths, at).get("write_5m", 0) > 100]
+    assert warm == [0, 9, 19]
+
+
+def test_ends_of_layers_are_lines() -> None:
+    layers = {
+        Layer.TOOLS: LayerTokens(read=500),
+        Layer.SYSTEM: LayerTokens(read=250),
+        Layer.MESSAGES: LayerTokens(read=250),
+    }
+    columns = [column(Usage(0, 1000, 0, 0), by_layer=layers), column(Usage(0, 1000, 0, 0), by_layer=layers)]
+    assert paths_of(columns, 1000).layers == "M0 100H2M0 50H2"
+
+
+def test_marks_that_stay_make_one_line_and_those_that_move_ticks() -> None:
+    strips = [Strip((MarkAt(500, "1h"), MarkAt(tokens, "5m"))) for tokens in (600, 700, 700)]
+    columns = [column(Usage(0, 1000, 0, 0), strip=strip) for strip in strips]
+    assert paths_of(columns, 1000).marks == "M0 100H3M0 80H1M1 60H3"
+
+
+def test_the_band_tells_loops_questions_and_turns() -> None:
+    columns = [column(Usage(1), turn=1), column(Usage(1), turn=1, inquiry=1), column(Usage(1), turn=2)]
+    paths = paths_of(columns, 1)
+    assert paths.loops == "M0 206H1v9H0zM2 206H3v9H2z"
+    assert paths.questions == "M1 206H2v9H1z"
+    assert paths.turns == "M0 206v12M2 206v12"
+
+
+def test_recorded_calls_tell_their_turns_by_their_last_message() -> None:
+    columns = [column(Usage(1), strip=Strip(is_human=human)) for human in (True, False, False, True)]
+    assert paths_of(columns, 1).turns == "M0 206v12M3 206v12"
+
+
+def test_a_refused_call_is_marked() -> None:
+    paths = paths_of([column(Usage(1)), Column(refused("a", 2, "why"), Strip())], 1)
+    assert paths.refused == "M1 200h1v-12h-1z"
+
+
+@pytest.mark.parametrize(("calls", "columns", "stands_for"), [(400, 400, 1), (401, 201, 2), (1_000, 334, 3)])
+def test_many_calls_are_thinned(calls: int, columns: int, stands_for: int) -> None:
+    made = columns_of(ledger("a", calls=calls, asks=0))
+    assert len(made) == columns <= MOST
+    assert made[0].stands_for == stands_for
+    assert sum(column.stands_for for column in made) == calls
+
+
+def test_a_thinned_picture_keeps_every_rewrite() -> None:
+    made = ledger("a", share=1.0, calls=1_000, asks=101)
+    dear = {each.call for each in made.rows if each.usage.write_5m > 10_000}
+    assert len(dear) == 10
+    assert dear <= {column.row.call for column in columns_of(made)}
+
+
+def test_many_strategies_share_the_room() -> None:
+    assert most_columns(0) == most_columns(ALL_TOGETHER // MOST) == MOST
+    assert most_columns(47) == ALL_TOGETHER // 47
+    assert most_columns(10_000) == FEWEST
+
+
+def test_spots_cover_every_column_once() -> None:
+    columns = columns_of(ledger("a", calls=50))
+    for most in (50, 24, 7, 1):
+        made = spots(columns, most)
+        assert len(made) <= most
+        assert [at for spot in made for at in range(spot.at, spot.at + spot.width)] == list(range(50))
+        assert len(call_table(columns, most).rows) == len(made)
+    assert spots(columns, 24)[0].says.startswith("calls 1 to 3 · $")
+
+
+def test_nothing_is_asked_of_an_empty_ledger() -> None:
+    assert columns_of(Ledger("a", [])) == [] == spots([], 10) == call_table([], 10).rows
