@@ -31,6 +31,7 @@ COMMANDS = {
     "serve": "serve:serve",
     "record": "record:record",
     "live": "live:live",
+    "init": "init:init",
     "strategies": "listings:strategies",
     "models": "listings:models",
     "rules": "listings:rules",

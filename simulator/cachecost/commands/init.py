@@ -1,0 +1,108 @@
+"""`cachecost init`: a scenario, a recording and a CI workflow in the current project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from cachecost import __version__
+from cachecost.faults import Fault, InputError
+
+SCENARIO = "scenarios/my-agent.yaml"
+RECORDING = "scenarios/recordings/my-agent.jsonl"
+SCHEMA = "scenarios/scenario.schema.json"
+WORKFLOW = ".github/workflows/cachecost.yml"
+ABOUT = {
+    SCENARIO: "what a session costs under four strategies, and its budget",
+    RECORDING: "a made-up session of 16 calls: put one of yours in its place",
+    SCHEMA: "what editors complete and check scenarios by",
+    WORKFLOW: "holds every pull request to the budget",
+}
+NEW = ".cachecost-new"
+NEXT = """
+Next:
+{cd}  cachecost run {scenario}
+  cachecost check --update          writes reports/my-agent/baseline.json: commit it with the rest
+  cachecost check                   what CI runs; exit code 1 if a budget is broken
+
+Then take a session of your own: point your agent at `cachecost record`, or import its log with
+  cachecost import LOG -o {recording} --content digest     (no word of it is kept)
+"""
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--force", is_flag=True, help="Write files anew that are there already.")
+def init(folder: Path, force: bool) -> int:
+    """Write a scenario, a small recording and a GitHub workflow into the project in DIR (default: here).
+
+    Files that are there already are never touched, and then nothing is written at all, unless --force is given.
+    """
+    contents = starting_files()
+    if not force:
+        _check_absent(folder, contents)
+    write_all(folder, contents)
+    for name, about in ABOUT.items():
+        click.echo(f"{folder / name!s:<40} {about}")
+    cd = "" if folder == Path() else f"  cd {folder}\n"
+    click.echo(NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING), nl=False)
+    return 0
+
+
+def starting_files() -> dict[str, str]:
+    """What is written where, from the root of the project."""
+    from cachecost.scenario.text import schema_text
+
+    shipped = files("cachecost.starting")
+    return {
+        SCENARIO: shipped.joinpath("my-agent.yaml").read_text(encoding="utf-8"),
+        RECORDING: shipped.joinpath("my-agent.jsonl").read_text(encoding="utf-8"),
+        SCHEMA: schema_text(),
+        WORKFLOW: shipped.joinpath("cachecost.yml").read_text(encoding="utf-8").replace("@VERSION@", __version__),
+    }
+
+
+def _check_absent(folder: Path, contents: Mapping[str, str]) -> None:
+    there = [folder / name for name in contents if os.path.lexists(folder / name)]
+    if there:
+        raise InputError([Fault(str(path), "is there already; --force writes it anew") for path in there])
+
+
+def _check_replaceable(places: Iterable[Path]) -> None:
+    """A folder where a file is to stand cannot be replaced by it."""
+    if folders := [place for place in places if place.is_dir()]:
+        raise InputError([Fault(str(place), "expected a file, or nothing; got a folder") for place in folders])
+
+
+def write_all(folder: Path, contents: Mapping[str, str]) -> None:
+    """Write every file or none: all are written beside their places before the first is put there. Raises OSError."""
+    places = [folder / name for name in contents]
+    missing = {parent for place in places for parent in place.parents if not parent.exists()}
+    try:
+        for place, text in zip(places, contents.values(), strict=True):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _beside(place).write_text(text, encoding="utf-8", newline="\n")
+        _check_replaceable(places)
+        for place in places:
+            _beside(place).replace(place)
+    finally:
+        _clear(places, missing)
+
+
+def _beside(place: Path) -> Path:
+    return place.with_name(place.name + NEW)
+
+
+def _clear(places: Iterable[Path], folders: Iterable[Path]) -> None:
+    """Take away what is unfinished, and of `folders` those that are empty."""
+    for place in places:
+        with suppress(OSError):
+            _beside(place).unlink()
+    for one in sorted(folders, key=lambda path: -len(path.parts)):
+        with suppress(OSError):  # what is not empty is wanted
+            one.rmdir()

@@ -1,0 +1,79 @@
+"""The pytest plugin: scenarios and budgets as tests (`pytest --cachecost`), and the fixture `cache_cost`.
+
+It stands alone because pytest imports it in every run of every project that has cachecost installed, asked for or not:
+it imports pytest and nothing of cachecost until an option or the fixture asks for something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from cachecost.testing import CacheCost
+    from cachecost.testing.scenarios import Asked
+
+SCENARIOS, REPORTS = "scenarios", "reports"
+MARKER = "cache_cost(as_of, host, tokens, rules, prices, answers, clock): on what ground the fixture cache_cost stands."
+ASKED: pytest.StashKey[Asked] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options, in one group; every name begins with cachecost."""
+    group = parser.getgroup("cachecost", "cachecost: budgets of prompt caching")
+    group.addoption(
+        "--cachecost",
+        nargs="?",
+        const=SCENARIOS,
+        metavar="DIR",
+        help=f"also test the budgets of the scenarios in DIR, given as --cachecost=DIR (default: {SCENARIOS})",
+    )
+    group.addoption(
+        "--cachecost-reports", metavar="DIR", help=f"folder of the baselines (default: {REPORTS}, beside the project)"
+    )
+    group.addoption(
+        "--cachecost-update", action="store_true", help="accept what the scenarios cost: write it as the baselines"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the marker; where scenarios are asked for, have them collected beside what else is."""
+    config.addinivalue_line("markers", MARKER)
+    if config.getoption("cachecost") is None:
+        for other in ("cachecost_reports", "cachecost_update"):
+            if config.getoption(other):
+                raise pytest.UsageError(f"--{other.replace('_', '-')} needs --cachecost")
+        return
+    from cachecost.testing.scenarios import asked_for
+
+    asked = config.stash[ASKED] = asked_for(config)
+    config.args += [one for one in map(str, asked.scenarios) if one not in config.args]
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """A line, if scenarios are tested."""
+    return config.stash[ASKED].header if ASKED in config.stash else None
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A scenario that was asked for, as a file of tests."""
+    asked = parent.config.stash.get(ASKED, None)
+    if asked is None or file_path not in asked.scenarios:
+        return None
+    from cachecost.testing.scenarios import ScenarioFile
+
+    return ScenarioFile.from_parent(parent, path=file_path)
+
+
+@pytest.fixture
+def cache_cost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CacheCost]:
+    """A simulated API for this test: takes its calls, without a key or a network, and asserts what they would cost."""
+    from cachecost.testing import CacheCost
+
+    options = [mark.kwargs for mark in request.node.iter_markers("cache_cost")]
+    merged = {name: value for told in reversed(options) for name, value in told.items()}
+    with CacheCost(tmp_path_factory.mktemp("cache_cost"), **merged) as made:
+        yield made

@@ -1,0 +1,48 @@
+"""Which budgets a scenario has, and what a test of one says when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cachecost.scenario.models import Scenario
+
+if TYPE_CHECKING:
+    from cachecost.checking import CheckResult, Verdict
+
+NO_BUDGET = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One limit of a scenario; `limit` "" is a scenario without any, which only has to run."""
+
+    limit: str
+    strategy: str | None
+
+    @property
+    def name(self) -> str:
+        """As the test is called."""
+        if not self.limit:
+            return NO_BUDGET
+        return self.limit if self.strategy is None else f"{self.strategy}: {self.limit}"
+
+    def is_about(self, limit: str, strategy: str) -> bool:
+        """Whether a verdict on `limit` of `strategy` is one on this."""
+        return limit == self.limit and self.strategy in (None, strategy)
+
+
+def guards(scenario: Scenario) -> list[Guard]:
+    """Every limit once, in the file's order."""
+    found = [Guard(limit, one.strategy) for one in scenario.budget for limit in one.limits]
+    return list(dict.fromkeys(found)) or [Guard("", None)]
+
+
+def failure(result: CheckResult, verdicts: Sequence[Verdict], path: str) -> str:
+    """What `check` says where one of these verdicts is no pass, else "". `path` is the scenario's, for people."""
+    broken = [one for one in verdicts if one.verdict != "pass"]
+    if not broken:
+        return ""
+    told = replace(result, budgets=broken, costs=[], files=dict.fromkeys(result.files, path))
+    return "\n".join(told.lines())

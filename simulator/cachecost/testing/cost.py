@@ -1,0 +1,123 @@
+"""`cache_cost`: takes the calls of a test, and says and asserts what they would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from cachecost.findings import Explanation
+from cachecost.ledger import ZERO
+from cachecost.providers.usage import Usage
+from cachecost.testing import sentences
+from cachecost.testing.simulated import SimulatedAPI
+from cachecost.testing.stability import LAYERS, changes
+
+if TYPE_CHECKING:
+    from cachecost.analysis.lint import LintFinding
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: Sequence[Severity] = ("error", "warning", "note")
+
+
+class CacheCost(SimulatedAPI):
+    """A simulated API for one test: same calls, same answers, same times, same dollars.
+
+    `as_of` is the day whose rules and prices hold (that of the shipped rules if left out), and on which the clock
+    begins; `tokens` who counts (tiktoken, bytes, ctok); `rules` are switches by name, `prices` a file of your own;
+    `answers` says who answers (agent, agent:N, script:FILE, recording:FILE), `clock` how time goes (+2s: each call so
+    much after the last). What is sent is written to `recording`, a request log in `folder`, without any key. Raises
+    InputError, CannotEvaluate, ValueError.
+    """
+
+    @property
+    def dollars(self) -> Decimal:
+        """What all calls cost in USD, exactly."""
+        return sum((row.cost.total for row in self.calls), ZERO)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all calls."""
+        return sum((row.usage for row in self.calls), Usage())
+
+    @property
+    def hit_share(self) -> Decimal:
+        """Which share of all input tokens was read from the cache, from 0 to 1; 0 where there was no input."""
+        usage = self.usage
+        return Decimal(usage.read) / usage.total_input if usage.total_input else ZERO
+
+    def explain(self) -> Explanation:
+        """What the calls pay more than they must, each cause with its place and its dollars. Raises CannotEvaluate."""
+        from cachecost.analysis.explain.explaining import explained
+        from cachecost.traffic import recorded
+
+        self._called()
+        return explained(recorded(self.recording, self._rules, self._prices, self._host, self._tokens))
+
+    def lint(self) -> list[LintFinding]:
+        """What is wrong with the calls, each alone and with the one before it."""
+        from cachecost.analysis.lint import Desk, lint_log
+        from cachecost.conversations.readers.detect import read_calls
+
+        self._called()
+        desk = Desk(self._rules, self._host, self._tokens)
+        return lint_log(read_calls(self.recording), "this test", desk).findings
+
+    def assert_costs_at_most(self, dollars: str | Decimal | int) -> None:
+        """All calls together cost no more than that many USD; equal passes. Give a text such as "0.05"."""
+        __tracebackhide__ = True
+        limit, spent = _exact(dollars), self.dollars
+        self._called()
+        if spent > limit:
+            raise AssertionError(sentences.too_dear(spent, limit, self._evidence()))
+
+    def assert_hit_share_at_least(self, share: str | float | Decimal) -> None:
+        """At least this share (0 to 1) of all input tokens was read from the cache; equal passes."""
+        __tracebackhide__ = True
+        limit, reached = _exact(str(share)), self.hit_share
+        self._called()
+        if reached < limit:
+            raise AssertionError(sentences.too_few_hits(reached, limit, self._evidence()))
+
+    def assert_prefix_stable(self, *layers: str, across_conversations: bool = False) -> None:
+        """These layers (tools, system, messages; all if none is named) are in each call as in the one it goes on from.
+
+        Messages are stable if they only grow. With `across_conversations` tools and system are compared with those of
+        the call before, whatever its conversation. Fails where no call could be compared with another.
+        """
+        __tracebackhide__ = True
+        if unknown := [name for name in layers if name not in LAYERS]:
+            raise ValueError(f"expected {', '.join(LAYERS)}; got {', '.join(map(repr, unknown))}")
+        self._called()
+        compared, found = changes(self._meter.taken, layers or LAYERS, across_conversations)
+        if found:
+            raise AssertionError(sentences.unstable(found))
+        if not compared:
+            raise AssertionError(sentences.NOTHING_TO_COMPARE)
+
+    def assert_no_lint(self, severity: Severity = "warning", *, ignore: Sequence[str] = ()) -> None:
+        """Lint finds nothing this bad or worse (error, warning, note); `ignore` are codes that do not count."""
+        __tracebackhide__ = True
+        if severity not in SEVERITIES:
+            raise ValueError(f"severity: expected {', '.join(SEVERITIES)}; got {severity!r}")
+        counts = SEVERITIES[: SEVERITIES.index(severity) + 1]
+        found = [one for one in self.lint() if one.severity in counts and one.code not in ignore]
+        if found:
+            raise AssertionError(sentences.lint_found(found))
+
+    def _evidence(self) -> sentences.Evidence:
+        """The calls, what of them was avoidable, and what became of tools and system within a conversation."""
+        found = changes(self._meter.taken, ("tools", "system"), across=False)[1]
+        return sentences.Evidence(self.calls, self.explain(), found)
+
+    def _called(self) -> None:
+        __tracebackhide__ = True
+        if not self.calls:
+            raise AssertionError(sentences.NO_CALL)
+
+
+def _exact(number: str | Decimal | int) -> Decimal:
+    """A limit as it was written. A float of dollars is refused: 0.1 is not a tenth."""
+    if isinstance(number, float):
+        raise TypeError(f'expected a text like "{number}"; got the float {number}, which is not exactly that')
+    return Decimal(number)

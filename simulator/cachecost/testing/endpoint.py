@@ -1,0 +1,84 @@
+"""The simulated API as a function from a request to a response: no socket, and no web framework."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from cachecost.live.server.arrival import arrived
+from cachecost.live.server.calls import answer_call, counted
+from cachecost.live.server.errors import error_body, not_found
+from cachecost.live.server.message import as_bytes, encoded, events_of
+from cachecost.live.server.model import Refused
+from cachecost.live.server.served import Served
+
+MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What goes back to the client: a status, headers, and a body that is there at once."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a client sends. `headers` are asked for by lower-case names."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+def respond(served: Served, sent: Sent) -> Response:
+    """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
+    if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
+        return _refused(not_found("Not Found"), _request_id(served, sent))
+    came = at_once(arrived(sent.headers, _chunks(sent.body)))
+    if isinstance(came, Refused):
+        return _refused(came, _request_id(served, sent))
+    if sent.path == COUNT:
+        told = counted(served, came)
+        name = _request_id(served, sent)
+        return _refused(told, name) if isinstance(told, Refused) else _response(encoded(told), name)
+    answered = answer_call(served, came)
+    if isinstance(answered.message, Refused):
+        return _refused(answered.message, answered.request_id)
+    if answered.streams:
+        events = b"".join(as_bytes(events_of(answered.message)))
+        return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
+    return _response(encoded(answered.message), answered.request_id)
+
+
+async def _chunks(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
+    """The result of a coroutine that waits for nothing, within an event loop or without one."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        made: Made = stop.value
+        return made
+    coroutine.close()
+    raise RuntimeError("the coroutine waits for something")
+
+
+def _request_id(served: Served, sent: Sent) -> str:
+    return "req_" + served.ids.next(sent.method.encode(), sent.path.encode())
+
+
+def _refused(refused: Refused, name: str) -> Response:
+    response = _response(encoded(error_body(refused, name)), name)
+    return Response(refused.status, {**response.headers, **refused.headers}, response.body)
+
+
+def _response(body: bytes, name: str, kind: str = "application/json") -> Response:
+    return Response(200, {"content-type": kind, "content-length": str(len(body)), "request-id": name}, body)

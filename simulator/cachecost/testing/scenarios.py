@@ -1,0 +1,126 @@
+"""Scenarios as tests: a file of tests each, an item a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cachecost.faults import CannotEvaluate, InputError
+from cachecost.scenario import load
+from cachecost.testing.budgets import Guard, failure, guards
+
+if TYPE_CHECKING:
+    from cachecost.checking import CheckResult
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which scenarios are tested, against the baselines in which folder, and whether these are written first."""
+
+    scenarios: tuple[Path, ...]
+    reports: Path
+    update: bool
+    today: date
+    header: str
+
+
+def asked_for(config: pytest.Config) -> Asked:
+    """What the options ask for. A folder that is given is looked for from where pytest was called, the default ones
+    beside the project's configuration. Raises UsageError.
+    """
+    from cachecost.pytest_plugin import REPORTS, SCENARIOS
+
+    told = config.getoption("cachecost")
+    folder = config.rootpath / SCENARIOS if told == SCENARIOS else config.invocation_params.dir / told
+    reports = config.getoption("cachecost_reports")
+    place = config.invocation_params.dir / reports if reports else config.rootpath / REPORTS
+    found = tuple(_scenarios(folder))
+    if not found:
+        raise pytest.UsageError(
+            f"--cachecost={told}: expected a scenario or a folder of them; there is none "
+            f"(another path after --cachecost? write --cachecost={SCENARIOS})"
+        )
+    update = bool(config.getoption("cachecost_update"))
+    words = f"{len(found)} scenario{'' if len(found) == 1 else 's'} in {_shown(folder)}, baselines in {_shown(place)}"
+    today = date.today()  # noqa: DTZ011 - the user's own day, as `check --update` takes it
+    return Asked(found, place, update, today, f"cachecost: {words}{', written anew' if update else ''}")
+
+
+def _scenarios(place: Path) -> Iterator[Path]:
+    """The same files as `cachecost check` takes."""
+    if place.is_file() and place.suffix in (".yaml", ".yml"):
+        yield place.resolve()
+    elif place.is_dir():
+        yield from sorted(one.resolve() for one in place.glob("*.yaml"))
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+class ScenarioFile(pytest.File):
+    """The budgets of a scenario; it is simulated once, when the first of them is tested."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """An item a budget, in the file's order; one for a scenario without any."""
+        try:
+            scenario = load(Path(_shown(self.path)))
+        except InputError as error:
+            raise self.CollectError(str(error)) from None
+        for guard in guards(scenario):
+            yield BudgetItem.from_parent(self, name=guard.name, guard=guard)
+
+    def checked(self) -> CheckResult:
+        """What became of every budget of the scenario."""
+        from cachecost.checking import check_scenarios
+
+        if not hasattr(self, "_checked"):
+            asked = _asked(self.config)
+            self._checked = check_scenarios([self.path], asked.reports, asked.update, today=asked.today)
+        return self._checked
+
+
+def _asked(config: pytest.Config) -> Asked:
+    from cachecost.pytest_plugin import ASKED
+
+    asked: Asked = config.stash[ASKED]
+    return asked
+
+
+class BudgetBroken(Exception):
+    """A budget does not hold, or could not be judged; the text is the verdicts' sentences."""
+
+
+class BudgetItem(pytest.Item):
+    """One budget of a scenario."""
+
+    def __init__(self, *, guard: Guard, **told: object) -> None:
+        super().__init__(**told)  # type: ignore[arg-type]
+        self.guard = guard
+
+    def runtest(self) -> None:
+        """Fails with the verdict's sentences where the budget is broken, or nobody can tell."""
+        parent = self.parent
+        assert isinstance(parent, ScenarioFile)
+        result = parent.checked()
+        mine = [one for one in result.budgets if self.guard.is_about(one.budget, one.strategy)]
+        for one in mine:
+            self.user_properties.append((f"{one.strategy}: {one.budget}", one.message))
+        if words := failure(result, mine, _shown(self.path)):
+            raise BudgetBroken(words)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        """Sentences; a stack only for a fault of ours."""
+        error = excinfo.value
+        if isinstance(error, (BudgetBroken, InputError, CannotEvaluate)):
+            return str(error)
+        return str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, f"{self.path.stem}: {self.name}"

@@ -1,0 +1,120 @@
+"""What a failed assertion says: what broke, by how much, which call, which block, and the mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from cachecost.findings import Explanation, Finding
+from cachecost.ledger import CallRow
+from cachecost.testing.stability import Change
+from cachecost.views.explain_text import groups
+from cachecost.views.numbers import counted, dollars, exact_dollars, percent
+
+if TYPE_CHECKING:
+    from cachecost.analysis.lint import LintFinding
+
+NO_CALL = (
+    "no call reached cache_cost: give the code under test cache_cost.client(), a client with cache_cost.transport, "
+    "or cache_cost.base_url"
+)
+NOTHING_TO_COMPARE = (
+    "nothing was compared: no call goes on from another one. Let the test make two calls of one conversation, or "
+    "compare conversations with across_conversations=True"
+)
+SHOWN_CALLS = 12
+SHOWN_CAUSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why it came to that: each call, what of it was avoidable, and which layers changed on the way."""
+
+    calls: Sequence[CallRow]
+    told: Explanation
+    changes: Sequence[Change]
+
+    def lines(self) -> Iterator[str]:
+        yield from _first_changes(self.changes)
+        yield from _causes(self.told)
+        yield from _table(self.calls)
+
+
+def too_dear(spent: Decimal, limit: Decimal, evidence: Evidence) -> str:
+    """The dollars, then why."""
+    write = exact_dollars if dollars(spent) == dollars(limit) else dollars
+    more = f"{dollars(spent - limit)} more than the limit of {exact_dollars(limit)}"
+    return "\n".join([f"{_counted(evidence.calls)} {write(spent)}, {more}", *evidence.lines()])
+
+
+def too_few_hits(reached: Decimal, limit: Decimal, evidence: Evidence) -> str:
+    """The share, then why it is not larger."""
+    head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
+    return "\n".join([head, *evidence.lines()])
+
+
+def _counted(calls: Sequence[CallRow]) -> str:
+    return f"{counted(len(calls), 'call')} {'costs' if len(calls) == 1 else 'cost'}"
+
+
+def _causes(told: Explanation) -> Iterator[str]:
+    """The dearest call of each cause, dearest cause first."""
+    if not told.findings:
+        yield "  nothing of it is avoidable: as cheap as these bytes, marks and times allow"
+        return
+    yield f"  {dollars(told.avoidable)} of it was avoidable:"
+    for group in groups(told)[:SHOWN_CAUSES]:
+        yield from _cause(group.dearest, len(group.findings), group.cost)
+
+
+def _cause(first: Finding, count: int, cost: Decimal) -> Iterator[str]:
+    since = f" since call {first.since}" if first.since else ""
+    more = f" and {counted(count - 1, 'more call')}" if count > 1 else ""
+    shown = f": “{first.excerpt}”" if first.excerpt else ""
+    yield f"  {first.code} call {first.call}{more}, {first.block}{since}: {first.message}{shown} ({dollars(cost)})"
+    yield f"        → {first.fix}"
+
+
+def _table(calls: Sequence[CallRow]) -> Iterator[str]:
+    yield f"  {'call':>4} {'read':>9} {'written':>9} {'uncached':>9} {'cost':>10}  cause"
+    for row in calls[:SHOWN_CALLS]:
+        usage = row.usage
+        told = row.error or row.cause or ""
+        figures = f"{usage.read:>9,} {usage.write:>9,} {usage.input_tokens:>9,} {dollars(row.cost.total):>10}"
+        yield f"  {row.call:>4} {figures}  {told}"
+    if len(calls) > SHOWN_CALLS:
+        yield f"  and {counted(len(calls) - SHOWN_CALLS, 'more call')}"
+
+
+def unstable(found: Sequence[Change]) -> str:
+    """The first change of each layer, with the text before and after it."""
+    layers = list(dict.fromkeys(one.layer for one in found))
+    verb = "is" if len(layers) == 1 and layers[0] == "system" else "are"
+    return "\n".join([f"{' and '.join(layers)} {verb} not stable", *_first_changes(found)])
+
+
+def _first_changes(found: Sequence[Change]) -> Iterator[str]:
+    for layer in dict.fromkeys(one.layer for one in found):
+        changed = [one for one in found if one.layer == layer]
+        yield from _changed(changed[0], len(changed))
+
+
+def _changed(first: Change, count: int) -> Iterator[str]:
+    more = f" (and in {counted(count - 1, 'more call')})" if count > 1 else ""
+    yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
+    if first.offset is not None:
+        yield f"    was  {first.was}"
+        yield f"    now  {first.now}"
+
+
+def lint_found(found: Sequence[LintFinding]) -> str:
+    """Each finding with its place and its mend."""
+    lines = [f"lint found {counted(len(found), 'fault')}"]
+    for one in found:
+        where = f" call {one.call}" if one.call is not None else ""
+        often = f" (in {one.calls} calls)" if one.calls > 1 else ""
+        lines.append(f"  {one.code} {one.severity}{where}, {one.path}: {one.message}{often}")
+        lines.append(f"        → {one.fix}")
+    return "\n".join(lines)
