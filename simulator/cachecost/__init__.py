@@ -2,7 +2,10 @@
 
 import cachecost
 session = cachecost.read("recording.jsonl", tools_tokens=21_000, system_tokens=6_000)
-cachecost.compare(session, ["none", "automatic", "progressive"]).frame()
+cachecost.compare(session, ["none", "automatic", "progressive"])
+
+`read`, `replay`, `compare`, `validate`, `check`, `explain`, `lint`, `optimize`, `whatif`: every result has `frame()`
+(pandas; tokens as int, dollars as Decimal), `plot()` (a matplotlib Figure) and a table for notebooks.
 """
 
 from __future__ import annotations
@@ -10,36 +13,70 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cachecost.analysis.lint import LintFinding, lint
-    from cachecost.api import Recording, Result, compare, explain, read, replay
-    from cachecost.faults import CannotEvaluate, InputError
+    from cachecost.api import (
+        Alternatives,
+        CannotEvaluate,
+        Checked,
+        Conversation,
+        Explained,
+        InputError,
+        Linted,
+        LintFinding,
+        Monthly,
+        Optimized,
+        Projection,
+        Recording,
+        Replay,
+        Result,
+        Validated,
+        check,
+        compare,
+        explain,
+        lint,
+        optimize,
+        read,
+        replay,
+        validate,
+        whatif,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
+    "Alternatives",
     "CannotEvaluate",
+    "Checked",
+    "Conversation",
+    "Explained",
     "InputError",
     "LintFinding",
+    "Linted",
+    "Monthly",
+    "Optimized",
+    "Projection",
     "Recording",
+    "Replay",
     "Result",
+    "Validated",
+    "check",
     "compare",
     "explain",
     "lint",
+    "optimize",
     "read",
     "replay",
+    "validate",
+    "whatif",
 ]
-
-_ELSEWHERE = {
-    "CannotEvaluate": "cachecost.faults",
-    "InputError": "cachecost.faults",
-    "LintFinding": "cachecost.analysis.lint",
-    "lint": "cachecost.analysis.lint",
-}
 
 
 def __getattr__(name: str) -> Any:
     """Public names, imported when first used: `import cachecost` alone stays light."""
     if name not in __all__:
         raise AttributeError(f"module 'cachecost' has no attribute '{name}'")
-    from importlib import import_module
+    from cachecost import api
 
-    return getattr(import_module(_ELSEWHERE.get(name, "cachecost.api")), name)
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,152 @@
+"""Charts of results that reports have none of, and charts as notebooks show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, cast
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cachecost.ledger import CallRow
+from cachecost.views.chart_style import (
+    MARGIN,
+    POINTS_PER_INCH,
+    SMALL_SIZE,
+    WIDTH,
+    cut,
+    house_style,
+    png,
+    text_width,
+    title_height,
+    titled,
+    widest,
+)
+from cachecost.views.palette import CLASS_COLOURS, INK, LINE_COLOURS, MUTED, RULE
+from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES
+
+ROW, BAR = 0.36, 0.6
+"""Inches of a row, and the part of it that the bar fills."""
+NAME_WIDTH, GAP, PLOT = 3.6, 0.09, 2.9
+INPUT_CLASSES = ("read", "write_5m", "write_1h", "input")
+
+
+class Chart(Figure):
+    """A figure that a notebook shows whatever its matplotlib is set to; outside of one it is as any other."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The picture at twice the size that it is shown in."""
+        return png(self), {"width": round(self.get_size_inches()[0] * POINTS_PER_INCH)}
+
+
+def shown(figure: Figure) -> Chart:
+    """`figure` as a chart for notebooks."""
+    figure.__class__ = Chart
+    return cast("Chart", figure)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A bar: its `label` is bold at its end, the `remark` muted after it; `error` is half the length of its band."""
+
+    name: str
+    value: Decimal
+    label: str
+    remark: str = ""
+    strong: bool = False
+    error: Decimal = Decimal(0)
+    colour: str = ""
+
+    @property
+    def words(self) -> float:
+        """Inches of what stands at its end."""
+        return text_width(self.label, bold=True) + text_width(self.remark) + 3 * GAP
+
+    @property
+    def reach(self) -> float:
+        """Where it ends, its band included."""
+        return float(max(self.value, Decimal(0)) + self.error)
+
+
+def bars(title: str, marks: Sequence[Mark], level: tuple[str, Decimal] | None = None) -> Chart:
+    """A bar a mark; `level` is a line over all of them, with its name."""
+    with house_style():
+        head = MARGIN + title_height(title) + 0.1 + (0.2 if level else 0)
+        height = head + ROW * max(len(marks), 1) + MARGIN
+        figure = Figure(figsize=(WIDTH, height))
+        titled(figure, title)
+        axes = _bar_axes(figure, marks, head, height)
+        for row, mark in enumerate(marks):
+            _bar(axes, row, mark)
+        if level:
+            _level(axes, *level)
+    return shown(figure)
+
+
+def _bar_axes(figure: Figure, marks: Sequence[Mark], head: float, height: float) -> Axes:
+    left = MARGIN + min(widest([mark.name for mark in marks], bold=True), NAME_WIDTH) + GAP
+    room = WIDTH - left - MARGIN
+    axes = figure.add_axes((left / WIDTH, MARGIN / height, room / WIDTH, (height - head - MARGIN) / height))
+    low = min((float(mark.value) for mark in marks), default=0.0)
+    low = min(0.0, low)
+    high = max((low + (mark.reach - low) * room / max(room - mark.words, 1) for mark in marks), default=0) or 1
+    axes.set_xlim(low, high)
+    axes.set_ylim(max(len(marks), 1) - 0.5, -0.5)
+    axes.spines[:].set_visible(False)
+    axes.axvline(0, color=RULE, linewidth=1)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    return axes
+
+
+def _bar(axes: Axes, row: int, mark: Mark) -> None:
+    axes.barh(row, float(mark.value), BAR, color=mark.colour or LINE_COLOURS[0], linewidth=0)
+    if mark.error:
+        axes.errorbar(float(mark.value), row, xerr=float(mark.error), color=INK, linewidth=1, capsize=3)
+    low = axes.get_xlim()[0]
+    name = cut(mark.name, NAME_WIDTH)
+    _beside(axes, name, (low, row), -GAP, ha="right", weight="bold" if mark.strong else "normal")
+    _beside(axes, mark.label, (mark.reach, row), GAP, weight="bold")
+    _beside(axes, mark.remark, (mark.reach, row), 2 * GAP + text_width(mark.label, bold=True), color=MUTED)
+
+
+def _level(axes: Axes, name: str, value: Decimal) -> None:
+    axes.axvline(float(value), color=INK, linewidth=1, linestyle=(0, (4, 2)), zorder=3)
+    at = (float(value), axes.get_ylim()[1])
+    axes.annotate(name, at, (0, 3), textcoords="offset points", ha="center", va="bottom", size=SMALL_SIZE, color=MUTED)
+
+
+def _beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **style: Any) -> None:
+    offset = (inches * POINTS_PER_INCH, 0)
+    axes.annotate(text, at, offset, textcoords="offset points", va="center_baseline", annotation_clip=False, **style)
+
+
+def columns(title: str, rows: Sequence[CallRow]) -> Chart:
+    """A column a call, as high as its prompt: what was read, written and uncached, from the bottom up."""
+    classes = [name for name in INPUT_CLASSES if name != "write_1h" or any(row.usage.write_1h for row in rows)]
+    with house_style():
+        head = MARGIN + title_height(title) + 0.36
+        height = head + PLOT + 0.5
+        figure = Figure(figsize=(WIDTH, height))
+        titled(figure, title)
+        axes = figure.add_axes((0.085, 0.5 / height, 1 - 0.085 - MARGIN / WIDTH, PLOT / height))
+        _stack(axes, rows, classes)
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=SMALL_SIZE)
+    return shown(figure)
+
+
+def _stack(axes: Axes, rows: Sequence[CallRow], classes: Sequence[str]) -> None:
+    numbers, floor = [row.call for row in rows], [0] * len(rows)
+    for name in classes:
+        tokens = [int(getattr(row.usage, CLASS_FIELDS[name])) for row in rows]
+        axes.bar(numbers, tokens, 1.0, bottom=floor, color=CLASS_COLOURS[name], linewidth=0, label=CLASS_NAMES[name])
+        floor = [low + more for low, more in zip(floor, tokens, strict=True)]
+    axes.set_xlim(0.5, max(numbers, default=1) + 0.5)
+    axes.set_ylim(0, max(floor, default=1) * 1.04 or 1)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:,.0f}k" if value else "0")
+    axes.set_xlabel("calls", loc="left")
+    axes.set_ylabel("input tokens of the call")
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.tick_params(length=0)

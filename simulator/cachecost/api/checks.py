@@ -1,0 +1,106 @@
+"""`check`: scenarios held to their budgets and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cachecost.api.comparing import compare
+from cachecost.api.html import Table, paragraph
+from cachecost.api.projection import DAYS, Monthly
+from cachecost.faults import Fault, InputError
+from cachecost.views.numbers import counted, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cachecost.budgets.verdicts import State, Verdict
+    from cachecost.checking import CheckResult
+
+COLUMNS = ("scenario", "strategy", "budget", "limit", "actual", "verdict", "message")
+SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Checked:
+    """The verdict on every budget, in the order of the scenarios and of their files."""
+
+    result: CheckResult
+
+    @property
+    def budgets(self) -> list[Verdict]:
+        """The verdicts: scenario, strategy, budget, limit, actual, verdict and a sentence."""
+        return self.result.budgets
+
+    @property
+    def verdict(self) -> State:
+        """One word for all: "fail", "not_comparable" or "pass"."""
+        return self.result.verdict
+
+    @property
+    def broken(self) -> list[Verdict]:
+        """The budgets that are broken."""
+        return [one for one in self.budgets if one.verdict == "fail"]
+
+    def frame(self) -> pd.DataFrame:
+        """One row a budget: `scenario`, `strategy`, `budget` (its key), `limit` and `actual` (Decimal: USD, or a share
+        such as 0.05; `actual` None where it cannot be known), `verdict`, `message`."""
+        import pandas as pd
+
+        rows = [{name: getattr(one, name) for name in COLUMNS} for one in self.budgets]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def plot(self) -> Figure:
+        """How far each figure is from its limit, as a share of it; what is broken is strongly coloured."""
+        from cachecost.api.charts import Mark, bars
+        from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
+
+        marks = [
+            Mark(
+                f"{one.strategy} · {one.budget}",
+                max(one.actual / one.limit, Decimal(0)),
+                percent(one.actual / one.limit),
+                "of the limit",
+                colour=CLASS_COLOURS["input"] if one.verdict == "fail" else LINE_COLOURS[0],
+            )
+            for one in self.budgets
+            if one.limit and one.actual is not None
+        ]
+        return bars(self._answer(), marks, ("limit", Decimal(1)))
+
+    def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> dict[str, Monthly]:
+        """By scenario: USD a month of each strategy. The scenarios are run again for it."""
+        found = {name: compare(path, sets={"variants": []}) for name, path in self.result.files.items()}
+        return {name: result.monthly(sessions_per_day, days) for name, result in found.items()}
+
+    def _answer(self) -> str:
+        if self.broken:
+            return f"{counted(len(self.broken), 'budget')} of {len(self.budgets):,} broken"
+        return f"{counted(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
+
+    def __repr__(self) -> str:
+        return f"<Checked {self._answer()}>"
+
+    def _repr_html_(self) -> str:
+        table = Table(("", "scenario", "budget", "what"), prose=("scenario", "budget", "what"))
+        for one in sorted(self.budgets, key=lambda one: tuple(SIGNS).index(one.verdict), reverse=True):
+            table.add(SIGNS[one.verdict], one.scenario, one.budget, one.message, strong=one.verdict == "fail")
+        return paragraph(self._answer(), strong=True) + table.html()
+
+
+def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> Checked:
+    """Hold one scenario, or several, to their budgets, and to their baselines under `reports`. Writes nothing.
+
+    Raises InputError, CannotEvaluate.
+    """
+    from cachecost.checking import check_scenarios
+
+    given = [scenarios] if isinstance(scenarios, str | Path) else scenarios
+    paths = tuple(Path(path) for path in given)
+    if missing := [path for path in paths if not path.is_file()]:
+        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+    return Checked(check_scenarios(paths, Path(reports)))

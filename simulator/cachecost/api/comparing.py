@@ -1,0 +1,248 @@
+"""`replay` one strategy, `compare` several; their results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from typing_extensions import Unpack
+
+from cachecost.api.html import Table, paragraph
+from cachecost.api.projection import DAYS, Monthly, monthly
+from cachecost.api.reading import Recording, Source, taken, talks_in
+from cachecost.api.strategies import Chosen, StrategyLike, spec_of, specs_of
+from cachecost.api.terms import TermOptions, terms_of, traffic_of
+from cachecost.conversations.model import Conversation
+from cachecost.conversations.times import day_of
+from cachecost.faults import Fault, InputError
+from cachecost.ledger import Comparison, Ledger
+from cachecost.providers.rules import data_date
+from cachecost.simulation import AS_RECORDED
+from cachecost.verdict import verdict_of
+from cachecost.views.numbers import counted, dollars, percent, tokens
+from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
+from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+BY_BILLS = "the recording's bills, then "
+SCENARIOS = (".yaml", ".yml")
+Picture = Literal["dollars", "calls", "question"]
+PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Replay(Ledger):
+    """The calls of one strategy: `rows`, and their sums `usage` (tokens), `cost` (USD by token class), `errors`."""
+
+    def plot(self) -> Figure:
+        """A column a call, as high as its prompt, in the colours of what was read, written and uncached."""
+        from cachecost.api.charts import columns
+
+        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {dollars(self.cost.total)}", self.rows)
+
+    def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
+        """USD a month at so many sessions a day, each as this one."""
+        return monthly(summarise(_alone(self)), sessions_per_day, days)
+
+    def __repr__(self) -> str:
+        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {dollars(self.cost.total)}>"
+
+    def _repr_html_(self) -> str:
+        summary = summarise(_alone(self))
+        return _table(summary).html() + "".join(map(paragraph, token_sentences(summary)))
+
+
+def replay(source: Source, strategy: StrategyLike | None = None, **terms: Unpack[TermOptions]) -> Replay:
+    """What each call uses and costs under `strategy`: a preset's name, or a mapping as a scenario writes it.
+
+    `source` is what `read` gives, or a path. Left out, a log is taken as it was sent ("as recorded"), a conversation
+    is sent as "automatic". Raises InputError, CannotEvaluate.
+    """
+    recorded = taken(source)
+    given = strategy or (AS_RECORDED if isinstance(recorded, Recording) and recorded.calls else "automatic")
+    return _replayed(recorded, spec_of(given), terms)
+
+
+def compare(
+    source: Source,
+    strategies: Sequence[StrategyLike] | None = None,
+    *,
+    sets: Mapping[str, object] | None = None,
+    **terms: Unpack[TermOptions],
+) -> Result:
+    """The same for several strategies, the first one to compare with; for a log "as recorded" is one, too.
+
+    `source` may be a scenario's file instead: then it says all itself, and `sets` are values put over it
+    ({"conversation.head.tools.tokens": 4000}). Raises InputError with every fault, CannotEvaluate.
+    """
+    if isinstance(source, str | Path) and Path(source).suffix in SCENARIOS:
+        return _of_scenario(Path(source), strategies, sets or {}, terms)
+    _no_strategies(source)
+    if strategies is None or sets:
+        raise InputError([Fault("strategies:", "expected a list of them; only a scenario's file names its own")])
+    specs, recorded = specs_of(strategies), taken(source)
+    ledgers: list[Ledger] = [_replayed(recorded, spec, terms) for spec in specs]
+    shared = terms_of(recorded, **terms)
+    rules = {name: str(value) for name, value in shared.rules.items()}
+    day = shared.day or _last_day(ledgers) or data_date(shared.host)
+    models = ", ".join(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
+    return Result(Comparison("", shared.host, shared.model or models, day, rules, ledgers, ledgers[0].strategy))
+
+
+def _last_day(ledgers: Sequence[Ledger]) -> date | None:
+    """The day of the last call: without `as_of` each call of a log has the rules and prices of its own day."""
+    return max((day_of(row.start) for ledger in ledgers for row in ledger.rows if row.timestamp), default=None)
+
+
+def _no_strategies(source: object) -> None:
+    """Raises InputError where strategies stand in the place of the recording: what is wrong with them comes first."""
+    if isinstance(source, list | tuple):
+        specs_of(source)
+        raise InputError([Fault("recording:", f"expected before the strategies: compare(read(…), {list(source)})")])
+
+
+def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], terms: Mapping[str, object]) -> Result:
+    from cachecost.run import run
+    from cachecost.scenario import load
+
+    given = [*(["strategies"] if strategies is not None else []), *terms]
+    if given:
+        raise InputError([Fault(str(path), f"says {', '.join(given)} itself; put others over it with sets={{…}}")])
+    found = run(load(path, [f"{key}={json.dumps(value, default=str)}" for key, value in sets.items()]), path.parent)
+    return Result(found.main, found.question, tuple(found.comparisons[1:]))
+
+
+def _replayed(recorded: Conversation | Recording, spec: Chosen, terms: TermOptions) -> Replay:
+    if spec is None:
+        return _as_recorded(recorded, terms)
+    shared = terms_of(recorded, **terms)
+    ledger = shared.ledger(spec, talks_in(recorded))
+    sized = bool(shared.bills) and not terms.get("model")
+    return replayed(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if sized else ledger)
+
+
+def _as_recorded(recorded: Conversation | Recording, terms: TermOptions) -> Replay:
+    if terms.get("model"):
+        raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
+    told: dict[str, Any] = {name: value for name, value in terms.items() if name != "model"}
+    traffic = traffic_of(recorded, **told)
+    rows = list(traffic.simulation().rows(traffic.calls))
+    return Replay(AS_RECORDED, rows, [], traffic.token_source, traffic.band)
+
+
+def replayed(ledger: Ledger) -> Replay:
+    """A ledger with what a notebook wants of it."""
+    return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
+
+
+def _alone(ledger: Ledger) -> Comparison:
+    """One strategy, compared with nothing. The day and the rules are not shown."""
+    return Comparison("", "", "", data_date("anthropic"), {}, [ledger], ledger.strategy)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Result:
+    """Strategies side by side: `frame()` as numbers, `plot()` as a picture, as a table in a notebook.
+
+    `question` is a scenario's, and `variants` are its other readings, by name.
+    """
+
+    comparison: Comparison
+    question: str = ""
+    others: tuple[Comparison, ...] = ()
+
+    def __getitem__(self, strategy: str) -> Replay:
+        """The calls of a strategy by its name. Raises KeyError."""
+        for ledger in self.comparison.ledgers:
+            if ledger.strategy == strategy:
+                return replayed(ledger)
+        raise KeyError(f"{strategy}; there are {', '.join(one.strategy for one in self.comparison.ledgers)}")
+
+    @property
+    def best(self) -> Replay:
+        """The cheapest strategy that had no refused call."""
+        return replayed(self.comparison.best)
+
+    @property
+    def first(self) -> Replay:
+        """The strategy that all are compared with."""
+        return replayed(self.comparison.base)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence or two, with the rounded numbers of the table."""
+        return verdict_of([self.comparison, *self.others])
+
+    @property
+    def variants(self) -> dict[str, Result]:
+        """The scenario's other readings, each as a result."""
+        return {one.variant: Result(one, self.question) for one in self.others}
+
+    def frame(self) -> pd.DataFrame:
+        """One row a strategy. `calls`, `refused`: how many; `read`, `write_5m`, `write_1h`, `input` (uncached),
+        `output`: tokens; `cost_usd`, `error_usd` (± through token counts), `floor_usd` (no choice of marks goes below;
+        None: not asked for), `question_usd` (one question with all its calls): Decimal; `vs_first`: ratio."""
+        import pandas as pd
+
+        return pd.DataFrame([_sums(line) for line in summarise(self.comparison).lines]).set_index("strategy")
+
+    def plot(self, picture: Picture = "dollars") -> Figure:
+        """A picture: "dollars" by token class, dollars over "calls", or dollars of one "question"."""
+        from cachecost.api.charts import shown
+        from cachecost.views.bar_charts import dollars_figure, question_figure
+        from cachecost.views.line_charts import cumulative_figure
+
+        if picture not in PICTURES:
+            raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])
+        draw = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}[picture]
+        return shown(draw(summarise(self.comparison)))
+
+    def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
+        """USD a month of each strategy at so many sessions a day, each as the one that was compared."""
+        return monthly(summarise(self.comparison), sessions_per_day, days)
+
+    def __repr__(self) -> str:
+        costs = (f"{ledger.strategy}: {dollars(ledger.cost.total)}" for ledger in self.comparison.ledgers)
+        return f"<Result {'; '.join(costs)}>"
+
+    def _repr_html_(self) -> str:
+        summary = summarise(self.comparison)
+        below = [*token_sentences(summary), rules_sentence(self.comparison), *refusal_sentences(summary)]
+        return paragraph(self.verdict, strong=True) + _table(summary).html() + "".join(map(paragraph, below))
+
+
+def _table(summary: Summary) -> Table:
+    classes = {name: CLASS_NAMES[name] for name in summary.classes}
+    asks = ("a question",) if summary.has_questions else ()
+    versus = ("vs first",) if len(summary.lines) > 1 else ()
+    table = Table(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
+    for line in summary.lines:
+        used = [tokens(getattr(line.usage, CLASS_FIELDS[name])) for name in classes]
+        against = [percent(line.vs_first, signed=True)] if versus else []
+        asked = [dollars(line.question)] if asks else []
+        cells = (line.name, f"{line.calls:,}", *used, dollars(line.total), *against, *asked)
+        table.add(*cells, strong=line is summary.best and bool(versus))
+    return table
+
+
+def _sums(line: Line) -> dict[str, Any]:
+    used = {name: getattr(line.usage, field) for name, field in CLASS_FIELDS.items()}
+    return {
+        "strategy": line.name,
+        "calls": line.calls,
+        **used,
+        "cost_usd": line.cost.total,
+        "error_usd": line.error,
+        "vs_first": line.vs_first,
+        "floor_usd": line.floor,
+        "question_usd": line.question,
+        "refused": line.refused,
+    }

@@ -1,0 +1,115 @@
+"""`explain`: what was avoidable, why, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from typing_extensions import Unpack
+
+from cachecost.api.html import Table, paragraph
+from cachecost.api.reading import Source
+from cachecost.api.strategies import StrategyLike, spec_of
+from cachecost.api.terms import TermOptions, traffic_of
+from cachecost.findings import Explanation, Finding
+from cachecost.ledger import ZERO
+from cachecost.views.numbers import counted, dollars, percent, rough_dollars, tokens
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+COLUMNS = ("code", "cause", "call", "since", "layer", "block", "tokens", "cost_usd", "message", "fix")
+MOST_CALLS = 6
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explained(Explanation):
+    """What the calls cost and what was avoidable: `findings`, whose dollars add up to `avoidable` exactly (USD)."""
+
+    def by_cause(self) -> dict[str, Decimal]:
+        """USD of each cause, the dearest first."""
+        sums: dict[str, Decimal] = {}
+        for finding in self.findings:
+            sums[str(finding.cause)] = sums.get(str(finding.cause), ZERO) + finding.cost
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+    def frame(self) -> pd.DataFrame:
+        """One row a finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
+        `block` (place on the wire), `tokens` paid at more than a read, `cost_usd` (Decimal), `message`, `fix`."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(finding) for finding in self.findings], columns=list(COLUMNS))
+
+    def plot(self) -> Figure:
+        """Avoidable USD, a bar a cause."""
+        from cachecost.api.charts import Mark, bars
+
+        share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
+        marks = [
+            Mark(_name(cause), usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
+            for cause, usd in self.by_cause().items()
+        ]
+        return bars(self._answer(), marks)
+
+    def _calls(self, cause: str) -> str:
+        return counted(len(self._of(cause)), "time")
+
+    def _of(self, cause: str) -> list[Finding]:
+        return [finding for finding in self.findings if finding.cause == cause]
+
+    def _answer(self) -> str:
+        share = f" ({percent(self.avoidable / self.cost)})" if self.cost else ""
+        return f"{dollars(self.cost)} in {counted(self.calls, 'call')} · {dollars(self.avoidable)} avoidable{share}"
+
+    def __repr__(self) -> str:
+        return f"<Explained {self._answer()}>"
+
+    def _repr_html_(self) -> str:
+        table = Table(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
+        for cause, usd in self.by_cause().items():
+            found = self._of(cause)
+            size, calls = tokens(sum(one.tokens for one in found)), _calls(found)
+            table.add(_name(cause), f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
+        body = table.html() if self.findings else paragraph("Every call is as cheap as these bytes allow.")
+        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
+
+    def _sure(self) -> Iterator[str]:
+        band = (
+            f" ±{percent(self.band)} → ±{rough_dollars(self.avoidable * Decimal(str(self.band)))}" if self.band else ""
+        )
+        yield f"tokens: {self.token_source}{band}"
+        yield from self.flips
+
+
+def explain(
+    source: Source, strategy: StrategyLike | None = None, *, readings: bool = False, **terms: Unpack[TermOptions]
+) -> Explained:
+    """What a recording pays more than it must: each cause, its place and its dollars, which add up exactly.
+
+    A log is taken as it was sent, or as `strategy` would send it; a conversation needs one. `readings`: ask under each
+    reading of the open rules which change the answer. Raises InputError, CannotEvaluate.
+    """
+    from cachecost.analysis.explain.explaining import explained
+
+    traffic = traffic_of(source, spec_of(strategy) if strategy is not None else None, **terms)
+    told = explained(traffic, readings)
+    return Explained(**{each.name: getattr(told, each.name) for each in fields(told)})
+
+
+def _name(cause: str) -> str:
+    from cachecost.analysis.explain.codes import codes
+
+    return codes()[cause].name if cause in codes() else cause.replace("_", " ")
+
+
+def _calls(found: list[Finding]) -> str:
+    numbers = [str(one.call) for one in found]
+    return ", ".join(numbers[:MOST_CALLS]) + (" …" if len(numbers) > MOST_CALLS else "")
+
+
+def _row(one: Finding) -> dict[str, object]:
+    told: dict[str, object] = {name: getattr(one, name) for name in COLUMNS if name != "cost_usd"}
+    return {**told, "cause": str(one.cause), "layer": str(one.layer), "cost_usd": one.cost}

@@ -1,0 +1,94 @@
+"""`lint`: what is wrong with a request, with a pair, or with every call of a log, without a cache."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.study import MARGIN
+from cachecost.api.html import Table, paragraph
+from cachecost.api.reading import Source, bills_in, taken
+from cachecost.api.terms import day_from
+from cachecost.tokens.factory import DEFAULT
+from cachecost.views.numbers import counted, tokens
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+COLUMNS = ("code", "name", "severity", "path", "call", "calls", "tokens", "message", "fix")
+
+
+class Linted(list[LintFinding]):
+    """The findings, the worst first."""
+
+    def frame(self) -> pd.DataFrame:
+        """One row a finding: `code`, `name`, `severity` (error, warning, note), `path` (place on the wire), `call` (the
+        first one that has it, None outside of a log), `calls` (how many have), `tokens` it is about (None: not
+        known), `message`, `fix`."""
+        import pandas as pd
+
+        rows = [{name: getattr(one, name) for name in COLUMNS} for one in self]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def plot(self) -> Figure:
+        """How many findings, a bar a code."""
+        from cachecost.api.charts import Mark, bars
+        from cachecost.views.palette import CLASS_COLOURS
+
+        severe = {
+            "error": CLASS_COLOURS["input"],
+            "warning": CLASS_COLOURS["write_5m"],
+            "note": CLASS_COLOURS["output"],
+        }
+        counts = Counter((one.code, one.name, one.severity) for one in self)
+        marks = [
+            Mark(f"{code}  {name}", Decimal(found), str(found), severity, colour=severe[severity])
+            for (code, name, severity), found in counts.items()
+        ]
+        return bars(self._answer(), marks)
+
+    def _answer(self) -> str:
+        counts = Counter(one.severity for one in self)
+        told = [counted(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
+        return ", ".join(told) or "Nothing is wrong"
+
+    def _repr_html_(self) -> str:
+        table = Table(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
+        for one in self:
+            table.add(one.code, one.path, tokens(one.tokens), one.message, one.fix, strong=one.severity == "error")
+        return paragraph(self._answer(), strong=True) + (table.html() if self else "")
+
+
+def lint(
+    request: Mapping[str, Any] | Source,
+    next_request: Mapping[str, Any] | None = None,
+    *,
+    host: str = "anthropic",
+    as_of: date | str | None = None,
+    tokens: str = DEFAULT,
+    margin: int = MARGIN,
+) -> Linted:
+    """What is wrong with a Messages body, with it and the one sent after it, or with the calls of a log.
+
+    `as_of` picks the rules, `tokens` the counter. With fewer than `margin` more positions between them the last mark
+    of the first would be out of the second's reach. Raises InputError where a body is none, CannotEvaluate.
+    """
+    from cachecost.analysis.lint import lint as linted
+
+    if isinstance(request, Mapping):
+        day = day_from(as_of)
+        return Linted(linted(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
+    return _log(request, host, day_from(as_of), tokens, margin)
+
+
+def _log(source: Source, host: str, day: date | None, tokens: str, margin: int) -> Linted:
+    from cachecost.analysis.lint import Desk, lint_log
+    from cachecost.providers.rules import RuleBook
+
+    recorded = taken(source)
+    return Linted(lint_log(bills_in(recorded), recorded.name, Desk(RuleBook(as_of=day), host, tokens), margin).findings)

@@ -1,0 +1,137 @@
+"""`optimize`: the cheapest legal marks, lifetimes and pings, and the floor under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from typing_extensions import Unpack
+
+from cachecost.api.html import Table, paragraph
+from cachecost.api.reading import Source, bills_in, taken, talks_in
+from cachecost.api.terms import TermOptions, terms_of
+from cachecost.simulation import AS_RECORDED, logged
+from cachecost.views.numbers import change, counted, dollars, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cachecost.analysis.optimum.optimum import Optimum
+
+PLAN = "this plan"
+MOST_BARS, MOST_ROWS = 8, 12
+DISTANT = 3
+"""Bars that would be longer than this many floors are left out of the picture: they would hide all others."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Optimized:
+    """The cheapest plan that was found (`optimum.plan`), what it costs, and how far everything is from the floor."""
+
+    optimum: Optimum
+
+    @property
+    def cost(self) -> Decimal:
+        """USD of the plan."""
+        return self.optimum.usd
+
+    @property
+    def floor(self) -> Decimal:
+        """USD below which no legal plan goes: proved."""
+        return self.optimum.floor_usd
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether it is proved that nothing legal is cheaper than the plan."""
+        return self.optimum.is_optimal
+
+    @property
+    def answer(self) -> str:
+        """What to do, and what it is worth."""
+        from cachecost.views.optimum_text import answer
+
+        return " ".join(answer(self.optimum))
+
+    def frame(self) -> pd.DataFrame:
+        """One row a way to mark these calls, the cheapest first: `cost_usd` (Decimal), `over_floor` (ratio),
+        `refused` (calls that the API would refuse; then its dollars say nothing)."""
+        import pandas as pd
+
+        rows = [
+            {"strategy": name, "cost_usd": usd, "over_floor": change(usd, self.floor), "refused": refused}
+            for name, usd, refused in self._ways()
+        ]
+        return pd.DataFrame(rows).set_index("strategy")
+
+    def plot(self) -> Figure:
+        """USD of the plan, of what was recorded and of the best presets, over the floor."""
+        from cachecost.api.charts import Mark, bars
+
+        marks = [
+            Mark(
+                name, usd, dollars(usd), f"{percent(change(usd, self.floor), signed=True)} over the floor", name == PLAN
+            )
+            for name, usd in self._distinct()
+            if usd <= DISTANT * self.floor
+        ]
+        title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.floor)}"
+        return bars(title, marks[:MOST_BARS], ("floor", self.floor))
+
+    def __repr__(self) -> str:
+        return f"<Optimized {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        table = Table(("strategy", "cost", "over the floor"))
+        for name, usd in self._distinct()[:MOST_ROWS]:
+            over = percent(change(usd, self.floor), signed=True)
+            table.add(name, dollars(usd), over, strong=name == PLAN)
+        table.add("floor for these bytes", dollars(self.floor), "")
+        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, self._facts()))
+
+    def _facts(self) -> Iterator[str]:
+        from cachecost.views.optimum_text import facts
+
+        if rest := self._distinct()[MOST_ROWS:]:
+            yield f"{counted(len(rest), 'dearer way')} left out, up to {dollars(rest[-1][1])}; frame() has all"
+        yield from (f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules"))
+
+    def _ways(self) -> list[tuple[str, Decimal, int]]:
+        found = self.optimum
+        ways = [(one.name, one.usd, one.refused) for one in found.presets]
+        if found.recorded_usd is not None:
+            ways.append((found.first, found.recorded_usd, 0))
+        return sorted([(PLAN, found.usd, 0), *ways], key=lambda way: (way[2] > 0, way[1], way[0] != PLAN))
+
+    def _distinct(self) -> list[tuple[str, Decimal]]:
+        """Ways that cost the same as one, with how many more there are; those that are refused are left out."""
+        groups: dict[Decimal, list[str]] = {}
+        own = [(name, usd) for name, usd, _ in self._ways() if name in (PLAN, self.optimum.first)]
+        for name, usd, refused in self._ways():
+            if not refused and (name, usd) not in own:
+                groups.setdefault(usd, []).append(name)
+        rows = [(_named(names), usd) for usd, names in groups.items()] + own
+        return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
+
+
+def optimize(source: Source, *, pings: bool = True, **terms: Unpack[TermOptions]) -> Optimized:
+    """The cheapest legal marks, lifetimes and (with `pings`) calls beside, for the calls of a recording.
+
+    A log's calls are taken without their marks, a conversation's as "none" sends them. Raises InputError,
+    CannotEvaluate.
+    """
+    from cachecost.analysis.optimum.optimum import optimum_of
+    from cachecost.analysis.optimum.planned import planned_calls
+
+    recorded = taken(source)
+    shared = terms_of(recorded, **terms)
+    calls = [logged(call) for call in bills_in(recorded)]
+    if calls:
+        return Optimized(optimum_of(calls, shared, pings, first=AS_RECORDED))
+    return Optimized(optimum_of(planned_calls("none", talks_in(recorded), shared), shared, pings, first="none"))
+
+
+def _named(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more like it"

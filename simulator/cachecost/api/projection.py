@@ -1,0 +1,110 @@
+"""From the dollars of one session to dollars a month, with their band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from cachecost.api.html import Table, paragraph
+from cachecost.faults import Fault, InputError
+from cachecost.views.numbers import change, dollars, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cachecost.views.summary import Summary
+
+DAYS = 30
+WHOLE_FROM = Decimal(100)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """USD a month of one strategy. `error` is how far it may be off through token counts alone, in USD."""
+
+    strategy: str
+    usd: Decimal
+    error: Decimal
+
+    @property
+    def low(self) -> Decimal:
+        return self.usd - self.error
+
+    @property
+    def high(self) -> Decimal:
+        return self.usd + self.error
+
+    def __str__(self) -> str:
+        return f"{rounded(self.usd)} ± {rounded(self.error)} a month"
+
+
+@dataclass(frozen=True, slots=True)
+class Monthly:
+    """What each strategy would cost a month. Every session is taken to be as the one that was compared.
+
+    Strategies with calls that have no cost are in `left_out`: their dollars say nothing.
+    """
+
+    sessions_per_day: Decimal
+    days: int
+    projections: tuple[Projection, ...]
+    first: str
+    """The strategy that all are compared with."""
+    left_out: tuple[str, ...] = ()
+
+    def __getitem__(self, strategy: str) -> Projection:
+        """The projection of a strategy. Raises KeyError."""
+        for one in self.projections:
+            if one.strategy == strategy:
+                return one
+        raise KeyError(f"{strategy}: has calls without a cost" if strategy in self.left_out else strategy)
+
+    def frame(self) -> pd.DataFrame:
+        """One row a strategy: `usd`, `low_usd` and `high_usd` a month (Decimal)."""
+        import pandas as pd
+
+        rows = [(one.strategy, one.usd, one.low, one.high) for one in self.projections]
+        return pd.DataFrame(rows, columns=["strategy", "usd", "low_usd", "high_usd"]).set_index("strategy")
+
+    def plot(self) -> Figure:
+        """USD a month, a bar a strategy, with the band at its end."""
+        from cachecost.api.charts import Mark, bars
+
+        marks = [Mark(one.strategy, one.usd, rounded(one.usd), _band(one), error=one.error) for one in self.projections]
+        return bars(f"Dollars a month at {self._pace()}", marks)
+
+    def _repr_html_(self) -> str:
+        table = Table(("strategy", "a month", "±", "vs first"))
+        first = next((one.usd for one in self.projections if one.strategy == self.first), None)
+        for one in self.projections:
+            off = change(one.usd, first) if one.strategy != self.first else None
+            table.add(one.strategy, rounded(one.usd), rounded(one.error), percent(off, signed=True))
+        told = f"{self._pace()}, {self.days} days a month, each session as the one that was compared"
+        return table.html() + paragraph(told) + "".join(paragraph(f"left out: {name}") for name in self.left_out)
+
+    def _pace(self) -> str:
+        number = f"{self.sessions_per_day.normalize():,f}"
+        return f"{number} session{'' if self.sessions_per_day == 1 else 's'} a day"
+
+
+def rounded(usd: Decimal) -> str:
+    """USD of a projection: whole dollars from a hundred on, since no cent of them is known."""
+    return f"${usd:,.0f}" if usd >= WHOLE_FROM else dollars(usd)
+
+
+def _band(one: Projection) -> str:
+    return f"± {rounded(one.error)}" if one.error else ""
+
+
+def monthly(summary: Summary, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
+    """The months of strategies that were compared over one session. Raises InputError for less than nothing."""
+    pace = Decimal(str(sessions_per_day))
+    if not pace.is_finite() or pace < 0 or days < 1:
+        told = f"expected a number from 0, and days from 1; got {sessions_per_day} and {days}"
+        raise InputError([Fault("sessions_per_day:", told)])
+    kept = [line for line in summary.lines if not line.refused]
+    made = tuple(Projection(one.name, one.cost.total * pace * days, one.error * pace * days) for one in kept)
+    left_out = tuple(line.name for line in summary.lines if line.refused)
+    return Monthly(pace, days, made, summary.comparison.first, left_out)

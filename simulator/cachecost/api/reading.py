@@ -1,0 +1,93 @@
+"""Recordings: a conversation, or a log of calls with their bills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cachecost.conversations.model import Conversation
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.sessions import read_talks
+from cachecost.faults import Fault, InputError
+from cachecost.scenario import head_parts
+from cachecost.scenario.models import Head
+from cachecost.views.numbers import counted
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recording:
+    """A log of calls: the conversations found in it, and the calls with their bills."""
+
+    name: str
+    conversations: list[Conversation]
+    calls: list[LoggedCall]
+
+    @property
+    def model(self) -> str | None:
+        """No one model: each conversation has its own."""
+        return None
+
+    def __repr__(self) -> str:
+        told = f"{counted(len(self.calls), 'call')} in {counted(len(self.conversations), 'conversation')}"
+        return f"<Recording {self.name}: {told}>"
+
+
+Source = Conversation | Recording | str | Path
+"""What `read` gives, or the path of a recording in any known format."""
+
+
+def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> Conversation | Recording:
+    """What is recorded at `path`, in whatever known format: a conversation, or a log of calls.
+
+    Where a conversation has no tools or no system prompt, `tools_tokens` and `system_tokens` stand in
+    for them. Raises InputError with every fault of the file.
+    """
+    conversations, calls = read_talks(_file(Path(path)))
+    if calls or len(conversations) != 1:
+        return Recording(Path(path).stem, conversations, calls)
+    return _with_head(conversations[0], tools_tokens, system_tokens)
+
+
+def taken(source: Source) -> Conversation | Recording:
+    """`source`, read if it is a path. Raises InputError for anything else."""
+    if isinstance(source, Conversation | Recording):
+        return source
+    if isinstance(source, str | Path):
+        return read(source)
+    raise InputError([Fault("recording:", f"expected a path, or what read() gives; got {_kind(source)}")])
+
+
+def talks_in(source: Conversation | Recording) -> Sequence[Conversation]:
+    """The conversations of what was read."""
+    return source.conversations if isinstance(source, Recording) else [source]
+
+
+def bills_in(source: Conversation | Recording) -> Sequence[LoggedCall]:
+    """The recorded calls; a conversation has none."""
+    return source.calls if isinstance(source, Recording) else []
+
+
+def _file(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError([Fault(str(path), "expected a file; there is none")])
+    return path
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__name__}"
+
+
+def _with_head(conversation: Conversation, tools_tokens: int, system_tokens: int) -> Conversation:
+    head = Head.model_validate(
+        {
+            "tools": {"tokens": tools_tokens} if tools_tokens else None,
+            "system": {"tokens": system_tokens} if system_tokens else None,
+        }
+    )
+    tools, system = head_parts(head)
+    return replace(
+        conversation,
+        tools=tools if tools_tokens else conversation.tools,
+        system=system if system_tokens else conversation.system,
+    )

@@ -1,0 +1,129 @@
+"""`validate`: predicted against billed, call by call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Unpack
+
+from cachecost.api.html import Table, paragraph
+from cachecost.api.terms import CountOptions, ground
+from cachecost.faults import Fault, InputError
+from cachecost.inputs.schema_faults import one_of
+from cachecost.ledger import Fidelity, Judgement, Supported
+from cachecost.views.numbers import dollars, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cachecost.views.fidelity_rows import Score
+
+COUNTERS = ("ctok", "tiktoken")
+HEADS = ("calls", "hits exact", "cold starts exact", "unknown", "tokens off, median", "95th", "predicted", "billed")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Validated:
+    """Every judged call (`fidelity.judgements`), and what could not be judged (`fidelity.not_judged`)."""
+
+    fidelity: Fidelity
+
+    @property
+    def score(self) -> Score:
+        """All calls together: how many hits and cold starts were knowable, and how many exact; errors are shares of
+        the billed input tokens, dollars (Decimal) of the input side."""
+        from cachecost.views.fidelity_rows import score
+
+        return score("all", self.fidelity.judgements)
+
+    @property
+    def readings(self) -> list[Supported]:
+        """How many knowable calls come out exact under each reading of each rule, where that was asked for."""
+        return self.fidelity.readings
+
+    def frame(self) -> pd.DataFrame:
+        """One row a call: `source`, `call`, `model`, `project`; `kind` (hit, cold, unknown), `exact`; tokens predicted
+        and billed; `token_error` (share of the billed input tokens); `predicted_usd`, `billed_usd` of the input
+        side (Decimal); `reason` where it is not exact."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(one) for one in self.fidelity.judgements])
+
+    def plot(self) -> Figure:
+        """A point a call: the length of its prompt as billed, against the error of the predicted one."""
+        from cachecost.api.charts import shown
+        from cachecost.views.fidelity_chart import residual_figure
+
+        return shown(residual_figure(self.fidelity, self._title()))
+
+    def _title(self) -> str:
+        score = self.score
+        hits = f"{score.exact_hits:,} of {score.hits:,} knowable hits exact"
+        return f"{hits}; prompt lengths {percent(score.median)} off at the median, {percent(score.p95)} at the 95th"
+
+    def __repr__(self) -> str:
+        return f"<Validated {self._title()}>"
+
+    def _repr_html_(self) -> str:
+        from cachecost.views.fidelity_rows import GROUPS, scores
+
+        table = Table(("model", *HEADS))
+        for each in (self.score, *scores(self.fidelity, GROUPS["model"])):
+            table.add(*_cells(each), strong=each.name == "all")
+        left = len(self.fidelity.not_judged)
+        told = [f"tokens: {self.fidelity.token_source}", *([f"{left:,} calls could not be judged"] if left else [])]
+        return table.html() + "".join(map(paragraph, told))
+
+
+def validate(
+    *logs: str | Path, readings: bool = False, anchored: bool = True, **options: Unpack[CountOptions]
+) -> Validated:
+    """Predict each call of the recordings at `logs`, and hold it against its bill. Each file is a cache of its own.
+
+    A call's own bill never sizes it; not `anchored`: no bill sizes anything. `readings`: ask how many calls come out
+    right under each reading of each rule. `tokens`: ctok (the default, where installed) or tiktoken.
+    Raises InputError, CannotEvaluate.
+    """
+    from cachecost.analysis.validation import Validation
+
+    given: dict[str, Any] = dict(options)
+    tokens = given.pop("tokens", None)
+    if tokens not in (None, *COUNTERS):
+        raise InputError([Fault("tokens:", one_of(COUNTERS, tokens))])
+    if missing := [log for log in logs if not Path(log).is_file()]:
+        raise InputError([Fault(str(log), "expected a file; there is none") for log in missing])
+    rules, prices, host = ground(**given)
+    validation = Validation([Path(log) for log in logs], rules, prices, tokens, host, anchored)
+    fidelity = validation.fidelity()
+    return Validated(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
+
+
+def _cells(each: Score) -> tuple[str, ...]:
+    exact = (f"{each.exact_hits:,} of {each.hits:,}", f"{each.exact_cold:,} of {each.cold:,}")
+    errors = (percent(each.median), percent(each.p95))
+    usd = (dollars(each.predicted_usd), dollars(each.billed_usd))
+    return (each.name, f"{each.calls:,}", *exact, f"{each.unknown:,}", *errors, *usd)
+
+
+def _row(one: Judgement) -> dict[str, Any]:
+    return {
+        "source": one.source,
+        "call": one.call,
+        "model": one.model,
+        "project": one.project,
+        "kind": one.kind,
+        "exact": one.exact,
+        "predicted_read": one.predicted.read,
+        "billed_read": one.billed.read,
+        "predicted_write": one.predicted.write,
+        "billed_write": one.billed.write,
+        "predicted_input": one.predicted.input_tokens,
+        "billed_input": one.billed.input_tokens,
+        "token_error": one.token_error,
+        "predicted_usd": one.predicted_usd,
+        "billed_usd": one.billed_usd,
+        "reason": one.reason,
+    }

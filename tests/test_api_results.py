@@ -1,0 +1,216 @@
+"""What results are: frames with documented columns, figures, tables that leave a notebook's page alone, months."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+import cachecost
+
+ROOT = Path(__file__).parents[1]
+LOG = ROOT / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
+TALK = ROOT / "scenarios" / "recordings" / "jp-17727484633.jsonl"
+BODY = {
+    "model": "claude-opus-4-6",
+    "max_tokens": 100,
+    "system": [{"type": "text", "text": "Be <b>brief</b>. " * 20, "cache_control": {"type": "ephemeral"}}],
+    "messages": [{"role": "user", "content": "hello"}],
+}
+BUDGET = """\
+format: 1
+name: small
+as_of: 2026-03-07
+model: claude-opus-4-6
+tokens: tiktoken
+conversation: {synthetic: {seed: 1, turns: 2, calls: 3}}
+strategies: [none, {name: <auto> & cheap, preset: automatic}]
+budget:
+  - {strategy: <auto> & cheap, max_cost_usd: 0.000001}
+  - {strategy: none, max_cost_usd: 1000}
+"""
+
+
+def _check(folder: Path) -> cachecost.Checked:
+    scenario = folder / "small.yaml"
+    scenario.write_text(BUDGET, encoding="utf-8")
+    return cachecost.check(scenario, reports=folder)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    log = cachecost.read(LOG)
+    result = cachecost.compare(log, ["as recorded", "none", {"name": "<i>mine</i>", "preset": "automatic@1h"}])
+    return {
+        "replay": cachecost.replay(log, "automatic"),
+        "compare": result,
+        "validate": cachecost.validate(LOG, tokens="tiktoken"),
+        "check": _check(tmp_path_factory.mktemp("check")),
+        "explain": cachecost.explain(log),
+        "lint": cachecost.lint(BODY),
+        "optimize": cachecost.optimize(TALK),
+        "whatif": cachecost.whatif(log, readings=False),
+        "monthly": result.monthly(sessions_per_day=40),
+    }
+
+
+COLUMNS = {
+    "replay": "strategy call timestamp model purpose turn inquiry read write_5m write_1h input output read_usd",
+    "compare": "calls read write_5m write_1h input output cost_usd error_usd vs_first floor_usd question_usd refused",
+    "validate": "source call model project kind exact predicted_read billed_read predicted_write billed_write",
+    "check": "scenario strategy budget limit actual verdict message",
+    "explain": "code cause call since layer block tokens cost_usd message fix",
+    "lint": "code name severity path call calls tokens message fix",
+    "optimize": "cost_usd over_floor refused",
+    "whatif": "kind does cost_usd saving_usd share error_usd calls_changed extra_calls keeps_answers supported",
+    "monthly": "usd low_usd high_usd",
+}
+ROWS = {
+    "replay": 62, "compare": 3, "validate": 62, "check": 2, "explain": 3, "lint": 1, "optimize": 80, "whatif": 20,
+    "monthly": 3,
+}  # fmt: skip
+"""At least so many rows."""
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_frame_has_its_columns_with_whole_tokens_and_exact_dollars(name: str, results: dict[str, Any]) -> None:
+    frame = results[name].frame()
+    wanted = COLUMNS[name].split()
+    assert list(frame.columns)[: len(wanted)] == wanted
+    assert len(frame) >= ROWS[name]
+    dollars = [column for column in frame if column == "usd" or column.endswith("_usd")]
+    told = [value for column in dollars for value in frame[column] if value is not None and value == value]
+    assert all(isinstance(value, Decimal) for value in told)
+    for column in {"read", "write_5m", "write_1h", "input", "output", "calls", "tokens"} & set(frame):
+        assert frame[column].dtype.kind == "i", column
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_plot_is_a_figure_that_a_notebook_shows_at_half_its_pixels(name: str, results: dict[str, Any]) -> None:
+    figure = results[name].plot()
+    assert isinstance(figure, Figure)
+    assert figure.texts
+    picture, size = figure._repr_png_()  # type: ignore[attr-defined]
+    assert picture.startswith(b"\x89PNG")
+    assert int.from_bytes(picture[16:20]) == pytest.approx(size["width"] * 160 / 72, abs=2)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_no_word_of_a_picture_leaves_it(name: str, results: dict[str, Any]) -> None:
+    figure = results[name].plot()
+    width, height = figure.get_size_inches() * figure.dpi
+    figure.draw_without_rendering()
+    for text in (text for axes in figure.axes for text in axes.texts):
+        box = text.get_window_extent()
+        assert box.x0 >= -1 and box.x1 <= width + 1, text.get_text()
+        assert box.y0 >= -1 and box.y1 <= height + 1, text.get_text()
+
+
+class _Page(HTMLParser):
+    """Tags in order, and the styles they have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.styles: list[str] = []
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.open.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.styles += [value for name, value in attrs if name == "style" and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def _colours(styles: list[str]) -> Iterator[str]:
+    for style in styles:
+        yield from re.findall(r"(?:^|;)(?:color|background[a-z-]*):([^;]*)", style)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_table_takes_the_pages_colours_and_leaks_no_style(name: str, results: dict[str, Any]) -> None:
+    page = _Page()
+    page.feed(results[name]._repr_html_())
+    assert page.open == []
+    assert set(page.tags) <= {"div", "table", "thead", "tbody", "tr", "th", "td", "p"}
+    assert page.attributes <= {"style", "scope"}
+    assert set(_colours(page.styles)) <= {"inherit", "transparent"}
+
+
+def test_names_are_text_and_never_markup(results: dict[str, Any]) -> None:
+    assert "&lt;i&gt;mine&lt;/i&gt;" in results["compare"]._repr_html_()
+    assert "&lt;auto&gt; &amp; cheap" in results["check"]._repr_html_()
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_result_is_short_where_it_is_printed(name: str, results: dict[str, Any]) -> None:
+    assert name in ("lint", "monthly") or re.fullmatch(r"<[A-Z]\w+ [^\n]{5,400}>", repr(results[name]))
+
+
+def test_a_month_is_the_session_times_its_sessions_with_the_band_around_it(results: dict[str, Any]) -> None:
+    result, month = results["compare"], results["monthly"]
+    row = result.frame().loc["none"]
+    one = month["none"]
+    assert (one.usd, one.error) == (row["cost_usd"] * 1200, row["error_usd"] * 1200)
+    assert (one.low, one.high) == (one.usd - one.error, one.usd + one.error)
+    assert str(one) == f"${one.usd:,.0f} ± ${one.error:,.0f} a month"
+    assert result.monthly(Decimal("0.5"), days=20)["none"].usd == row["cost_usd"] * 10
+    assert result.monthly(0)["none"].usd == 0
+    with pytest.raises(KeyError, match="nope"):
+        month["nope"]
+
+
+def test_a_month_under_a_hundred_dollars_has_cents(results: dict[str, Any]) -> None:
+    assert re.fullmatch(r"\$\d+\.\d\d ± \$\d+\.\d\d a month", str(results["replay"].monthly(1)["automatic"]))
+
+
+def test_a_strategy_with_refused_calls_has_no_month() -> None:
+    log = cachecost.read(TALK, tools_tokens=900)
+    result = cachecost.compare(log, ["none", {"name": "unknown", "preset": "automatic", "model": "claude-nope-9"}])
+    month = result.monthly(10)
+    assert [one.strategy for one in month.projections] == ["none"]
+    assert month.left_out == ("unknown",)
+    with pytest.raises(KeyError, match="unknown: has calls without a cost"):
+        month["unknown"]
+    assert "left out: unknown" in month._repr_html_()
+
+
+def test_a_checks_months_are_those_of_its_scenarios(results: dict[str, Any]) -> None:
+    checked: cachecost.Checked = results["check"]
+    assert (checked.verdict, [one.strategy for one in checked.broken]) == ("fail", ["<auto> & cheap"])
+    months = checked.monthly(2)
+    assert list(months) == ["small"]
+    assert months["small"]["<auto> & cheap"].usd > 0
+
+
+def _complete(optimized: cachecost.Optimized) -> Any:
+    """USD of every way without a refused call."""
+    frame = optimized.frame()
+    return frame[frame["refused"] == 0]["cost_usd"]
+
+
+def test_what_results_say_agrees(results: dict[str, Any]) -> None:
+    explained, optimized, other = results["explain"], results["optimize"], results["whatif"]
+    assert sum(explained.frame()["cost_usd"]) == explained.avoidable
+    assert optimized.floor <= optimized.cost == _complete(optimized).min()
+    assert other.gains[0].saving == max(one.saving for one in other.gains)
+    assert other["ttl=1h"].cost == other.frame()["cost_usd"]["ttl=1h"]
+    validated = results["validate"]
+    assert validated.score.exact_hits == int((validated.frame()["exact"] & (validated.frame()["kind"] == "hit")).sum())
+
+
+def test_a_clean_request_has_an_empty_frame_with_its_columns() -> None:
+    clean = cachecost.lint({**BODY, "system": "Be brief."})
+    assert isinstance(clean, list)
+    assert (len(clean), list(clean.frame().columns)) == (0, COLUMNS["lint"].split())
+    assert "Nothing is wrong" in clean._repr_html_()
