@@ -8,7 +8,7 @@ UPGRADE =
 BIN = .venv/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format differential bench reports evidence lock clean clients
+.PHONY: help demo test lint format differential bench reports evidence lock clean clients docs
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,12 @@ reports: ## write reports/ of all bundled scenarios anew
 evidence: ## predict the recorded traffic anew and write reports/fidelity/
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/cachecost validate scenarios/recordings/traffic/*/*.jsonl scenarios/recordings/transcripts/*.jsonl --readings --out reports/fidelity
+
+docs: ## write the reference anew and build the documentation into build/site
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/python -m cachecost.analysis.code_pages docs/codes
+	@$(BIN)/python -m cachecost.reference docs/reference
+	@$(BIN)/python -m mkdocs build --strict --quiet
 
 lock: ## pin new requirements in requirements.lock (UPGRADE=1: the newest version of all)
 	@sh .ci/setup lock $(PYTHON)

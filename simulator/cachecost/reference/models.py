@@ -1,0 +1,63 @@
+"""The page of models: limits and prices on the day of the shipped data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from cachecost.providers.listing import ModelRow, model_rows
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rulefile import hosts
+from cachecost.providers.rules import RuleBook, data_date
+from cachecost.reference.markdown import code, table
+
+HEAD = """# Models and prices
+
+Each model's limits and its prices in USD per million tokens, on the day of the shipped data. `cachecost models`
+prints them; `--as-of DATE` those of another day, `--host` those of another host. Prices are those of a prompt of
+ordinary length; one that rises with the length of the prompt is applied call by call. The minimum and the window are in
+tokens; *thinking* says whether the thinking of earlier turns is kept in the prompt, or only that of the last turn.
+"""
+FIRST = "anthropic"
+COLUMNS = (
+    "model",
+    "from",
+    "to",
+    "minimum",
+    "window",
+    "thinking",
+    "tokenizer",
+    "input",
+    "5m write",
+    "1h write",
+    "read",
+    "output",
+)
+
+
+def page() -> str:
+    """The page, a table a host."""
+    others = [name for name in hosts() if name != FIRST]
+    return "\n".join([HEAD, *(_host(name) for name in (FIRST, *others))])
+
+
+def _host(host: str) -> str:
+    return f"## {host}\n\nOn {data_date(host)}.\n\n{table(COLUMNS, _rows(host))}"
+
+
+def _rows(host: str) -> Iterator[tuple[str, ...]]:
+    prices = PriceBook.load(None, None)
+    for row in model_rows(RuleBook(), host):
+        price = prices.prices(host, row.id, row.rules.day, 0)
+        amounts = (price.input, price.write_5m, price.write_1h, price.read, price.output)
+        yield (*_limits(row), *(_dollars(amount) for amount in amounts))
+
+
+def _limits(row: ModelRow) -> tuple[str, ...]:
+    kept = "kept" if row.rules.keeps_thinking else "last turn"
+    days = str(row.released), str(row.retired or "")
+    return code(row.id), *days, f"{row.rules.minimum_tokens:,}", f"{row.rules.context_window:,}", kept, row.generation
+
+
+def _dollars(amount: Decimal) -> str:
+    return f"{amount.normalize():f}"

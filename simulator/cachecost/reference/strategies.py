@@ -1,0 +1,38 @@
+"""The page of strategies: presets, primitives and changes, as the registry lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cachecost.reference.markdown import code, prose, table
+from cachecost.strategies.registry import listing, names
+from cachecost.strategies.spec import CHANGES_TABLE, MARKS
+
+HEAD = """# Strategies
+
+What agents do and what stands for it here is told in [Strategies](../strategies.md); this page is the list.
+`NAME@1h` and `NAME@5m` are a preset with that lifetime on every mark that names none.
+"""
+PRIMITIVES = (
+    "A placement is a list of these, in order of priority; each says which blocks are marked. `ttl` is `5m` or `1h`."
+)
+CHANGES = "What an agent does to the conversation, or to its calls, besides marking: `changes:` of a strategy."
+
+
+def page() -> str:
+    """The page; strategies of other packages are left out, so that it is the same everywhere."""
+    own = set(names())
+    presets = ((code(row.name), prose(row.what), prose(row.source), row.date) for row in listing() if row.name in own)
+    return "\n".join(
+        [
+            HEAD,
+            f"## Presets\n\n{table(('name', 'what it does', 'source', 'read on'), presets)}",
+            f"## Primitives\n\n{PRIMITIVES}\n\n{_parts(MARKS.listing())}",
+            f"## Changes\n\n{CHANGES}\n\n{_parts(CHANGES_TABLE.listing())}",
+        ]
+    )
+
+
+def _parts(rows: Iterable[tuple[str, str, str]]) -> str:
+    made = ((code(name), prose(what), prose(options)) for name, what, options in rows)
+    return table(("name", "what it does", "options with their defaults"), made)

@@ -1,0 +1,157 @@
+"""The documentation holds: links, command lines, what is shown as printed, figures, pages that are made from code."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cachecost.reference import pages
+from cachecost.reference.commands import documented
+from docs_pages import (
+    DOCS,
+    ROOT,
+    anchors,
+    blocks,
+    command_lines,
+    every,
+    faults_of,
+    links,
+    name,
+    run,
+    written,
+)
+
+FIGURE = re.compile(r"\$[\d,]+(?:\.\d+)?|\d[\d,.]* of \d[\d,]*|\d+(?:\.\d+)? %|(?:proved|contradicted) by \d+")
+REPORT = re.compile(r"\]\(((?:\.\./)+reports/[^)#]+\.md|[^)]*reference/[^)#]+\.md)")
+
+
+@functools.cache
+def made() -> dict[str, str]:
+    return pages()
+
+
+@pytest.fixture
+def updating(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-goldens"))
+
+
+@pytest.mark.parametrize("page", sorted(made()))
+def test_a_reference_page_is_what_the_code_says_now(page: str, updating: bool) -> None:
+    path = DOCS / "reference" / page
+    if updating:
+        path.write_text(made()[page])
+    assert path.read_text() == made()[page], "run: python -m cachecost.reference docs/reference"
+
+
+def test_no_reference_page_is_left_over() -> None:
+    assert {path.name for path in (DOCS / "reference").iterdir()} == made().keys()
+
+
+def test_every_command_and_every_option_is_documented() -> None:
+    sections = dict(re.findall(r"^#+ cachecost (.+?)\n(.*?)(?=^#+ |\Z)", made()["commands.md"], flags=re.M | re.S))
+    shared = made()["commands.md"].split("## Options of every simulation")[1].split("\n## ")[0]
+    told = [
+        (command, option)
+        for command, option in documented()
+        if not re.search(rf"`[^`]*{re.escape(option)}\b", sections[command] + shared)
+    ]
+    assert told == []
+
+
+@pytest.mark.parametrize("page", every(), ids=name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    broken = [link for link in links(page) if not _leads(page, link)]
+    assert broken == []
+
+
+def _leads(page: Path, link: str) -> bool:
+    if "://" in link:
+        return link.startswith("https://")
+    target, _, anchor = link.partition("#")
+    there = (page.parent / target).resolve() if target else page
+    return there.exists() and (not anchor or anchor in anchors(there))
+
+
+@pytest.mark.parametrize("page", written(), ids=name)
+def test_every_command_line_is_one_that_the_command_takes(page: Path) -> None:
+    told = ((at, line, faults_of(line, whole)) for at, line, whole in command_lines(page))
+    assert [f"line {at}: {line}: {fault}" for at, line, fault in told if fault] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("cachecost replay x.jsonl --strategies none", "No such option"),
+        ("cachecost replay x.jsonl --tokens guess", "'guess' is not one of"),
+        ("cachecost serve --port 70000", "70000 is not in the range"),
+        ("cachecost live x.yaml", "missing --max-usd"),
+        ("cachecost replai x.jsonl", "no such command 'replai' (did you mean 'replay'?)"),
+    ],
+)
+def test_a_wrong_command_line_is_seen(line: str, fault: str) -> None:
+    assert fault.replace("'", "") in (faults_of(line, True) or "").replace("'", "")
+
+
+FIGURED = [page for page in written() if page.name not in ("clients.md", "strategies.md")]
+"""Those two have measurements of their own, and tests of these."""
+
+
+@pytest.mark.parametrize("page", FIGURED, ids=name)
+def test_a_figure_stands_in_what_its_paragraph_links_to_or_in_what_is_printed(page: Path) -> None:
+    text = page.read_text()
+    shown = " ".join(block.text for block in blocks(page, "console", "text", "yaml")) + CALIBRATED
+    strays = [
+        (figure, paragraph[:60])
+        for paragraph in _paragraphs(text)
+        for figure in FIGURE.findall(paragraph.replace("\\", ""))
+        if figure not in shown and figure not in _linked(page, paragraph) and figure not in CHOSEN
+    ]
+    assert strays == []
+
+
+CHOSEN = {"5 %", "2 %", "95 of 100"}
+"""The limit that examples set, and the margin of `live` (its own test below); the tutorial's distance; the band."""
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Paragraphs and rows of tables, without fenced blocks."""
+    bare = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    return [row for part in bare.split("\n\n") for row in (part.splitlines() if part.startswith("|") else [part])]
+
+
+def _linked(page: Path, paragraph: str) -> str:
+    found = [(page.parent / link[1]).resolve() for link in REPORT.finditer(paragraph)]
+    return " ".join(path.read_text().replace("\\", "") for path in found)
+
+
+def _calibrated() -> str:
+    data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
+    errors = [each["error"]["tiktoken"] for each in data["generations"].values()]
+    return " ".join(f"{100 * share:.1f} %" for error in errors for share in (error["median"], error["p95"]))
+
+
+CALIBRATED = _calibrated()
+
+
+def test_the_numbers_of_the_fit_and_of_the_budget_are_those_of_the_code() -> None:
+    from cachecost.live.driver.ceiling import COUNT_SHARE, COUNT_TOKENS
+
+    data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
+    assert f"on {data['fit']['requests']} requests" in (DOCS / "how-sure.md").read_text()
+    assert f"plus {COUNT_SHARE:.0%} and {COUNT_TOKENS} tokens".replace("%", " %") in (DOCS / "live.md").read_text()
+
+
+def test_the_site_is_built_without_a_warning_and_asks_nobody_else(tmp_path: Path) -> None:
+    if shutil.which("mkdocs") is None:
+        pytest.skip("mkdocs is not installed (extra: docs)")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = run(words, NO_MKDOCS_2_WARNING="1")
+    assert done.returncode == 0, done.stderr
+    asked = re.compile(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"?(https?:)?//(?!127\.0\.0\.1)")
+    assert [page.name for page in tmp_path.rglob("*.html") if asked.search(page.read_text())] == []

@@ -1,0 +1,88 @@
+"""What the documentation shows as printed is printed; its YAML loads, and its Python runs."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cachecost.cli import cachecost
+from cachecost.scenario import load
+from docs_pages import ROOT, Block, blocks, name, run, same, trimmed, written
+
+
+@pytest.fixture
+def updating(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-goldens"))
+
+
+CONSOLES = [block for page in written() for block in blocks(page, "console")]
+
+
+@pytest.mark.parametrize("block", CONSOLES, ids=lambda block: f"{name(block.page)}:{block.line}")
+def test_what_is_shown_as_printed_is_printed(block: Block, updating: bool) -> None:
+    command, _, shown = block.text.partition("\n")
+    printed = _printed(command.removeprefix("$ cachecost "))
+    if updating and not same(shown, printed):
+        whole = block.page.read_text()
+        block.page.write_text(whole.replace(block.text, f"{command}\n{printed}\n"))
+        shown = printed
+    assert same(shown, printed), f"{name(block.page)}:{block.line} shows something else than\n{printed}"
+
+
+@functools.cache
+def _printed(line: str) -> str:
+    """What a command writes to stdout, 100 columns wide; in this process, so that all share what is loaded."""
+    with chdir(ROOT):
+        done = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}).invoke(cachecost, line.split())
+    assert done.exit_code in (0, 1), done.output
+    return trimmed(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "equal"),
+    [
+        ("a\nb", "a\nb\n", True),
+        ("a\nc", "a\nb", False),
+        ("a\n…\nc", "a\nb\nb\nc", True),
+        ("a\n…", "a\nb", True),
+        ("a\n…\nc", "a\nb", False),
+        ("a", "a\nb", False),
+        ("", "a", False),
+    ],
+)
+def test_an_elision_stands_for_lines(shown: str, printed: str, equal: bool) -> None:
+    assert same(shown, printed) is equal
+
+
+YAMLS = [block for page in written() for block in blocks(page, "yaml")]
+
+
+@pytest.mark.parametrize("block", YAMLS, ids=lambda block: f"{name(block.page)}:{block.line}")
+def test_yaml_is_a_scenario_or_a_part_of_one(block: Block, tmp_path: Path) -> None:
+    base = "format: 1\nname: x\nmodel: claude-sonnet-5\nconversation: {synthetic: {seed: 1}}\n"
+    others = "" if "strategies:" in block.text else "strategies: [progressive]\n"
+    text = block.text if block.text.startswith("format: 1") else base + others + block.text
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "scenario.yaml").write_text(text)
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    load(tmp_path / "x" / "scenario.yaml")
+
+
+@pytest.mark.parametrize("page", [page for page in written() if blocks(page, "python")], ids=name)
+def test_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
+    code = "\n".join(block.text for block in blocks(page, "python"))
+    done = _tested(code, tmp_path) if "def test_" in code else run([sys.executable, "-W", "error", "-c", code])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _tested(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Tests that a page shows, run with the plugin."""
+    (folder / "test_page.py").write_text(code)
+    words = [sys.executable, "-m", "pytest", "-p", "cachecost.pytest_plugin", "--rootdir", str(folder), str(folder)]
+    return run(words, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
