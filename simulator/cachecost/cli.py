@@ -17,21 +17,23 @@ from cachecost.faults import CannotEvaluate, InputError
 
 FINE, BROKEN, INVALID, NOT_EVALUATED, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
+WHOLE = 400
+"""Characters of a command's first sentence: more than any has."""
 COMMANDS = {
     "run": "run:run",
     "replay": "replay:replay",
-    "import": "importing:import_",
-    "recording": "recording:recording",
-    "validate": "validate:validate",
     "explain": "explain:explain",
     "whatif": "whatif:whatif",
-    "check": "check:check",
     "optimize": "optimize:optimize",
     "lint": "lint:lint",
+    "validate": "validate:validate",
+    "check": "check:check",
+    "init": "init:init",
+    "import": "importing:import_",
+    "recording": "recording:recording",
     "serve": "serve:serve",
     "record": "record:record",
     "live": "live:live",
-    "init": "init:init",
     "strategies": "listings:strategies",
     "models": "listings:models",
     "rules": "listings:rules",
@@ -50,6 +52,12 @@ class LazyGroup(click.Group):
         module, _, name = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(f"cachecost.commands.{module}"), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each command with its whole first sentence, wrapped."""
+        commands = ((name, self.get_command(ctx, name)) for name in COMMANDS)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(WHOLE)) for name, command in commands if command])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         from cachecost.faults import nearest
