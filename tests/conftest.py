@@ -11,6 +11,7 @@ from hypothesis import settings
 from goldens import Golden, golden_path, orphans
 
 TESTS = Path(__file__).parent
+os.environ.setdefault("CACHECOST_CACHE", "off")  # no test reads or writes the user's counts
 ORPHANS = pytest.StashKey[list[Path]]()
 
 settings.register_profile("ci", derandomize=True, deadline=None)

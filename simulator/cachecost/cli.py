@@ -28,6 +28,7 @@ COMMANDS = {
     "lint": "lint:lint",
     "validate": "validate:validate",
     "check": "check:check",
+    "sweep": "sweep:sweep",
     "init": "init:init",
     "import": "importing:import_",
     "recording": "recording:recording",

@@ -69,3 +69,28 @@ def _size(path: Path) -> int:
     if path.is_dir():
         return sum(map(_size, path.iterdir()))
     return path.stat().st_size if path.is_file() else 0
+
+
+@contextmanager
+def cells_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A function of how many more cells are done; shows them and the time left, after a second, on terminals only."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=total)
+    started = time.monotonic()
+
+    def step(done: int) -> None:
+        bar.advance(task, done)
+        if not bar.live.is_started and time.monotonic() - started > SECONDS_BEFORE_SHOWN:
+            bar.start()
+
+    try:
+        yield step
+    finally:
+        bar.stop()

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from cachecost.faults import nearest
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, digest_of
 from cachecost.prompts.counting import CannotCount, Hidden
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import Calibration
-from cachecost.tokens.content import facts_of, parts_of, prose_of, well_formed
+from cachecost.tokens.content import Content, facts_of, parts_of, prose_of, well_formed
+from cachecost.tokens.disk import DiskCounts, Measured, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
 from cachecost.tokens.parts import GUESSED
 from cachecost.tokens.sizes import constant_of, size_tokens
@@ -50,6 +51,7 @@ class TextCounter:
         self._calibration = calibration
         self._tally = tally
         self._ratio = ratio
+        self._disk: DiskCounts | None = disk_counts(tally.key)
         self._blocks: dict[bytes, int] = {}
         self._schemas: dict[str, int] = {}
 
@@ -77,13 +79,22 @@ class TextCounter:
             self._guessed.add(block.kind)
         return round(raw * self._worth(prose) + self._structure({**facts_of(block), **told}))
 
-    def _measured(self, block: Block) -> tuple[str, int, Mapping[str, int]]:
+    def _measured(self, block: Block) -> Measured:
         if block.content is not None:
-            parts = parts_of(block.kind, block.content)
-            return prose_of(block.kind, parts), count_texts(self._tally, parts.texts), parts.facts
+            return self._kept(block.digest, block.kind, block.content)
         if self._tally.key not in block.counts:
             raise self._uncounted(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
-        return block.prose, block.counts[self._tally.key], block.counts
+        return Measured(block.prose, block.counts[self._tally.key], block.counts)
+
+    def _kept(self, digest: bytes, kind: str, content: Content) -> Measured:
+        """What is counted of a content: counted now, unless that was done before and is on disk."""
+        if self._disk and (known := self._disk.get(digest)):
+            return known
+        parts = parts_of(kind, content)
+        measured = Measured(prose_of(kind, parts), count_texts(self._tally, parts.texts), parts.facts)
+        if self._disk:
+            self._disk.put(digest, measured)
+        return measured
 
     def _worth(self, prose: str) -> float:
         if prose not in self._ratio:
@@ -107,9 +118,13 @@ class TextCounter:
         unseen = counts_unseen(wanted)
         schema = schema_text(wanted.get("schema"))
         if schema not in self._schemas:
-            raw = count_texts(self._tally, (schema,)) if unseen is None else self._stored(schema, unseen)
+            raw = self._shown(schema) if unseen is None else self._stored(schema, unseen)
             self._schemas[schema] = round(raw * self._worth("tools") + self._structure({"format": 1}))
         return self._schemas[schema]
+
+    def _shown(self, schema: str) -> int:
+        digest = digest_of("", "schema", schema.encode("utf-8", "surrogatepass"))
+        return self._kept(digest, "text", {"text": schema}).tokens
 
     def _stored(self, schema: str, counts: Mapping[str, int]) -> int:
         if self._tally.key not in counts:

@@ -1,0 +1,162 @@
+"""One task of a sweep: some seeds at one point of the grid -> rows. What points share is kept in the process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cachecost.analysis.montecarlo import montecarlo, resampled
+from cachecost.analysis.montecarlo.draws import Draw
+from cachecost.analysis.montecarlo.retimed import retimed
+from cachecost.faults import CannotEvaluate, InputError
+from cachecost.inputs.yaml_text import Place, Placed
+from cachecost.prompts.counting import TokenCounter
+from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
+from cachecost.scenario import from_mapping, talks_of
+from cachecost.scenario.loading import Talks
+from cachecost.scenario.models import Scenario
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.build import build
+from cachecost.strategies.spec import StrategySpec
+from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
+from cachecost.sweep.rows import NO_SEED, Key, Row, faulty, row_of, used
+from cachecost.sweep.varying import Drawing, synthetic_draw, varies_in_times_only
+from cachecost.terms import Terms
+from cachecost.traffic import of_strategy, terms_of
+
+MOST_TALKS = 4
+"""Conversations that a process remembers; the one used least recently goes first."""
+_talks: OrderedDict[str, Talks] = OrderedDict()
+_counters: dict[str, dict[str, TokenCounter]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all cells share: the scenario as plain values, the folder its paths start at, axes, draws and readings."""
+
+    scenario: Mapping[str, Any]
+    file: str
+    folder: str
+    axes: tuple[Axis, ...]
+    drawing: Drawing = Drawing()
+    readings: Mapping[str, str] | None = None
+    own: OwnRules = NO_OWN_RULES
+
+    def at(self, point: Point) -> Scenario:
+        """The scenario at a point of the grid. Raises InputError, LookupError."""
+        placed = Placed(dict(self.scenario), {(): Place(self.file)}).without(*NOT_IN_CELLS)
+        return from_mapping(point.placed(placed, self.axes).value, Path(self.folder), self.file)
+
+
+class Task(NamedTuple):
+    """Cells that are computed together: a point of the grid with some seeds; (NO_SEED,) is the scenario as written."""
+
+    point: Point
+    seeds: tuple[int, ...]
+
+
+def evaluated(job: Job, task: Task) -> list[Row]:
+    """The rows of a task: of each seed one a strategy, or one with the cell's fault. A function of its arguments."""
+    labels = task.point.labels(job.axes)
+    try:
+        return list(_rows(job, task, job.at(task.point), labels))
+    except InputError as error:
+        fault = "; ".join(fault.message for fault in error.faults)
+    except (CannotEvaluate, LookupError) as error:
+        fault = str(error.args[0] if isinstance(error, LookupError) else error)
+    return [faulty(Key(labels, seed), fault) for seed in task.seeds]
+
+
+def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> Iterator[Row]:
+    if task.seeds == (NO_SEED,):
+        yield from _as_written(job, scenario, Key(labels, NO_SEED))
+    elif varies_in_times_only(scenario):
+        yield from _timed(job, task.seeds, scenario, labels)
+    else:
+        for seed in task.seeds:
+            yield from _as_written(job, _seeded(scenario, job.drawing, seed), Key(labels, seed))
+
+
+def _as_written(job: Job, scenario: Scenario, key: Key) -> Iterator[Row]:
+    terms, talks = _ground(job, scenario)
+    for spec in scenario.strategies:
+        yield row_of(key, terms.ledger(spec, talks))
+
+
+def _seeded(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
+    """A scenario whose synthetic conversation, evictions and lags are drawn by `seed`. Raises CannotEvaluate."""
+    told = scenario.conversation.synthetic
+    assert told is not None
+    draw = drawing.over(Draw(told.pauses.turn, told.pauses.loop, told.pauses.first_token))
+    if draw.retries.rate:
+        raise CannotEvaluate(
+            "retries are drawn where only times vary; here sizes, calls or questions vary with the seed"
+        )
+    pauses = told.pauses.model_copy(update={"turn": draw.turn, "loop": draw.loop, "first_token": draw.first_token})
+    source = scenario.conversation.model_copy(
+        update={"synthetic": told.model_copy(update={"seed": seed, "pauses": pauses})}
+    )
+    rules = {**scenario.rules, **draw.readings, "seed": seed}
+    return scenario.model_copy(update={"conversation": source, "rules": rules})
+
+
+def _timed(job: Job, seeds: Sequence[int], scenario: Scenario, labels: tuple[str, ...]) -> Iterator[Row]:
+    """Each strategy under drawn times, seed by seed: all at once where what it sends does not depend on the time."""
+    terms, talks = _ground(job, scenario)
+    draw = _draw(job, scenario, terms, talks)
+    columns = [_of_strategy(spec, talks, terms, draw, seeds, labels) for spec in scenario.strategies]
+    for rows in zip(*columns, strict=True):
+        yield from rows
+
+
+def _draw(job: Job, scenario: Scenario, terms: Terms, talks: Sequence[Any]) -> Draw:
+    told = scenario.conversation.synthetic
+    if told is not None:
+        return job.drawing.over(synthetic_draw(told))
+    return job.drawing.over(resampled(of_strategy("none", talks, terms).calls))
+
+
+def _of_strategy(
+    spec: StrategySpec, talks: Sequence[Any], terms: Terms, draw: Draw, seeds: Sequence[int], labels: tuple[str, ...]
+) -> list[Row]:
+    if not _is_timeless(spec):
+        return [_replanned(spec, talks, terms, draw, Key(labels, seed)) for seed in seeds]
+    found = montecarlo(of_strategy(spec, talks, terms), draw, seeds)
+    fault = next((error for error in found.not_evaluated), "")
+    errors = len(found.errors)
+    return [
+        used(Key(labels, seed), spec.name, found.calls, errors, found.usage(number), found.costs[number], fault)
+        for number, seed in enumerate(seeds)
+    ]
+
+
+def _is_timeless(spec: StrategySpec) -> bool:
+    """Whether what is sent is the same whenever it is sent: pings and the like look at the clock."""
+    found = build(spec)
+    return isinstance(found, Agent) and not found.changes
+
+
+def _replanned(spec: StrategySpec, talks: Sequence[Any], terms: Terms, draw: Draw, key: Key) -> Row:
+    """A strategy that plans anew for the times of one seed, in the engine itself."""
+    if draw.retries.billed and draw.retries.rate:
+        raise CannotEvaluate(f"strategy '{spec.name}' looks at the clock: billed retries cannot be drawn for it")
+    rules = {**terms.rules, **draw.readings, "seed": key.seed}
+    return row_of(key, replace(terms, rules=rules).ledger(spec, retimed(talks, draw, key.seed)))
+
+
+def _ground(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Any]]:
+    """Terms and conversations; conversations and token counts are those of earlier cells where they are the same."""
+    folder = Path(job.folder)
+    known = f"{folder}\0{scenario.name}\0{scenario.model}\0{scenario.conversation!r}"
+    if known not in _talks:
+        _talks[known] = talks_of(scenario, folder)
+    _talks.move_to_end(known)
+    while len(_talks) > MOST_TALKS:
+        _talks.popitem(last=False)
+    talks, bills = _talks[known]
+    terms = terms_of(scenario, folder, bills)
+    rules = {**scenario.rules, **(job.readings or {})}
+    return replace(terms, rules=rules, own=job.own, counters=_counters.setdefault(terms.tokens, {})), talks

@@ -1,0 +1,134 @@
+"""The grid: axes over paths of a scenario, their values, and seeds. A cell's key is its values and its seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cachecost.faults import Fault, InputError
+from cachecost.inputs import yaml_text
+from cachecost.inputs.yaml_text import Number, Place, Placed
+
+RECORDING = "conversation.recording"
+WILD = frozenset("*?[")
+NOT_IN_CELLS = ("variants", "claims", "sweep", "budget", "compare_to")
+"""What no row depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A dotted path of a scenario and the plain values it takes; `labels` are those values in words."""
+
+    path: str
+    values: tuple[Any, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(map(label, self.values))
+
+
+def label(value: Any) -> str:
+    """A value as tables write it: text as it is, numbers with the digits they came with, the rest as JSON."""
+    if isinstance(value, str | Number):
+        return str(value)
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def axis_of(text: str) -> Axis:
+    """`a.b=V1,V2` as an axis; values are YAML, as items of a list. Raises InputError."""
+    path, equals, values = text.partition("=")
+    place = f"--grid {text}:"
+    if not equals or not path or not values.strip():
+        raise InputError([Fault(place, "expected a.b=V1,V2")])
+    try:
+        found = yaml_text.parse(f"[{values}]", place)
+    except InputError as error:
+        raise InputError([Fault(place, fault.message) for fault in error.faults]) from None
+    if found.faults or not isinstance(found.value, list):
+        raise InputError(
+            [Fault(place, fault.message) for fault in found.faults] or [Fault(place, "expected a.b=V1,V2")]
+        )
+    return Axis(path, tuple(found.value))
+
+
+def axes_of(own: Mapping[str, Sequence[Any]], grid: Sequence[str], folder: Path) -> list[Axis]:
+    """The scenario's own axes, those of `--grid` over and after them. Raises InputError with every fault."""
+    axes = {path: Axis(path, tuple(values)) for path, values in own.items()}
+    faults: list[Fault] = []
+    for text in grid:
+        try:
+            axis = axis_of(text)
+            axes[axis.path] = axis
+        except InputError as error:
+            faults += error.faults
+    found = [_unfolded(axis, folder, faults) for axis in axes.values()]
+    faults += [Fault(f"--grid {axis.path}:", problem) for axis in found for problem in _twice(axis)]
+    if faults:
+        raise InputError(faults)
+    return found
+
+
+def _twice(axis: Axis) -> Iterator[str]:
+    for number, name in enumerate(axis.labels):
+        if name in axis.labels[:number]:
+            yield f"expected each value once; got {name!r} twice"
+
+
+def _unfolded(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
+    """An axis of recordings with `*` in them as one of the files that are meant, in the order of their names."""
+    if axis.path != RECORDING:
+        return axis
+    values: list[Any] = []
+    for value in axis.values:
+        is_wild = isinstance(value, str) and not WILD.isdisjoint(value)
+        found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(value)) if is_wild else [value]
+        if not found:
+            faults.append(Fault(f"--grid {axis.path}={value}:", f"expected a file; none matches in {folder}"))
+        values += found
+    return Axis(axis.path, tuple(values))
+
+
+def put(placed: Placed, path: str, value: Any) -> Placed:
+    """A scenario with `value` at a dotted path; a strategy that is a bare preset opens to take options.
+
+    Raises LookupError saying why nothing can stand there.
+    """
+    words = path.split(".")
+    if words[0] == "strategies" and len(words) > 2:
+        way = placed.way_of(".".join(words[:2]))
+        preset = yaml_text.value_at(placed.value, way)
+        if isinstance(preset, str):
+            placed = placed.put(way, Placed({"preset": preset}, {(): placed.place(way)}))
+    return placed.put(placed.way_of(path), Placed(value, {(): Place(f"--grid {path}={label(value)}:")}))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the grid: of each axis the number of its value."""
+
+    numbers: tuple[int, ...]
+
+    def labels(self, axes: Sequence[Axis]) -> tuple[str, ...]:
+        """The values in words: with the seed, a cell's key."""
+        return tuple(axis.labels[number] for axis, number in zip(axes, self.numbers, strict=True))
+
+    def placed(self, placed: Placed, axes: Sequence[Axis]) -> Placed:
+        """The scenario at this point. Raises LookupError."""
+        for axis, number in zip(axes, self.numbers, strict=True):
+            placed = put(placed, axis.path, axis.values[number])
+        return placed
+
+
+def points_of(axes: Sequence[Axis]) -> Iterator[Point]:
+    """All points, the last axis running fastest."""
+    return (Point(numbers) for numbers in product(*(range(len(axis.values)) for axis in axes)))

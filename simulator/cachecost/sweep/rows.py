@@ -1,0 +1,58 @@
+"""The rows of a sweep: what one strategy uses and costs in one cell, or why that cannot be told."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from cachecost.ledger import Ledger
+from cachecost.providers.usage import Usage
+
+ZERO = Decimal(0)
+NO_SEED = 0
+"""Of a sweep without seeds."""
+
+
+class Key(NamedTuple):
+    """A cell: the values of its axes in words, and its seed."""
+
+    labels: tuple[str, ...]
+    seed: int
+
+
+class Row(NamedTuple):
+    """Tokens are whole tokens, `cost_usd` exact dollars; `errors` counts calls without usage. `fault`: "" is none."""
+
+    key: Key
+    strategy: str
+    calls: int = 0
+    errors: int = 0
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    input: int = 0
+    output: int = 0
+    cost_usd: Decimal = ZERO
+    fault: str = ""
+
+
+FIELDS = Row._fields[1:]
+COUNTS = ("calls", "errors", "read", "write_5m", "write_1h", "input", "output")
+
+
+def row_of(key: Key, ledger: Ledger) -> Row:
+    """The sums of a ledger."""
+    not_evaluated = (row.error for row in ledger.rows if row.error_type == "not_evaluated")
+    fault = next(not_evaluated, None) or ""
+    return used(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, ledger.cost.total, fault)
+
+
+def used(key: Key, strategy: str, calls: int, errors: int, usage: Usage, cost_usd: Decimal, fault: str = "") -> Row:
+    """A row of a cell that could be evaluated."""
+    tokens = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
+    return Row(key, strategy, calls, errors, *tokens, cost_usd, fault)
+
+
+def faulty(key: Key, fault: str) -> Row:
+    """The row of a cell that could not be evaluated at all."""
+    return Row(key, "", fault=fault)

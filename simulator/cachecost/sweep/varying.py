@@ -1,0 +1,83 @@
+"""What a seed varies: the times alone, or the whole of a synthetic conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from cachecost.analysis.montecarlo.draws import Draw, Retries
+from cachecost.conversations.distributions import Distribution, distribution
+from cachecost.faults import Fault, InputError, nearest
+from cachecost.inputs import yaml_text
+from cachecost.scenario.models import Scenario, Synthetic
+
+PAUSES = ("turn", "loop", "first_token")
+SHARES = ("eviction", "lag_probability", "retry_rate")
+OTHERS = ("lag_s", "retry_wait", "retry_billed")
+NAMES = (*PAUSES, *SHARES, *OTHERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """The draws asked for by name: pauses as distributions, shares as numbers. Empty: as the conversation suggests."""
+
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    def over(self, draw: Draw) -> Draw:
+        """`draw` with what was asked for."""
+        own = {name: value for name, value in self.asked.items() if name in {one.name for one in fields(Draw)}}
+        retries = draw.retries
+        if "retry_rate" in self.asked:
+            told = {name.removeprefix("retry_"): self.asked[name] for name in self.asked if name.startswith("retry_")}
+            retries = Retries(**told)
+        return replace(draw, **own, retries=retries)
+
+
+def drawing_of(texts: tuple[str, ...]) -> Drawing:
+    """`turn={mean: 120, sd: 300}`, `eviction=0.05` … as draws. Raises InputError with every fault."""
+    asked: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        try:
+            if not equals or name not in NAMES:
+                raise ValueError(f"expected NAME=VALUE, NAME one of {', '.join(NAMES)}{nearest(name, NAMES)}")
+            asked[name] = _value(name, yaml_text.parse(value, "--draw").value)
+        except ValueError as error:
+            faults.append(Fault(f"--draw {text}:", str(error)))
+        except InputError as error:
+            faults += [Fault(f"--draw {text}:", fault.message) for fault in error.faults]
+    if any(name.startswith("retry_") for name in asked) and "retry_rate" not in asked:
+        faults.append(
+            Fault("--draw retry_rate:", "expected a share from 0 to 1 beside the other draws of retries; got none")
+        )
+    if faults:
+        raise InputError(faults)
+    return Drawing(asked)
+
+
+def _value(name: str, value: Any) -> Distribution | float | bool:
+    if name == "retry_billed":
+        if isinstance(value, bool):
+            return value
+        raise ValueError(f"expected true or false; got {value!r}")
+    if name in SHARES or name == "lag_s":
+        most = 1 if name in SHARES else float("inf")
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
+            return float(value)
+        raise ValueError(f"expected a number from 0{' to 1' if name in SHARES else ''}; got {value!r}")
+    return distribution(value)
+
+
+def varies_in_times_only(scenario: Scenario) -> bool:
+    """Whether another seed leaves what is sent as it is: so of a recording, and where all else is plain numbers."""
+    told = scenario.conversation.synthetic
+    if told is None:
+        return True
+    sizes = [getattr(told.sizes, name) for name in type(told.sizes).model_fields]
+    return told.inquiries is None and all(isinstance(of, int | float) for of in (told.calls, told.tools, *sizes))
+
+
+def synthetic_draw(told: Synthetic) -> Draw:
+    """The pauses of a synthetic conversation, to be drawn anew."""
+    return Draw(turn=told.pauses.turn, loop=told.pauses.loop, first_token=told.pauses.first_token)

@@ -1,0 +1,144 @@
+"""The same table on every backend: processes of this machine, or a dask cluster that loses a worker on the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
+
+from cachecost.faults import CannotEvaluate, InputError
+from cachecost.sweep.backends import BUNDLES_A_ROUND, MOST_TASKS, Workers, bundles
+from cachecost.sweep.cells import Task
+from cachecost.sweep.grid import Point
+
+needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="dask is an extra")
+SEVERAL = ["--grid", "conversation.synthetic.turns=1,2,3", "--grid", "model=claude-opus-4-6,claude-sonnet-4-6"]
+MANY = [
+    "--grid",
+    f"conversation.head.system.tokens={','.join(str(4_000 + number) for number in range(60))}",
+    "--grid",
+    "model=claude-opus-4-6,claude-sonnet-4-6,claude-opus-9",
+]
+LONGER = SCENARIO.replace("turns: 3,", "turns: 12,")
+
+
+def sweep(path: Path, out: Path, *options: str) -> int:
+    command = [*COMMAND, str(path), *options, "--out", str(out)]
+    return subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=120).returncode
+
+
+def until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until something is so; how long that takes says nothing."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "it never was"
+        time.sleep(0.005)
+
+
+def test_two_processes_write_what_one_does(tmp_path: Path) -> None:
+    path = scenario_at(tmp_path)
+    codes = [sweep(path, tmp_path / f"{jobs}.csv", *SEVERAL, "--jobs", str(jobs)) for jobs in (1, 2)]
+    assert codes == [0, 0]
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "sizes"), [(1, 2, {1}), (31, 2, {1}), (32, 2, {2}), (10_000, 2, {32, 16})]
+)
+def test_bundles_are_many_more_than_workers(tasks: int, workers: int, sizes: set[int]) -> None:
+    all_tasks = [Task(Point((number,)), (0,)) for number in range(tasks)]
+    made = bundles(all_tasks, workers)
+    assert [task for some in made for task in some] == all_tasks
+    assert {len(some) for some in made} == sizes
+    assert max(sizes) <= MOST_TASKS
+
+
+def test_a_cluster_needs_an_address_and_an_address_a_cluster() -> None:
+    with pytest.raises(InputError, match="--backend dask: expected --scheduler ADDRESS beside it; got none"):
+        Workers("dask").check()
+    with pytest.raises(InputError, match="--scheduler x: expected --backend dask or ray beside it; got loky"):
+        Workers("loky", 1, "x").check()
+    Workers("loky").check()
+
+
+def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cachecost.sweep.backends.find_spec", lambda name: None)
+    with pytest.raises(CannotEvaluate, match=r"--backend ray: ray is not installed: pip install ray"):
+        Workers("ray").check()
+    with pytest.raises(CannotEvaluate, match=r"distributed is not installed: pip install 'cachecost\[dask\]'"):
+        Workers("dask", 1, "tcp://127.0.0.1:1").check()
+
+
+@contextmanager
+def process(*words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as file:
+        running = subprocess.Popen([sys.executable, "-m", *words], stdout=file, stderr=file, env=ENVIRONMENT)
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a scheduler on loopback, and its two workers: three processes."""
+    about = folder / "scheduler.json"
+    here = ("--host", "127.0.0.1", "--no-dashboard")
+    one = ("distributed.cli.dask_worker", "--scheduler-file", str(about), *here, "--nthreads", "1", "--no-nanny")
+    with process(
+        "distributed.cli.dask_scheduler", *here, "--port", "0", "--scheduler-file", str(about), log=folder / "s.log"
+    ):
+        until(about.exists)
+        words = [(*one, "--local-directory", str(folder / f"worker-{number}")) for number in (1, 2)]
+        with process(*words[0], log=folder / "1.log") as first, process(*words[1], log=folder / "2.log") as second:
+            logs = [folder / "1.log", folder / "2.log"]
+            until(lambda: all("Starting established connection" in log.read_text() for log in logs))
+            yield json.loads(about.read_text())["address"], [first, second]
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker_loses_no_cell_and_counts_none_twice(tmp_path: Path) -> None:
+    """The worker is killed when a round is kept and the next one is on its way. One model is unknown: exit 3."""
+    path = scenario_at(tmp_path, LONGER)
+    suffix = ".parquet" if find_spec("pyarrow") else ".csv"
+    expected, out = tmp_path / f"expected{suffix}", tmp_path / f"out{suffix}"
+    assert sweep(path, expected, *MANY, "--jobs", "1") == 3
+    with cluster(tmp_path) as (address, workers):
+        command = [*COMMAND, str(path), *MANY, "--out", str(out), "--backend", "dask", "--scheduler", address]
+        sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
+        parts = out.with_name(f"{out.name}.parts")
+        until(lambda: len(list(parts.glob("part-*"))) >= 2 * BUNDLES_A_ROUND)
+        workers[0].kill()
+        _, words = sweeping.communicate(timeout=120)
+        assert sweeping.returncode == 3, words.decode()
+    assert out.read_bytes() == expected.read_bytes()
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_sweep_that_dies_with_its_cluster_goes_on_elsewhere(tmp_path: Path) -> None:
+    path = scenario_at(tmp_path, LONGER)
+    expected, out = tmp_path / "expected.csv", tmp_path / "out.csv"
+    assert sweep(path, expected, *MANY) == 3
+    with cluster(tmp_path) as (address, _):
+        command = [*COMMAND, str(path), *MANY, "--out", str(out), "--backend", "dask", "--scheduler", address]
+        sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+        parts = out.with_name(f"{out.name}.parts")
+        until(lambda: any(parts.glob("part-*")))
+        sweeping.kill()
+        sweeping.wait()
+    assert not out.exists()
+    assert sweep(path, out, *MANY, "--resume", "--jobs", "2") == 3
+    assert out.read_bytes() == expected.read_bytes()
+    with suppress(FileNotFoundError):
+        assert not list(parts.iterdir())

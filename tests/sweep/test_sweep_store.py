@@ -1,0 +1,156 @@
+"""What a sweep keeps: parts, written whole; one table in the end, the same bytes whoever computed it in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pytest
+from sweep_bench import SCENARIO, scenario_at
+
+from cachecost.faults import CannotEvaluate, InputError
+from cachecost.sweep import backends, tables
+from cachecost.sweep.backends import Workers
+from cachecost.sweep.cells import Job, Task, evaluated
+from cachecost.sweep.rows import Key, Row, faulty
+from cachecost.sweep.store import opened
+from cachecost.sweep.sweeping import Sweep, sweep_of, swept
+from cachecost.sweep.tables import has_pyarrow, read, write
+
+ALONE = Workers("loky", 1)
+GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
+ROWS = [
+    Row(Key(("a, b", '{"x": 1}'), 3), "one", 5, 1, 2, 3, 4, 5, 6, Decimal("0.000000012345"), "naïve\nfault"),
+    faulty(Key(("", "0.50"), 0), "x"),
+]
+needs_pyarrow = pytest.mark.skipif(not has_pyarrow(), reason="pyarrow is an extra")
+SUFFIXES = [".csv", pytest.param(".parquet", marks=needs_pyarrow)]
+
+
+def sweep_at(folder: Path, text: str = SCENARIO) -> Sweep:
+    return sweep_of(scenario_at(folder, text), GRID, 2)
+
+
+def table(sweep: Sweep, out: Path, workers: Workers = ALONE) -> bytes:
+    swept(sweep, workers, opened(out, sweep.axes, sweep.about(), True), lambda done: None)
+    return out.read_bytes()
+
+
+class Stopped:
+    """Counts tasks as they are computed, and interrupts after some."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+        self.done: list[Task] = []
+        self.after = after
+        monkeypatch.setattr(backends, "evaluated", self)
+
+    def __call__(self, job: Job, task: Task) -> list[Row]:
+        if len(self.done) == self.after:
+            raise KeyboardInterrupt
+        self.done.append(task)
+        return evaluated(job, task)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_rows_come_back_as_they_were(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows{suffix}"
+    write(path, ["first", "second"], ROWS)
+    assert read(path, ["first", "second"]) == ROWS
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("after", [0, 1, 4, 5])
+def test_an_interrupted_sweep_goes_on_and_computes_no_cell_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, after: int
+) -> None:
+    sweep = sweep_at(tmp_path)
+    whole = table(sweep, tmp_path / f"whole{suffix}")
+    out = tmp_path / f"out{suffix}"
+    first = Stopped(monkeypatch, after)
+    with pytest.raises(KeyboardInterrupt):
+        table(sweep, out)
+    assert not out.exists()
+    second = Stopped(monkeypatch, 100)
+    assert table(sweep, out) == whole
+    assert len(first.done) == after
+    assert sorted(map(repr, [*first.done, *second.done])) == sorted(map(repr, sweep.tasks([])))
+    assert not (tmp_path / f"out{suffix}.parts").exists()
+
+
+def test_seeds_that_are_missing_are_made_up_for(tmp_path: Path) -> None:
+    sweep = sweep_at(tmp_path)
+    labels = sweep.points[0].labels(sweep.job.axes)
+    done = [Key(labels, 1)]
+    assert [task.seeds for task in sweep.tasks(done)] == [(2,), *[(1, 2)] * 5]
+
+
+def test_any_order_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = sweep_at(tmp_path)
+    in_order = table(sweep, tmp_path / "a.csv")
+
+    def shuffled(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
+        mixed = list(tasks)
+        Random(1).shuffle(mixed)
+        return [[task] for task in mixed]
+
+    monkeypatch.setattr(backends, "bundles", shuffled)
+    assert table(sweep, tmp_path / "b.csv") == in_order
+
+
+def test_a_folder_is_partitioned_by_the_first_axis(tmp_path: Path) -> None:
+    sweep = sweep_at(tmp_path)
+    out = tmp_path / "out"
+    rows = swept(sweep, ALONE, opened(out, sweep.axes, sweep.about(), False), lambda done: None)
+    found = sorted(out.rglob("rows.*"))
+    assert [path.parent.name for path in found] == [f"conversation.synthetic.turns={turns}" for turns in (1, 2, 3)]
+    assert [row for path in found for row in read(path, sweep.axes)] == rows
+    assert not (out / ".parts").exists()
+
+
+def test_parts_that_nobody_asked_to_go_on_with_are_not_touched(tmp_path: Path) -> None:
+    sweep = sweep_at(tmp_path)
+    out = tmp_path / "out.csv"
+    opened(out, sweep.axes, sweep.about(), False)
+    with pytest.raises(InputError) as caught:
+        opened(out, sweep.axes, sweep.about(), False)
+    folder = tmp_path / "out.csv.parts"
+    assert str(caught.value) == f"--out {out}: holds an unfinished sweep; go on with --resume, or remove {folder}"
+
+
+def test_parts_of_another_sweep_are_not_mixed_in(tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    before = sweep_at(tmp_path)
+    opened(out, before.axes, before.about(), False)
+    after = sweep_at(tmp_path, SCENARIO.replace("6_000", "7_000"))
+    with pytest.raises(InputError, match=r"--resume: expected the sweep that was begun; got another scenario; remove"):
+        opened(out, after.axes, after.about(), True)
+
+
+def test_a_changed_recording_is_another_sweep(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    text = SCENARIO.replace(
+        "synthetic: {turns: 3, calls: 3, pauses: {turn: {mean: 300, sd: 300}}}", "recording: log.jsonl"
+    )
+    told = []
+    for number in (1, 2):
+        log.write_text("x" * number)
+        path = scenario_at(tmp_path, text)
+        told.append(sweep_of(path, ["conversation.turns=1,2"]).about())
+    assert told[0]["files"] != told[1]["files"]
+    assert told[0]["scenario"] == told[1]["scenario"]
+
+
+def test_without_pyarrow_a_folder_holds_csv_and_parquet_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "has_pyarrow", lambda: False)
+    assert tables.suffix_of(tmp_path / "folder") == ".csv"
+    with pytest.raises(CannotEvaluate) as caught:
+        tables.suffix_of(Path("f.parquet"))
+    advice = "Parquet wants pyarrow: pip install 'cachecost[traces]', or write a .csv"
+    assert str(caught.value) == f"--out f.parquet: {advice}"
+    with pytest.raises(InputError, match=r"--out f.txt: expected F.parquet, F.csv or a folder"):
+        tables.suffix_of(Path("f.txt"))
