@@ -213,6 +213,10 @@ class _Unpacked(gzip.GzipFile):
         with self._told():
             return super().read(size)
 
+    def read1(self, size: int = -1) -> bytes:
+        with self._told():
+            return super().read1(size)
+
     def readline(self, size: int | None = -1) -> bytes:
         with self._told():
             return super().readline(size)

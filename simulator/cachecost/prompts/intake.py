@@ -8,7 +8,7 @@ compared with that one, so a growing log costs a comparison of bytes and a parse
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -58,6 +58,10 @@ OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context
 PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens")
 
 
+class NotTheSame(Exception):
+    """A body does not go on where another ended: what its messages mean depends on tools that the other had not."""
+
+
 class _Heads(msgspec.Struct):
     """Tools and system of a body, as parts, with the marks and faults on them."""
 
@@ -68,28 +72,21 @@ class _Heads(msgspec.Struct):
     deferred: dict[str, Block]
 
 
-class _Trail(msgspec.Struct):
+class Trail(msgspec.Struct):
     """The messages of a body, node by node, with the marks and faults on the way."""
 
-    raws: list[msgspec.Raw]
     deferred: dict[str, Block]
     nodes: list[Thread]
     marks: list[Mark]
     faults: list[tuple[int, str]]
 
-    def cut(self, raws: list[msgspec.Raw]) -> _Trail:
-        """What a body with `raws` shares with this one, from the first message on, byte for byte."""
-        same = 0
-        for mine, theirs in zip(self.raws, raws, strict=False):
-            if mine != theirs:
-                break
-            same += 1
-        return _Trail(
-            raws,
+    def cut(self, messages: int) -> Trail:
+        """What goes before the message of that index."""
+        return Trail(
             self.deferred,
-            self.nodes[:same],
-            [mark for mark in self.marks if mark.node and mark.node.length <= same],
-            [fault for fault in self.faults if fault[0] < same],
+            self.nodes[:messages],
+            [mark for mark in self.marks if mark.node and mark.node.length <= messages],
+            [fault for fault in self.faults if fault[0] < messages],
         )
 
 
@@ -103,7 +100,7 @@ class Intake:
         self.keep_content = keep_content
         self.root = Thread()
         self._messages: dict[bytes, ParsedMessage] = {}
-        self._recent: dict[bytes, _Trail] = {}
+        self._recent: dict[bytes, tuple[list[msgspec.Raw], Trail]] = {}
         self._heads: dict[tuple[bytes, bytes], _Heads] = {}
         self._values: dict[bytes, Any] = {}
 
@@ -114,13 +111,19 @@ class Intake:
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
 
-    def request(self, raw: RawBody) -> Request:
-        """The request of a raw body. Raises NotAMessage with the path of what is wrong."""
+    def request(self, raw: RawBody, before: Trail | None = None) -> Request:
+        """The request of a raw body. Raises NotAMessage with the path of what is wrong.
+
+        `before` has what goes before the body's messages, which are then added to it. Raises NotTheSame where it
+        cannot be gone on with.
+        """
         model = self._value(raw.model, "model")
         if not isinstance(model, str) or not model:
             raise NotAMessage("model", "a model id", model)
         heads = self._head(raw)
-        trail = self._trail(raw.messages, heads.deferred)
+        trail = self._trail(raw.messages, heads.deferred) if before is None else before
+        if before is not None:
+            self._add_all(before, raw.messages, heads.deferred)
         params = {name: self._parameter(getattr(raw, name), name) for name in PARAMETERS}
         return Request(
             model,
@@ -133,20 +136,28 @@ class Intake:
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
         )
 
-    def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> _Trail:
+    def _add_all(self, trail: Trail, raws: Sequence[msgspec.Raw], deferred: dict[str, Block]) -> None:
+        if not trail.nodes:
+            trail.deferred = deferred
+        if trail.deferred != deferred:
+            raise NotTheSame
+        for raw in raws:
+            self._add(trail, bytes(raw), len(trail.nodes))
+
+    def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> Trail:
         """The messages as nodes; what the last body of the conversation had already is not looked at again."""
         key = bytes(raws[0]) if raws else b""
-        before = self._recent.pop(key, None)
+        known, before = self._recent.pop(key, ((), None))
         goes_on = before is not None and before.deferred == deferred
-        trail = before.cut(raws) if before and goes_on else _Trail(raws, deferred, [], [], [])
+        trail = before.cut(_same(known, raws)) if before and goes_on else Trail(deferred, [], [], [])
         for number in range(len(trail.nodes), len(raws)):
             self._add(trail, bytes(raws[number]), number)
-        self._recent[key] = trail
+        self._recent[key] = raws, trail
         if len(self._recent) > MOST_RECENT:
             del self._recent[next(iter(self._recent))]
         return trail
 
-    def _add(self, trail: _Trail, data: bytes, number: int) -> None:
+    def _add(self, trail: Trail, data: bytes, number: int) -> None:
         refers = bool(trail.deferred) and REFERENCE in data
         parsed = None if refers else self._messages.get(data)
         if parsed is None:
@@ -202,6 +213,12 @@ class Intake:
         if data not in self._values:
             self._values[data] = load(data, path)
         return self._values[data]
+
+
+def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:
+    """How many messages two bodies share, from the first on, byte for byte."""
+    pairs = enumerate(zip(mine, theirs, strict=False))
+    return next((number for number, (one, other) in pairs if one != other), min(len(mine), len(theirs)))
 
 
 def load(data: bytes, path: str) -> Any:

@@ -10,12 +10,14 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.checked import Warn, byte_lines, quiet
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.line_buffer import Line, lines_in_place
 from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.growing import CUT, Growing
 from cachecost.conversations.times import day_of
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.intake import ABSENT, Intake, RawBody, load, not_a_message
+from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, load, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, block_of, content_blocks
 from cachecost.providers.usage import Usage
@@ -24,8 +26,6 @@ SECONDS_BETWEEN_UNTIMED = 2.0
 MOST_FAULTS = 20
 SERVED = b"_tool_result"
 """What every block that a server tool returned has in its type."""
-CHUNK = 1 << 20
-"""Lines of a log are long; read in larger pieces than Python would."""
 
 
 class RawRow(msgspec.Struct):
@@ -108,22 +108,22 @@ class Starts:
     """When calls started. Rule 11: a call without a time starts 2 s after the one before it."""
 
     def __init__(self) -> None:
-        self._last: float | None = None
+        self.last: float | None = None
 
     def of(self, timestamp: str | None, told: float | None = None) -> float:
         """Seconds since the epoch of the next call; without a timestamp, what is `told`. Raises NotAMessage."""
         if timestamp is not None:
-            self._last = seconds(timestamp)
+            self.last = seconds(timestamp)
         elif told is not None:
-            self._last = told
+            self.last = told
         else:
-            self._last = 0.0 if self._last is None else self._last + SECONDS_BETWEEN_UNTIMED
-        return self._last
+            self.last = 0.0 if self.last is None else self.last + SECONDS_BETWEEN_UNTIMED
+        return self.last
 
     def unusual(self, start: float, timestamp: str | None) -> float | None:
         """When the next call starts, if nothing else tells; None if its timestamp does, or rule 11."""
         usual = self.of(timestamp)
-        self._last = start
+        self.last = start
         return start if timestamp is None and start != usual else None
 
 
@@ -153,29 +153,59 @@ class RequestLog:
         self._faults: list[Fault] = []
         self._decoder = msgspec.json.Decoder(RawRow)
         self._starts = Starts()
+        self._growing = Growing()
 
     def calls(self) -> Iterator[LoggedCall]:
         """Calls in input order, until the first fault; then the rest is only checked.
 
         Raises InputError (an empty file, damaged lines, bodies that are no Messages request, what cannot be read).
         """
-        number = 0
-        for number, line in byte_lines(self.path, CHUNK):
-            call = self._read(number, line) if line.strip() else None
+        line = None
+        for line in lines_in_place(self.path):
+            call = self._grown(line) or self._read(line.number, line.copy())
             if call is not None and not self._faults:
                 yield call
             if len(self._faults) >= MOST_FAULTS:
                 break
-        if not number:
+        if line is None:
             self._faults.append(
                 Fault(str(self.path), "expected a request log, one JSON object a line; got an empty file")
             )
         if self._faults:
             raise InputError(self._faults)
 
-    def _read(self, number: int, line: bytes) -> LoggedCall | None:
+    def _grown(self, line: Line) -> LoggedCall | None:
+        """The call of a line that goes on with a conversation; None where it is to be parsed whole."""
+        found = self._growing.find(line)
+        if found is None:
+            return None
+        rest = line.without(found.start, found.stop, CUT)
+        if rest.count(CUT) != 1:
+            return None
+        began = self._starts.last
         try:
-            return self._call(number, self._decode(line))
+            raw = self._decode(rest)
+            raws = raw.request.messages
+            if not raws or bytes(raws[0]) != CUT:
+                return None
+            del raws[0]
+            trail = found.talk.trail.cut(found.messages)
+            call = self._call(line.number, raw, trail)
+        except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError):
+            self._starts.last = began
+            return None
+        found.talk.trail = trail
+        self._growing.go_on(found, rest, found.start - line.start + len(CUT), raws)
+        return call
+
+    def _read(self, number: int, line: bytes) -> LoggedCall | None:
+        """The call of a line, parsed whole. What is wrong with it is added to the faults."""
+        if not line.strip():
+            return None
+        trail = Trail({}, [], [], [])
+        try:
+            raw = self._decode(line)
+            call = self._call(number, raw, trail)
         except NotAMessage as fault:
             self._fault(number, str(fault))
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -183,6 +213,9 @@ class RequestLog:
                 self._fault(number, f"expected one JSON object; got a damaged line ({_reason(line.strip())})")
             else:
                 self.unfinished = number
+        else:
+            self._growing.begin(line, raw.request.messages, trail)
+            return call
         return None
 
     def _decode(self, line: bytes) -> RawRow:
@@ -193,7 +226,7 @@ class RequestLog:
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
 
-    def _call(self, number: int, raw: RawRow) -> LoggedCall:
+    def _call(self, number: int, raw: RawRow, before: Trail) -> LoggedCall:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
         usage, path = _usage(raw)
@@ -201,7 +234,7 @@ class RequestLog:
             number,
             self._starts.of(timestamp),
             timestamp,
-            self.intake.request(raw.request),
+            self.intake.request(raw.request, before),
             usage_of(usage, path) if usage is not None else None,
             float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
             _field(raw.host, "host", str),
