@@ -8,6 +8,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
@@ -18,7 +19,7 @@ ZERO = Decimal(0)
 TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Cost:
     """Dollars of a call, by token class. Exact: nothing is rounded before printing."""
 
@@ -45,7 +46,7 @@ class Cost:
         return {name: getattr(self, name) for name in TOKEN_CLASSES}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LayerTokens:
     """Input tokens of one layer in one call, by what became of them."""
 
@@ -63,7 +64,7 @@ class LayerTokens:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CallRow:
     """One call of a replay. `error` is why it has no usage (then usage and cost are zero, cause is None).
 

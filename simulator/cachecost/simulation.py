@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import count
@@ -13,6 +13,7 @@ from cachecost.cache import Outcome, PrefixCache
 from cachecost.causes import CauseFinder, cause_of
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.times import day_of
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO, CallRow, Cost, LayerTokens
 from cachecost.prompts.blocks import Block, Layer
@@ -36,7 +37,7 @@ SECONDS_BETWEEN_PASSES = 0.001
 """A later pass of a server tool's loop reads what the one before it wrote, so it starts later, however little."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Call:
     """A request and everything about it that is not in the body.
 

@@ -10,11 +10,13 @@ identity and a call costs work for what is new in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from hashlib import blake2b
 from json import JSONEncoder
 from typing import Any
+
+from cachecost.facts import thing
 
 DIGEST_BYTES = 16
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
@@ -32,7 +34,7 @@ class Layer(StrEnum):
     MESSAGES = "messages"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@thing
 class Block:
     """One block of a prompt, without its mark.
 
@@ -77,7 +79,7 @@ def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[s
     return Block(kind, role, digest, tokens * 4, content=content, tokens=tokens)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@thing
 class Message:
     """One message as sent: a role and its blocks, marks left out."""
 
@@ -93,20 +95,22 @@ class Message:
     @classmethod
     def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
         """Build a message. A *human* message is a user message with anything besides tool results."""
-        digest = blake2b(digest_size=DIGEST_BYTES, person=b"message")
-        digest.update(role.encode())
-        for block in blocks:
-            digest.update(block.digest)
         return cls(
             role,
             blocks,
-            digest.digest(),
+            message_digest(role, blocks),
             is_human=role == "user" and any(block.kind != "tool_result" for block in blocks),
             has_image=any(block.has_image for block in blocks),
             has_citations=any(block.has_citations for block in blocks),
             has_thinking=any(block.is_thinking for block in blocks),
             has_compaction=any(block.kind == COMPACTION for block in blocks),
         )
+
+
+def message_digest(role: str, blocks: tuple[Block, ...]) -> bytes:
+    """Identity of a message: 16 bytes over its role and its blocks."""
+    payload = b"".join([role.encode(), *[block.digest for block in blocks]])
+    return blake2b(payload, digest_size=DIGEST_BYTES, person=b"message").digest()
 
 
 class Thread:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import (
     MARK,
@@ -158,16 +159,25 @@ class Intake:
         return trail
 
     def _add(self, trail: Trail, data: bytes, number: int) -> None:
+        parsed = self._parsed(trail, data, number)
+        node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
+        trail.nodes.append(node)
+        if parsed.marks:
+            trail.marks += [Mark(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.marks]
+        if parsed.faults:
+            trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
+
+    def _parsed(self, trail: Trail, data: bytes, number: int) -> ParsedMessage:
+        plain = None if self.keep_content else plain_message(data)
+        if plain is not None:
+            return plain
         refers = bool(trail.deferred) and REFERENCE in data
         parsed = None if refers else self._messages.get(data)
         if parsed is None:
             parsed = parse_message(load(data, f"messages.{number}"), self.keep_content, number, trail.deferred)
         if not refers:
             self._messages[data] = parsed
-        node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
-        trail.nodes.append(node)
-        trail.marks += [Mark(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.marks]
-        trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
+        return parsed
 
     def _head(self, raw: RawBody) -> _Heads:
         key = (bytes(raw.tools), bytes(raw.system))

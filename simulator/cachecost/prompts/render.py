@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import edited, edits_of, since_compaction
@@ -16,7 +16,7 @@ from cachecost.providers.rules import ModelRules, Switches
 Salts = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class MarkedPrefix:
     """A mark as rendered: the prefix it ends, and the TTL it asks for."""
 
@@ -24,7 +24,7 @@ class MarkedPrefix:
     ttl: TTL
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Prompt:
     """What the cache sees of a call. Tokens are whole tokens of the model.
 
@@ -41,7 +41,7 @@ class Prompt:
     salts: Salts
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class _Head:
     tools: tuple[Prefix, ...]
     system: tuple[Prefix, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from cachecost.conversations.line_buffer import Line, lines_in_place
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.growing import CUT, Growing
 from cachecost.conversations.times import day_of
+from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, load, not_a_message
@@ -46,7 +46,7 @@ class RawRow(msgspec.Struct):
     source: msgspec.Raw = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Iteration:
     """One of the passes that a call's usage lists: "message", "compaction", "advisor_message" …
 
@@ -58,7 +58,7 @@ class Iteration:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LoggedCall:
     """One line. `start` is seconds since the epoch, `timestamp` what the log says (None: nothing).
 
