@@ -15,17 +15,17 @@ import msgspec
 from cachecost.commands.options import Ground, ground_options
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
-from cachecost.ledger import CallRow, Ledger
 from cachecost.providers.rules import data_date
+from cachecost.rows import CallRow
 from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
 
 if TYPE_CHECKING:
+    from cachecost.conversations.model import Conversation
     from cachecost.simulation import Call
     from cachecost.terms import Terms
 
@@ -200,6 +200,7 @@ def _print_json(ledgers: Iterable[Rows]) -> bool:
 
 
 def _print_table(log: Path, ledgers: Iterable[Rows], bill: Bill, ranks: bool) -> bool:
+    from cachecost.ledger import Ledger
     from cachecost.views.replay_text import Billed, print_ledgers
 
     found = (Ledger(name, list(rows), floor=floor) for name, rows, floor in ledgers)

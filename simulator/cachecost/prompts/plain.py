@@ -1,9 +1,9 @@
 """Messages of text blocks whose bytes are already the compact JSON of rule 19: nothing of them has to be parsed.
 
-`plain_message` takes one element of `messages` that is valid UTF-8 and valid JSON, and says what `parse_message` would,
-or None where it is not sure. It is sure where the bytes begin and end as compact JSON of text blocks does, and hold just
-the quotes that these have: a quote within a text is escaped, so there is no room for anything else. Escapes that Python
-would write otherwise (`\\u00e9`, `\\/`) are left to `parse_message`.
+`plain_message` takes one element of `messages` that is valid UTF-8 and valid JSON, and says what `parse_message`
+would, or None where it is not sure. It is sure where the bytes begin and end as compact JSON of text blocks does, and
+hold just the quotes that these have: a quote within a text is escaped, so there is no room for anything else. Escapes
+that Python would write otherwise (`\\u00e9`, `\\/`) are left to `parse_message`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,9 @@ def _of(role: str, data: bytes, start: int, end: bytes, quotes: int, ttl: TTL | 
 
 
 def _parsed(role: str, texts: list[bytes], ttl: TTL | None) -> ParsedMessage:
-    blocks = tuple(_block(role, b"".join((TEXT, text, b'"}'))) for text in texts)
-    return ParsedMessage(
-        Message(role, blocks, message_digest(role, blocks), is_human=role == "user"),
-        ((len(blocks) - 1, ttl),) if ttl else (),
-    )
+    blocks = tuple([_block(role, b"".join((TEXT, text, b'"}'))) for text in texts])
+    message = Message(role, blocks, message_digest(role, blocks), is_human=role == "user")
+    return ParsedMessage(message, ((len(blocks) - 1, ttl),) if ttl else ())
 
 
 def _block(role: str, payload: bytes) -> Block:
