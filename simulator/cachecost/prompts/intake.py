@@ -63,7 +63,7 @@ class NotTheSame(Exception):
     """A body does not go on where another ended: what its messages mean depends on tools that the other had not."""
 
 
-class _Heads(msgspec.Struct):
+class Heads(msgspec.Struct):
     """Tools and system of a body, as parts, with the marks and faults on them."""
 
     tools: Part
@@ -102,7 +102,7 @@ class Intake:
         self.root = Thread()
         self._messages: dict[bytes, ParsedMessage] = {}
         self._recent: dict[bytes, tuple[list[msgspec.Raw], Trail]] = {}
-        self._heads: dict[tuple[bytes, bytes], _Heads] = {}
+        self._heads: dict[tuple[bytes, bytes], Heads] = {}
         self._values: dict[bytes, Any] = {}
 
     def body(self, body: Mapping[str, Any]) -> Request:
@@ -121,10 +121,10 @@ class Intake:
         model = self._value(raw.model, "model")
         if not isinstance(model, str) or not model:
             raise NotAMessage("model", "a model id", model)
-        heads = self._head(raw)
+        heads = self.heads(raw)
         trail = self._trail(raw.messages, heads.deferred) if before is None else before
         if before is not None:
-            self._add_all(before, raw.messages, heads.deferred)
+            self.add(before, raw.messages, heads)
         params = {name: self._parameter(getattr(raw, name), name) for name in PARAMETERS}
         return Request(
             model,
@@ -137,10 +137,24 @@ class Intake:
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
         )
 
-    def _add_all(self, trail: Trail, raws: Sequence[msgspec.Raw], deferred: dict[str, Block]) -> None:
+    def again(self, known: Request, heads: Heads, trail: Trail) -> Request:
+        """The request that differs from a `known` one in its messages alone."""
+        return Request(
+            known.model,
+            trail.nodes[-1] if trail.nodes else self.root,
+            known.tools,
+            known.system,
+            (*heads.marks, *trail.marks),
+            known.automatic,
+            known.params,
+            next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
+        )
+
+    def add(self, trail: Trail, raws: Sequence[msgspec.Raw], heads: Heads) -> None:
+        """Go on with a conversation under `heads`. Raises NotAMessage and NotTheSame."""
         if not trail.nodes:
-            trail.deferred = deferred
-        if trail.deferred != deferred:
+            trail.deferred = heads.deferred
+        if trail.deferred != heads.deferred:
             raise NotTheSame
         for raw in raws:
             self._add(trail, bytes(raw), len(trail.nodes))
@@ -179,14 +193,15 @@ class Intake:
             self._messages[data] = parsed
         return parsed
 
-    def _head(self, raw: RawBody) -> _Heads:
+    def heads(self, raw: RawBody) -> Heads:
+        """Tools and system of a body, parsed once for all that have them. Raises NotAMessage."""
         key = (bytes(raw.tools), bytes(raw.system))
         heads = self._heads.get(key)
         if heads is None:
             heads = self._heads[key] = self._parse_head(*key)
         return heads
 
-    def _parse_head(self, tools_json: bytes, system_json: bytes) -> _Heads:
+    def _parse_head(self, tools_json: bytes, system_json: bytes) -> Heads:
         tools = _objects(load(tools_json, "tools"), "tools")
         system = content_blocks(load(system_json, "system") or [], "system")
         ours = [tool for tool in tools if not _is_provider_tool(tool) and tool.get("defer_loading") is not True]
@@ -197,7 +212,7 @@ class Intake:
         head_marks, head_faults = collect_marks(theirs, "tools")
         system_marks, system_faults = collect_marks(system, "system")
         shift = len(theirs)
-        return _Heads(
+        return Heads(
             Part(self._blocks("", ours)),
             Part(self._blocks("", theirs) + self._blocks("system", system)),
             tuple(

@@ -114,12 +114,16 @@ class Growing:
         self._recent: dict[int, Grown] = {}
         self._bytes = 0
 
-    def find(self, line: Line) -> Found | None:
-        """The conversation that repeats most in `line`; None where it may begin anew."""
-        array = ARRAY.search(line.buffer, line.start, line.stop)
-        if array is None:
-            return None
-        start = array.end()
+    def find(self, line: Line, start: int | None = None) -> Found | None:
+        """The conversation that repeats most in `line`; None where it may begin anew.
+
+        `start` is where its first message stands; None: to be looked for.
+        """
+        if start is None:
+            array = ARRAY.search(line.buffer, line.start, line.stop)
+            if array is None:
+                return None
+            start = array.end()
         opening = bytes(line.buffer[start : min(start + OPENING_BYTES, line.stop)])
         best: Found | None = None
         for talk in self._by_opening.get(opening, ()):
@@ -141,20 +145,25 @@ class Growing:
                 self._keep(talk)
                 return
 
-    def go_on(self, found: Found, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> bool:
-        """Keep what `rest` adds to a conversation from `at` on: its trail has it already. False if it cannot be."""
+    def go_on(self, found: Found, trail: Trail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
+        """Keep what `rest` adds to a conversation from `at` on, and with `trail` has become of it; tells where it ends.
+
+        0 where the messages cannot be found there: then the conversation is forgotten.
+        """
         talk = found.talk
         texts = _texts(rest, at, raws)
         if texts is None:
-            return False
+            self.forget(talk)
+            return 0
         talk.cut(found.messages)
         talk.loose += texts
+        talk.trail = trail
         same = self._by_opening[talk.opening]
         if same[0] is not talk:
             same.remove(talk)
             same.insert(0, talk)
         self._keep(talk)
-        return True
+        return at + sum(map(len, texts))
 
     def forget(self, talk: Grown) -> None:
         if self._recent.pop(id(talk), None) is None:

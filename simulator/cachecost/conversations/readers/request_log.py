@@ -12,6 +12,7 @@ import msgspec
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.line_buffer import Line, lines_in_place
 from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.frames import Frame, Frames, Gaps, around_of
 from cachecost.conversations.readers.growing import CUT, Growing
 from cachecost.conversations.times import day_of
 from cachecost.facts import fact
@@ -104,6 +105,13 @@ class LoggedCall:
         return self.status is not None and self.status >= 400
 
 
+OF_FRAME = LoggedCall.__match_args__[4:]
+"""The fields after the request: what a line says of them stands around its messages."""
+TRIED = b"0001-01-01T00:00:07.000007Z"
+"""A time that nobody writes."""
+OPEN = b"[" + CUT
+
+
 class Starts:
     """When calls started. Rule 11: a call without a time starts 2 s after the one before it."""
 
@@ -153,7 +161,9 @@ class RequestLog:
         self._faults: list[Fault] = []
         self._decoder = msgspec.json.Decoder(RawRow)
         self._starts = Starts()
+        self._array = msgspec.json.Decoder(list[msgspec.Raw])
         self._growing = Growing()
+        self._frames = Frames()
 
     def calls(self) -> Iterator[LoggedCall]:
         """Calls in input order, until the first fault; then the rest is only checked.
@@ -162,7 +172,7 @@ class RequestLog:
         """
         line = None
         for line in lines_in_place(self.path):
-            call = self._grown(line) or self._read(line.number, line.copy())
+            call = self._quick(line) or self._read(line.number, line.copy())
             if call is not None and not self._faults:
                 yield call
             if len(self._faults) >= MOST_FAULTS:
@@ -174,29 +184,62 @@ class RequestLog:
         if self._faults:
             raise InputError(self._faults)
 
-    def _grown(self, line: Line) -> LoggedCall | None:
+    def _quick(self, line: Line) -> LoggedCall | None:
         """The call of a line that goes on with a conversation; None where it is to be parsed whole."""
+        began = self._starts.last
+        try:
+            framed = self._frames.find(line)
+            return self._framed(line, *framed) if framed else self._grown(line)
+        except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError):
+            self._starts.last = began
+            return None
+
+    def _framed(self, line: Line, frame: Frame, gaps: Gaps) -> LoggedCall | None:
+        """The call of a line in a known frame."""
+        found = self._growing.find(line, gaps.start)
+        if found is None or found.stop > gaps.stop:
+            return None
+        rest = b"".join((OPEN, memoryview(line.buffer)[found.stop : gaps.stop], b"]"))
+        if not rest.isascii():
+            rest.decode()
+        raws = self._array.decode(rest)[1:]
+        trail = found.talk.trail.cut(found.messages)
+        self.intake.add(trail, raws, frame.heads)
+        request = self.intake.again(frame.request, frame.heads, trail)
+        start = self._starts.of(gaps.timestamp)
+        self._growing.go_on(found, trail, rest, len(OPEN), raws)
+        return LoggedCall(line.number, start, gaps.timestamp, request, *frame.row)
+
+    def _grown(self, line: Line) -> LoggedCall | None:
+        """The call of a line that begins as its conversation did, whatever stands around that."""
         found = self._growing.find(line)
         if found is None:
             return None
         rest = line.without(found.start, found.stop, CUT)
         if rest.count(CUT) != 1:
             return None
-        began = self._starts.last
-        try:
-            raw = self._decode(rest)
-            raws = raw.request.messages
-            if not raws or bytes(raws[0]) != CUT:
-                return None
-            del raws[0]
-            trail = found.talk.trail.cut(found.messages)
-            call = self._call(line.number, raw, trail)
-        except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError):
-            self._starts.last = began
+        raw = self._decode(rest)
+        raws = raw.request.messages
+        if not raws or bytes(raws[0]) != CUT:
             return None
-        found.talk.trail = trail
-        self._growing.go_on(found, rest, found.start - line.start + len(CUT), raws)
+        del raws[0]
+        trail = found.talk.trail.cut(found.messages)
+        call = self._call(line.number, raw, trail)
+        array = found.start - line.start
+        end = self._growing.go_on(found, trail, rest, array + len(CUT), raws)
+        self._frame(rest, array, end, raw, call)
         return call
+
+    def _frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: LoggedCall) -> None:
+        """Keep what stands around the messages of `rest`, if it comes back."""
+        around = around_of(rest, array, end)
+        if around is None or not self._frames.comes_back(around):
+            return
+        tried = self._decoder.decode(around.with_gaps(TRIED, CUT))
+        if bytes(tried.timestamp) == b'"%b"' % TRIED and list(map(bytes, tried.request.messages)) == [CUT]:
+            heads = self.intake.heads(raw.request)
+            row = tuple(getattr(call, name) for name in OF_FRAME)
+            self._frames.keep(Frame(around, heads, call.request, row))
 
     def _read(self, number: int, line: bytes) -> LoggedCall | None:
         """The call of a line, parsed whole. What is wrong with it is added to the faults."""
