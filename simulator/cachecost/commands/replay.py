@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ def replay(
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
     with reading_bar("reading", [log]):
+        gc.disable()  # what a replay keeps, it keeps to its end: looking for garbage again and again finds none
         ledgers = asked.planned(with_floor=not as_json) if strategies or ranks else asked.as_recorded()
         failed = _print_json(ledgers) if as_json else _print_table(log, ledgers, asked.bill, ranks)
     return NOT_EVALUATED_CODE if failed else 0

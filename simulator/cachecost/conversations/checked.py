@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
-from gzip import BadGzipFile
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -201,29 +197,8 @@ def opened(path: Path, buffering: int = -1) -> Any:
         if not path.is_file() or stream.peek(2)[:2] != GZIP:
             return stream
         stream.close()
-        return _Unpacked(path)
+        from cachecost.conversations.unpacked import Unpacked
+
+        return Unpacked(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
-
-
-class _Unpacked(gzip.GzipFile):
-    """A gzip file whose damage is a fault of the input wherever it is met."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        with self._told():
-            return super().read(size)
-
-    def read1(self, size: int = -1) -> bytes:
-        with self._told():
-            return super().read1(size)
-
-    def readline(self, size: int | None = -1) -> bytes:
-        with self._told():
-            return super().readline(size)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except (BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError([Fault(str(self.name), f"damaged gzip: {error}")]) from None

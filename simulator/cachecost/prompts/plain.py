@@ -14,9 +14,8 @@ from cachecost.prompts.blocks import Block, Message, digest_of, message_digest
 from cachecost.prompts.request import TTL
 from cachecost.prompts.wire import ParsedMessage
 
-OPENINGS = {b'{"role":"%b","content":[' % role.encode(): role for role in ("user", "assistant")}
-OPENING = re.compile(b"|".join(map(re.escape, OPENINGS)))
 TEXT = b'{"type":"text","text":"'
+OPENINGS = [(b'{"role":"%b","content":[%b' % (role.encode(), TEXT), role) for role in ("user", "assistant")]
 BETWEEN = b'"},' + TEXT
 EMPTY = TEXT + b'"}'
 ENDS: tuple[tuple[bytes, int, TTL | None], ...] = (
@@ -34,12 +33,11 @@ QUOTES_OF_MESSAGE, QUOTES_OF_BLOCK = 6, 7
 
 def plain_message(data: bytes) -> ParsedMessage | None:
     """The message of these bytes, without its content; None where only parsing tells."""
-    opening = OPENING.match(data)
-    if opening is None or not data.startswith(TEXT, opening.end()):
-        return None
-    for end, quotes, ttl in ENDS:
-        if data.endswith(end):
-            return _of(OPENINGS[opening[0]], data, opening.end() + len(TEXT), end, quotes, ttl)
+    for opening, role in OPENINGS:
+        if data.startswith(opening):
+            for end, quotes, ttl in ENDS:
+                if data.endswith(end):
+                    return _of(role, data, len(opening), end, quotes, ttl)
     return None
 
 
@@ -57,9 +55,9 @@ def _of(role: str, data: bytes, start: int, end: bytes, quotes: int, ttl: TTL | 
 
 
 def _parsed(role: str, texts: list[bytes], ttl: TTL | None) -> ParsedMessage:
-    blocks = tuple([_block(role, b"".join((TEXT, text, b'"}'))) for text in texts])
-    message = Message(role, blocks, message_digest(role, blocks), is_human=role == "user")
-    return ParsedMessage(message, ((len(blocks) - 1, ttl),) if ttl else ())
+    blocks = tuple([_block(role, b'%b%b"}' % (TEXT, text)) for text in texts])
+    message = Message(role, blocks, message_digest(role, blocks), role == "user")
+    return ParsedMessage(message, ((len(blocks) - 1, ttl),)) if ttl else ParsedMessage(message)
 
 
 def _block(role: str, payload: bytes) -> Block:

@@ -1,8 +1,8 @@
 """What stands around the messages of a line: lines of one client differ there in their time alone.
 
-A frame is all of a line but its timestamp, which comes first, and its messages. A line in a known frame needs no parsing
-but of its messages. That the two gaps are what they seem is tried once, when the frame is made: with other texts in
-them it still has to parse, and these have to come out as the timestamp and the messages that count.
+A frame is all of a line but its timestamp, which comes first, and its messages. A line in a known frame needs no
+parsing but of its messages. That the two gaps are what they seem is tried once, when the frame is made: with other
+texts in them it still has to parse, and these have to come out as the timestamp and the messages that count.
 """
 
 from __future__ import annotations
