@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.rows import ZERO, CallRow, Cost
+from cachecost.rows import TOKEN_CLASSES as TOKEN_CLASSES
+from cachecost.rows import ZERO as ZERO
+from cachecost.rows import CallRow as CallRow
+from cachecost.rows import Cost as Cost
+from cachecost.rows import LayerTokens as LayerTokens
 
 if TYPE_CHECKING:
     import pandas as pd

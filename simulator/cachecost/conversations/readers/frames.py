@@ -8,7 +8,7 @@ texts in them it still has to parse, and these have to come out as the timestamp
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cachecost.conversations.line_buffer import Line
 from cachecost.prompts.intake import Heads
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
     around: Around
     heads: Heads
     request: Request
-    row: tuple[object, ...]
+    row: tuple[Any, ...]
 
     def gaps(self, line: Line) -> Gaps | None:
         """Where the timestamp and the messages of `line` are; None if it has another frame."""

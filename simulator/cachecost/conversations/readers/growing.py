@@ -29,7 +29,7 @@ ARRAY = re.compile(rb'"messages"\s*:\s*\[\s*')
 BETWEEN = re.compile(rb"\s*,\s*")
 OPENING_BYTES = 80
 """Conversations are looked up by as much of their first message: few share it, and no mark stands so early in most."""
-MOST_BYTES = 8 << 20
+MOST_BYTES = 24 << 20
 """Of all conversations that are kept; the least recent goes first. Nearly all memory of reading a log."""
 MARKS_MOVE_IN = 8
 """Messages at the end in which the next line may have its marks elsewhere."""

@@ -269,7 +269,7 @@ class RequestLog:
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
 
-    def _call(self, number: int, raw: RawRow, before: Trail) -> LoggedCall:
+    def _call(self, number: int, raw: RawRow, before: Trail | None = None) -> LoggedCall:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
         usage, path = _usage(raw)
