@@ -1,4 +1,4 @@
-"""A line that repeats its conversation is read in a shorter way: it never says anything but what its whole parse says."""
+"""A line that repeats its conversation is read in a shorter way: it says what its whole parse says, nothing else."""
 
 from __future__ import annotations
 
@@ -227,10 +227,8 @@ def shown(call: LoggedCall) -> list[Any]:
 
 
 def block_shown(block: Any) -> tuple[Any, ...]:
-    return tuple(
-        getattr(block, name)
-        for name in ("kind", "role", "digest", "size", "is_empty_text", "has_image", "has_citations")
-    ) + (repr(block.content),)
+    names = ("kind", "role", "digest", "size", "is_empty_text", "has_image", "has_citations")
+    return (*[getattr(block, name) for name in names], repr(block.content))
 
 
 def test_random_logs_say_the_same_read_either_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
