@@ -1,11 +1,11 @@
 """Replays of logs of several shapes, each as a ratio to a bare script that parses the same lines.
 
-    python benchmarks/shapes.py [--runs 5] [--json] [--check] [--only NAME]…
+    python benchmarks/log_shapes.py [--runs 5] [--json] [--check] [--only NAME]…
 
-Each shape is written by growing_log.py into a temporary folder (0.7 GB in all), and both are timed as whole processes in
-turns, as in ratios.py. `goal` is where the project wants to be; `limit` is what was reached on two shared cores and a
-third, and with --check the exit code is 1 where it is missed. The bare script reads with orjson, which the package does
-not need: `pip install orjson`. Where nothing repeats, it reads with Python's own parser.
+Each shape is written by growing_log.py into a temporary folder (0.4 GB at most), and both are timed as whole processes
+in turns, as in ratios.py. `goal` is where the project wants to be; `limit` is what was reached on two shared cores and
+a third, and with --check the exit code is 1 where it is missed. The bare script reads with orjson, which the package
+does not need: `pip install orjson`. Where nothing repeats, it reads with Python's own parser.
 """
 
 from __future__ import annotations
