@@ -181,19 +181,19 @@ def parsed(raw: bytes) -> Any:
         return ValueError("nested too deeply")
 
 
-def byte_lines(path: Path, buffering: int = -1) -> Iterator[tuple[int, bytes]]:
+def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
     watch = WATCH.get()
-    with opened(path, buffering) as stream:
+    with opened(path) as stream:
         for number, line in enumerate(stream, 1):
             watch(len(line))
             yield number, line
 
 
-def opened(path: Path, buffering: int = -1) -> Any:
+def opened(path: Path) -> Any:
     """`path`, open for reading bytes, unpacked if it is gzip. Raises InputError if it cannot be."""
     try:
-        stream: Any = path.open("rb", buffering=buffering)
+        stream: Any = path.open("rb")
         if not path.is_file() or stream.peek(2)[:2] != GZIP:
             return stream
         stream.close()
