@@ -13,6 +13,8 @@ import pytest
 
 from growing_log import PAUSE_S, STEP_S, Shape, lines, write_log
 from growth import exponent
+from log_shapes import Found
+from log_shapes import told as shape_told
 from ratios import Result, measured
 
 SMALL = {"conversations": 3, "requests": 4}
@@ -116,6 +118,13 @@ def test_a_failed_run_is_no_measurement() -> None:
 )
 def test_limits(ratio: float, peak_mib: float, exponent: float | None, misses: list[str]) -> None:
     assert Result(1, 1, 1.0, ratio, ratio, peak_mib, exponent).misses() == misses
+
+
+@pytest.mark.parametrize(("median_ratio", "words"), [(0.7, "32"), (0.71, "32  over its limit of 0.7")])
+def test_a_shape_is_held_to_the_median(median_ratio: float, words: str) -> None:
+    one = Found("long", "orjson", (1.0, 1.0), (0.4, median_ratio), (0.4, median_ratio), 32.0, 0.4, 0.7)
+    assert one.is_missed == (median_ratio > 0.7)
+    assert shape_told(one).endswith(words)
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])

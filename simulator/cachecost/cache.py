@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
@@ -38,7 +39,7 @@ class Entry:
         return "live" if now - self.touched < self.ttl_s else "expired"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Outcome:
     """What the cache did with a prompt. `read` + `write_1h` + `write_5m` + `uncached` is the whole prompt.
 

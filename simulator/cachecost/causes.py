@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from cachecost.cache import Outcome, PrefixCache
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import Request
@@ -50,7 +50,7 @@ class Before(Protocol):
     def rules(self) -> ModelRules: ...
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Seen:
     """A call as later calls look back on it."""
 
@@ -89,7 +89,7 @@ class CauseFinder:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Lost:
     """The deepest entry of the relative `seen`, and its state: absent, live, expired, unreadable or changed."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -122,6 +121,8 @@ def _closed() -> int:
 
 
 def _our_fault(error: Exception) -> int:
+    import traceback
+
     if os.environ.get("CACHECOST_DEBUG"):
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +34,7 @@ class CannotEvaluate(Exception):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """ " (did you mean 'x'?)" for the nearest known name, else ""."""
+    from difflib import get_close_matches  # only for what is wrong already
+
     match = get_close_matches(name, list(known), n=1)
     return f" (did you mean '{match[0]}'?)" if match else ""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.cache import Outcome, PrefixCache
 from cachecost.causes import CauseFinder, cause_of
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.times import day_of
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
-from cachecost.ledger import ZERO, CallRow, Cost, LayerTokens
-from cachecost.prompts.blocks import Block, Layer
+from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
+from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import passes
 from cachecost.prompts.refusals import marks_sent, refusal
@@ -25,9 +26,12 @@ from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.strategies.plan import PlannedCall
+from cachecost.rows import ZERO, CallRow, Cost
 from cachecost.strips import NO_STRIP, Strip, strip_of
-from cachecost.tokens.anchored import Anchors
+
+if TYPE_CHECKING:
+    from cachecost.strategies.plan import PlannedCall
+    from cachecost.tokens.anchored import Anchors
 
 AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
@@ -37,7 +41,7 @@ SECONDS_BETWEEN_PASSES = 0.001
 """A later pass of a server tool's loop reads what the one before it wrote, so it starts later, however little."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Call:
     """A request and everything about it that is not in the body.
 
@@ -188,7 +192,10 @@ class Simulation:
             )
         except CannotEvaluate:
             return
-        self._anchors = self._anchors or Anchors()
+        if self._anchors is None:
+            from cachecost.tokens.anchored import Anchors
+
+            self._anchors = Anchors()
         self._anchors.learn(number, prompt, billed)
 
     def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
@@ -219,11 +226,14 @@ class Simulation:
             return self._without_usage(call, None, early, REFUSED)
         renderer = self._renderer(rules.generation)
         requests = passes(call.request, call.response)
-        prompts = [renderer.render(one, marks_sent(one).marks, rules, call.workspace) for one in requests]
+        marks = [sent.marks, *(marks_sent(one).marks for one in requests[1:])]
+        prompts = [
+            renderer.render(one, of_one, rules, call.workspace) for one, of_one in zip(requests, marks, strict=True)
+        ]
         sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
         tokens = sizes[0].total(prompts[0])
         length = 0 if renderer.counter.name == "bytes" else tokens
-        if late := refusal(call.request, sent, rules, length):
+        if length and (late := refusal(call.request, sent, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
         prices = quoted(self._prices, call.request, rules, tokens, call.is_batch)
         pool = rules.pool(call.workspace)
@@ -254,10 +264,7 @@ class Simulation:
         output = call.output_tokens
         counted = output if output is not None else sum(counter.block(block) for block in call.output)
         usage = sum((one.outcome.usage for one in passed), Usage(output_tokens=counted))
-        by_layer = _by_layer(passed[0])
-        for one in passed[1:]:
-            later = _by_layer(one)
-            by_layer = {layer: tokens + later[layer] for layer, tokens in by_layer.items()}
+        by_layer = TokensByLayer([_spans(one) for one in passed])
         return CallRow(
             self._number,
             call.start,
@@ -268,7 +275,7 @@ class Simulation:
             Cost(**prices.cost(usage)),
             cause,
             by_layer,
-            {layer: _dollars(tokens, prices) for layer, tokens in by_layer.items()},
+            DollarsByLayer(by_layer, prices),
             call.purpose,
             call.turn,
             call.inquiry,
@@ -308,31 +315,9 @@ def _starts(call: Call) -> Iterator[float]:
     return (call.start + number * SECONDS_BETWEEN_PASSES for number in count())
 
 
-def _by_layer(one: Pass) -> dict[Layer, LayerTokens]:
-    """How each layer's tokens divide: the spans of rule 15 cut at the ends of the layers. They add up to the usage."""
+def _spans(one: Pass) -> Spans:
+    """Where a pass's prompt divides: the spans of rule 15, and the ends of the layers."""
     prompt, sizes, outcome = one
-    a = outcome.read
-    b = a + outcome.write_1h
-    c = b + outcome.write_5m
-    total = outcome.usage.total_input
-    tools, system = (min(sizes.at(end), total) for end in (prompt.tools_tokens, prompt.system_tokens))
-    ends = (tools, max(tools, system), total)
-    starts = (0, *ends[:2])
-    return {
-        layer: LayerTokens(
-            _overlap(start, end, 0, a),
-            _overlap(start, end, b, c),
-            _overlap(start, end, a, b),
-            _overlap(start, end, c, total),
-        )
-        for layer, start, end in zip(Layer, starts, ends, strict=True)
-    }
-
-
-def _overlap(start: int, end: int, low: int, high: int) -> int:
-    return max(0, min(end, high) - max(start, low))
-
-
-def _dollars(tokens: LayerTokens, prices: Prices) -> Decimal:
-    usage = Usage(tokens.input, tokens.read, tokens.write_5m, tokens.write_1h)
-    return sum(prices.cost(usage).values(), ZERO)
+    b = outcome.read + outcome.write_1h
+    ends = sizes.at(prompt.tools_tokens), sizes.at(prompt.system_tokens)
+    return Spans(outcome.read, b, b + outcome.write_5m, *ends, outcome.usage.total_input)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,18 +16,19 @@ import msgspec
 from cachecost.commands.options import Ground, ground_options
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
-from cachecost.ledger import CallRow, Ledger
 from cachecost.providers.rules import data_date
+from cachecost.rows import CallRow
 from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.views.json_rows import replay_row_json
 
 if TYPE_CHECKING:
+    from cachecost.conversations.model import Conversation
     from cachecost.findings import Explanation
+    from cachecost.ledger import Ledger
     from cachecost.prompts.counting import TokenCounter
     from cachecost.simulation import Call, Simulated
     from cachecost.terms import Terms
@@ -82,6 +84,7 @@ def replay(
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
     with reading_bar("reading", [log]):
+        gc.disable()  # what a replay keeps, it keeps to its end: looking for garbage again and again finds none
         if as_json and html is None:
             failed = _print_json(asked.rows())
         else:
@@ -135,6 +138,8 @@ class _Asked:
     def as_recorded(self, pictured: bool) -> Ledger:
         """The calls as they were sent."""
         counters: dict[str, TokenCounter] = {}
+        from cachecost.ledger import Ledger
+
         made = Ledger(AS_RECORDED, [])
         for each in self.simulated(counters):
             made.rows.append(each.row)

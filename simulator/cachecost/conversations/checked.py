@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
-from gzip import BadGzipFile
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -185,41 +181,24 @@ def parsed(raw: bytes) -> Any:
         return ValueError("nested too deeply")
 
 
-def byte_lines(path: Path, buffering: int = -1) -> Iterator[tuple[int, bytes]]:
+def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
     watch = WATCH.get()
-    with opened(path, buffering) as stream:
+    with opened(path) as stream:
         for number, line in enumerate(stream, 1):
             watch(len(line))
             yield number, line
 
 
-def opened(path: Path, buffering: int = -1) -> Any:
+def opened(path: Path) -> Any:
     """`path`, open for reading bytes, unpacked if it is gzip. Raises InputError if it cannot be."""
     try:
-        stream: Any = path.open("rb", buffering=buffering)
+        stream: Any = path.open("rb")
         if not path.is_file() or stream.peek(2)[:2] != GZIP:
             return stream
         stream.close()
-        return _Unpacked(path)
+        from cachecost.conversations.unpacked import Unpacked
+
+        return Unpacked(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
-
-
-class _Unpacked(gzip.GzipFile):
-    """A gzip file whose damage is a fault of the input wherever it is met."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        with self._told():
-            return super().read(size)
-
-    def readline(self, size: int | None = -1) -> bytes:
-        with self._told():
-            return super().readline(size)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except (BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError([Fault(str(self.name), f"damaged gzip: {error}")]) from None

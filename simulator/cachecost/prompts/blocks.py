@@ -4,17 +4,19 @@ A `Thread` is the tree of *messages as sent*: one node a message, a child for ea
 conversation went on. A `Prefix` is the tree of *blocks as rendered*: its nodes are what the
 cache knows, and two prompts share a node exactly when the cumulative digest of all blocks
 and salts up to it is equal (rulebook, rules 2 and 7). Both are interned, so equality is
-identity and a call costs work for what is new in it.
+identity and a call costs work for what is new in it. Most nodes have one child, which is kept without a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from hashlib import blake2b
 from json import JSONEncoder
 from typing import Any
+
+from cachecost.facts import thing
 
 DIGEST_BYTES = 16
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
@@ -32,7 +34,7 @@ class Layer(StrEnum):
     MESSAGES = "messages"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@thing
 class Block:
     """One block of a prompt, without its mark.
 
@@ -68,7 +70,7 @@ def compact(content: Mapping[str, Any]) -> bytes:
 
 def digest_of(role: str, kind: str, payload: bytes) -> bytes:
     """Identity of a block: 16 bytes over role, kind and payload."""
-    return blake2b(b"\0".join((role.encode(), kind.encode(), payload)), digest_size=DIGEST_BYTES).digest()
+    return blake2b(b"%b\0%b\0%b" % (role.encode(), kind.encode(), payload), digest_size=DIGEST_BYTES).digest()
 
 
 def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[str, Any] | None = None) -> Block:
@@ -77,7 +79,7 @@ def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[s
     return Block(kind, role, digest, tokens * 4, content=content, tokens=tokens)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@thing
 class Message:
     """One message as sent: a role and its blocks, marks left out."""
 
@@ -93,20 +95,22 @@ class Message:
     @classmethod
     def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
         """Build a message. A *human* message is a user message with anything besides tool results."""
-        digest = blake2b(digest_size=DIGEST_BYTES, person=b"message")
-        digest.update(role.encode())
-        for block in blocks:
-            digest.update(block.digest)
         return cls(
             role,
             blocks,
-            digest.digest(),
+            message_digest(role, blocks),
             is_human=role == "user" and any(block.kind != "tool_result" for block in blocks),
             has_image=any(block.has_image for block in blocks),
             has_citations=any(block.has_citations for block in blocks),
             has_thinking=any(block.is_thinking for block in blocks),
             has_compaction=any(block.kind == COMPACTION for block in blocks),
         )
+
+
+def message_digest(role: str, blocks: tuple[Block, ...]) -> bytes:
+    """Identity of a message: 16 bytes over its role and its blocks."""
+    payload = b"".join([role.encode(), *[block.digest for block in blocks]])
+    return blake2b(payload, digest_size=DIGEST_BYTES, person=b"message").digest()
 
 
 class Thread:
@@ -117,8 +121,9 @@ class Thread:
     """
 
     __slots__ = (
+        "_first",
+        "_others",
         "blocks",
-        "children",
         "compaction",
         "has_citations",
         "has_image",
@@ -132,7 +137,8 @@ class Thread:
     def __init__(self, parent: Thread | None = None, message: Message | None = None) -> None:
         self.parent = parent
         self.message = message
-        self.children: dict[bytes, Thread] = {}
+        self._first: Thread | None = None
+        self._others: dict[bytes, Thread] | None = None
         self.length: int = parent.length + 1 if parent else 0
         self.blocks: int = (parent.blocks if parent else 0) + (len(message.blocks) if message else 0)
         self.has_image: bool = bool(parent and parent.has_image) or bool(message and message.has_image)
@@ -144,10 +150,22 @@ class Thread:
 
     def then(self, message: Message) -> Thread:
         """The thread that goes on with `message`: the same object for the same content."""
-        child = self.children.get(message.digest)
+        first = self._first
+        if first is None:
+            first = self._first = Thread(self, message)
+        if first.message is message or (first.message is not None and first.message.digest == message.digest):
+            return first
+        if self._others is None:
+            self._others = {}
+        child = self._others.get(message.digest)
         if child is None:
-            child = self.children[message.digest] = Thread(self, message)
+            child = self._others[message.digest] = Thread(self, message)
         return child
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether the conversation went on in more than one way."""
+        return bool(self._others)
 
     def back(self) -> Iterator[Thread]:
         """This node and its ancestors, latest first, without the root."""
@@ -197,13 +215,14 @@ class Prefix:
     it adds no depth and no position, and hidden prompt tokens only.
     """
 
-    __slots__ = ("block", "children", "depth", "layer", "parent", "position", "tokens")
+    __slots__ = ("_first", "_others", "block", "depth", "layer", "parent", "position", "tokens")
 
     def __init__(self, parent: Prefix | None, layer: Layer, block: Block | None, tokens: int) -> None:
         self.parent = parent
         self.layer = layer
         self.block = block
-        self.children: dict[bytes, Prefix] = {}
+        self._first: Prefix | None = None
+        self._others: dict[bytes, Prefix] | None = None
         self.tokens: int = (parent.tokens if parent else 0) + tokens
         self.depth: int = (parent.depth if parent else 0) + (block is not None)
         self.position: int = (parent.position if parent else 0) + self._step()
@@ -217,15 +236,22 @@ class Prefix:
 
     def then(self, block: Block, layer: Layer, tokens: int) -> Prefix:
         """The prefix that goes on with `block`; `tokens` are those the block adds, frame included."""
-        child = self.children.get(block.digest)
-        if child is None:
-            child = self.children[block.digest] = Prefix(self, layer, block, tokens)
-        return child
+        first = self._first
+        if first is None:
+            first = self._first = Prefix(self, layer, block, tokens)
+        known = first.block
+        if known is block or (known is not None and known.digest == block.digest):
+            return first
+        return self._other(block.digest, layer, block, tokens)
 
     def salted(self, salt: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
         """The start of `layer` under `salt`, with the hidden prompt tokens that stand there."""
-        key = b"salt:" + salt
-        child = self.children.get(key)
+        return self._other(b"salt:" + salt, layer, None, hidden_tokens)
+
+    def _other(self, key: bytes, layer: Layer, block: Block | None, tokens: int) -> Prefix:
+        if self._others is None:
+            self._others = {}
+        child = self._others.get(key)
         if child is None:
-            child = self.children[key] = Prefix(self, layer, None, hidden_tokens)
+            child = self._others[key] = Prefix(self, layer, block, tokens)
         return child

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
@@ -15,7 +15,7 @@ class CannotCount(CannotEvaluate):
     """A block that has neither content nor the counts this counter needs. The text says what would help."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Hidden:
     """Prompt tokens that no block shows, by where they stand (rule 4). All in tokens.
 

@@ -8,12 +8,13 @@ compared with that one, so a growing log costs a comparison of bytes and a parse
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import (
     MARK,
@@ -58,7 +59,11 @@ OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context
 PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens")
 
 
-class _Heads(msgspec.Struct):
+class NotTheSame(Exception):
+    """A body does not go on where another ended: what its messages mean depends on tools that the other had not."""
+
+
+class Heads(msgspec.Struct):
     """Tools and system of a body, as parts, with the marks and faults on them."""
 
     tools: Part
@@ -68,28 +73,21 @@ class _Heads(msgspec.Struct):
     deferred: dict[str, Block]
 
 
-class _Trail(msgspec.Struct):
+class Trail(msgspec.Struct):
     """The messages of a body, node by node, with the marks and faults on the way."""
 
-    raws: list[msgspec.Raw]
     deferred: dict[str, Block]
     nodes: list[Thread]
     marks: list[Mark]
     faults: list[tuple[int, str]]
 
-    def cut(self, raws: list[msgspec.Raw]) -> _Trail:
-        """What a body with `raws` shares with this one, from the first message on, byte for byte."""
-        same = 0
-        for mine, theirs in zip(self.raws, raws, strict=False):
-            if mine != theirs:
-                break
-            same += 1
-        return _Trail(
-            raws,
+    def cut(self, messages: int) -> Trail:
+        """What goes before the message of that index."""
+        return Trail(
             self.deferred,
-            self.nodes[:same],
-            [mark for mark in self.marks if mark.node and mark.node.length <= same],
-            [fault for fault in self.faults if fault[0] < same],
+            self.nodes[:messages],
+            [mark for mark in self.marks if mark.node and mark.node.length <= messages],
+            [fault for fault in self.faults if fault[0] < messages],
         )
 
 
@@ -103,8 +101,8 @@ class Intake:
         self.keep_content = keep_content
         self.root = Thread()
         self._messages: dict[bytes, ParsedMessage] = {}
-        self._recent: dict[bytes, _Trail] = {}
-        self._heads: dict[tuple[bytes, bytes], _Heads] = {}
+        self._recent: dict[bytes, tuple[list[msgspec.Raw], Trail]] = {}
+        self._heads: dict[tuple[bytes, bytes], Heads] = {}
         self._values: dict[bytes, Any] = {}
 
     def body(self, body: Mapping[str, Any]) -> Request:
@@ -114,13 +112,19 @@ class Intake:
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
 
-    def request(self, raw: RawBody) -> Request:
-        """The request of a raw body. Raises NotAMessage with the path of what is wrong."""
+    def request(self, raw: RawBody, before: Trail | None = None) -> Request:
+        """The request of a raw body. Raises NotAMessage with the path of what is wrong.
+
+        `before` has what goes before the body's messages, which are then added to it. Raises NotTheSame where it
+        cannot be gone on with.
+        """
         model = self._value(raw.model, "model")
         if not isinstance(model, str) or not model:
             raise NotAMessage("model", "a model id", model)
-        heads = self._head(raw)
-        trail = self._trail(raw.messages, heads.deferred)
+        heads = self.heads(raw)
+        trail = self._trail(raw.messages, heads.deferred) if before is None else before
+        if before is not None:
+            self.add(before, raw.messages, heads)
         params = {name: self._parameter(getattr(raw, name), name) for name in PARAMETERS}
         return Request(
             model,
@@ -133,39 +137,71 @@ class Intake:
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
         )
 
-    def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> _Trail:
+    def again(self, known: Request, heads: Heads, trail: Trail) -> Request:
+        """The request that differs from a `known` one in its messages alone."""
+        return Request(
+            known.model,
+            trail.nodes[-1] if trail.nodes else self.root,
+            known.tools,
+            known.system,
+            (*heads.marks, *trail.marks),
+            known.automatic,
+            known.params,
+            next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
+        )
+
+    def add(self, trail: Trail, raws: Sequence[msgspec.Raw], heads: Heads) -> None:
+        """Go on with a conversation under `heads`. Raises NotAMessage and NotTheSame."""
+        if not trail.nodes:
+            trail.deferred = heads.deferred
+        if trail.deferred != heads.deferred:
+            raise NotTheSame
+        for raw in raws:
+            self._add(trail, bytes(raw), len(trail.nodes))
+
+    def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> Trail:
         """The messages as nodes; what the last body of the conversation had already is not looked at again."""
         key = bytes(raws[0]) if raws else b""
-        before = self._recent.pop(key, None)
+        known, before = self._recent.pop(key, ((), None))
         goes_on = before is not None and before.deferred == deferred
-        trail = before.cut(raws) if before and goes_on else _Trail(raws, deferred, [], [], [])
+        trail = before.cut(_same(known, raws)) if before and goes_on else Trail(deferred, [], [], [])
         for number in range(len(trail.nodes), len(raws)):
             self._add(trail, bytes(raws[number]), number)
-        self._recent[key] = trail
+        self._recent[key] = raws, trail
         if len(self._recent) > MOST_RECENT:
             del self._recent[next(iter(self._recent))]
         return trail
 
-    def _add(self, trail: _Trail, data: bytes, number: int) -> None:
+    def _add(self, trail: Trail, data: bytes, number: int) -> None:
+        parsed = self._parsed(trail, data, number)
+        node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
+        trail.nodes.append(node)
+        if parsed.marks:
+            trail.marks += [Mark(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.marks]
+        if parsed.faults:
+            trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
+
+    def _parsed(self, trail: Trail, data: bytes, number: int) -> ParsedMessage:
+        plain = None if self.keep_content else plain_message(data)
+        if plain is not None:
+            return plain
         refers = bool(trail.deferred) and REFERENCE in data
         parsed = None if refers else self._messages.get(data)
         if parsed is None:
             parsed = parse_message(load(data, f"messages.{number}"), self.keep_content, number, trail.deferred)
         if not refers:
             self._messages[data] = parsed
-        node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
-        trail.nodes.append(node)
-        trail.marks += [Mark(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.marks]
-        trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
+        return parsed
 
-    def _head(self, raw: RawBody) -> _Heads:
+    def heads(self, raw: RawBody) -> Heads:
+        """Tools and system of a body, parsed once for all that have them. Raises NotAMessage."""
         key = (bytes(raw.tools), bytes(raw.system))
         heads = self._heads.get(key)
         if heads is None:
             heads = self._heads[key] = self._parse_head(*key)
         return heads
 
-    def _parse_head(self, tools_json: bytes, system_json: bytes) -> _Heads:
+    def _parse_head(self, tools_json: bytes, system_json: bytes) -> Heads:
         tools = _objects(load(tools_json, "tools"), "tools")
         system = content_blocks(load(system_json, "system") or [], "system")
         ours = [tool for tool in tools if not _is_provider_tool(tool) and tool.get("defer_loading") is not True]
@@ -176,7 +212,7 @@ class Intake:
         head_marks, head_faults = collect_marks(theirs, "tools")
         system_marks, system_faults = collect_marks(system, "system")
         shift = len(theirs)
-        return _Heads(
+        return Heads(
             Part(self._blocks("", ours)),
             Part(self._blocks("", theirs) + self._blocks("system", system)),
             tuple(
@@ -202,6 +238,12 @@ class Intake:
         if data not in self._values:
             self._values[data] = load(data, path)
         return self._values[data]
+
+
+def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:
+    """How many messages two bodies share, from the first on, byte for byte."""
+    pairs = enumerate(zip(mine, theirs, strict=False))
+    return next((number for number, (one, other) in pairs if one != other), min(len(mine), len(theirs)))
 
 
 def load(data: bytes, path: str) -> Any:

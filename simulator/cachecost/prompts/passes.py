@@ -23,6 +23,8 @@ def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
     A later pass is the request with the answer so far, marked on each result where the request has
     any mark. Without server tools it is the request alone.
     """
+    if len(response) < 2:
+        return [request]
     return [request, *(_continued(request, response[:end]) for end in _batches(response))]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Part
 from cachecost.prompts.request import TTL, Mark, Request, block_at
 from cachecost.providers.rules import ModelRules
@@ -14,7 +13,7 @@ AFTER_5M = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class SentMarks:
     """All marks in prompt order with the automatic one resolved; `fault` is why that fails."""
 

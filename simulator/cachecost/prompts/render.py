@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import edited, edits_of, since_compaction
@@ -14,9 +14,11 @@ from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules, Switches
 
 Salts = tuple[str, str, str]
+MOST_SALTS = 64
+"""Parameters whose salts are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class MarkedPrefix:
     """A mark as rendered: the prefix it ends, and the TTL it asks for."""
 
@@ -24,7 +26,7 @@ class MarkedPrefix:
     ttl: TTL
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Prompt:
     """What the cache sees of a call. Tokens are whole tokens of the model.
 
@@ -41,7 +43,7 @@ class Prompt:
     salts: Salts
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class _Head:
     tools: tuple[Prefix, ...]
     system: tuple[Prefix, ...]
@@ -62,6 +64,7 @@ class Renderer:
         self._heads: dict[tuple[Prefix, Part, Part, Salts, Hidden], _Head] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
         self._stripped: dict[Thread, Thread] = {}
+        self._salted: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[bool, bool], Salts]] = {}
 
     def render(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str = "") -> Prompt:
         """The prompt of `request` with `marks` (automatic resolved), context edits applied. Raises CannotCount."""
@@ -73,7 +76,7 @@ class Renderer:
 
     def _rendered(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str) -> Prompt:
         hidden = self.counter.hidden(request, rules)
-        salts = salts_of(request, rules)
+        salts = self._salts(request, rules)
         head = self._head(request, salts, hidden, rules.pool(workspace))
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
         return Prompt(
@@ -85,6 +88,18 @@ class Renderer:
             end.tokens + hidden.tail,
             salts,
         )
+
+    def _salts(self, request: Request, rules: ModelRules) -> Salts:
+        """The salts, once for all requests of the same parameters: those of a conversation mostly share them."""
+        key = (request.thread.has_image, _has_citations(request))
+        known = self._salted.get(id(request.params))
+        if known is not None and known[0] is request.params and known[1] is rules and known[2] == key:
+            return known[3]
+        salts = salts_of(request, rules)
+        if len(self._salted) >= MOST_SALTS:
+            self._salted.clear()
+        self._salted[id(request.params)] = (request.params, rules, key, salts)
+        return salts
 
     def _head(self, request: Request, salts: Salts, hidden: Hidden, pool: str) -> _Head:
         root = self._roots.get(pool)

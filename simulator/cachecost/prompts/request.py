@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from cachecost.facts import fact, thing
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Part, Thread
 
 TTL = Literal["5m", "1h"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Mark:
     """A `cache_control` on a block: the `index`-th of its part, or of the message `node` ends with."""
 
@@ -26,7 +27,7 @@ class Mark:
         return (self.layer, self.node.length if self.node else 0, self.index)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@thing
 class Request:
     """A Messages API request, as content that is shared plus parameters that are not.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
+from cachecost.facts import fact
 from cachecost.faults import nearest
 from cachecost.prompts.blocks import THINKING, Block, Message, compact, digest_of
 from cachecost.prompts.request import TTL
@@ -45,7 +46,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "…'"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ParsedMessage:
     """A message with what its bytes say besides content.
 

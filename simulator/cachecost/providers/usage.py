@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cachecost.facts import fact
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Usage:
     """Tokens of one call. `input_tokens` is *uncached input only*: total input is `total_input`.
 

@@ -7,16 +7,28 @@ from collections.abc import Callable
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.prompts.counting import TokenCounter
 from cachecost.tokens.bytecount import BytesCounter
-from cachecost.tokens.ctok_ import ctok_counter
-from cachecost.tokens.tiktoken_ import tiktoken_counter
 
 DEFAULT = "tiktoken"
 """Where nothing is asked for and no bill can anchor the counts: it needs no network, no key and runs on
 every Python. `ctok` is nearer to the truth and slower; `bytes` is for checking by hand."""
+
+
+def _ctok(generation: str) -> TokenCounter:
+    from cachecost.tokens.ctok_ import ctok_counter
+
+    return ctok_counter(generation)
+
+
+def _tiktoken(generation: str) -> TokenCounter:
+    from cachecost.tokens.tiktoken_ import tiktoken_counter
+
+    return tiktoken_counter(generation)
+
+
 COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
     "bytes": lambda generation: BytesCounter(),
-    "ctok": ctok_counter,
-    "tiktoken": tiktoken_counter,
+    "ctok": _ctok,
+    "tiktoken": _tiktoken,
 }
 PLANNED = ("anchored", "count_tokens")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachecost.ledger import CallRow
+from cachecost.rows import CallRow
 from cachecost.views.numbers import exact
 
 FORMAT = 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from cachecost.conversations.checked import Warn, opened, quiet
-from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError, nearest
+
+if TYPE_CHECKING:
+    from cachecost.conversations.model import Conversation
 
 HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
@@ -73,7 +75,10 @@ CALLS: Readers[CallReader] = Readers(
         "calls": ("readers.calls", ('"kind"',)),
         "mooncake": ("readers.mooncake", ('"hash_ids"',)),
         "anthropic-batch": ("readers.anthropic_batch", ('"custom_id"', '"modelInput"')),
-        "openai-log": ("readers.openai_log", ('"custom_id"', '"object"', '"input"', '"instructions"')),
+        "openai-log": (
+            "readers.openai_log",
+            ('"custom_id"', '"chat.completion"', '"response"', '"input"', '"instructions"'),
+        ),
         "langfuse": ("readers.langfuse", ('"traceId"', '"trace_id"', '"observations"')),
         "langsmith": ("readers.langsmith", ('"run_type"', '"run_id"', '"inputs"')),
         "litellm": ("readers.litellm", ('"call_type"',)),

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from cachecost.conversations.checked import Warn, byte_lines, quiet
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.line_buffer import Line, lines_in_place
 from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.frames import Frame, Frames, Gaps, around_of
+from cachecost.conversations.readers.growing import CUT, Growing
 from cachecost.conversations.times import day_of
+from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.intake import ABSENT, Intake, RawBody, load, not_a_message
+from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, load, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, block_of, content_blocks
 from cachecost.providers.usage import Usage
@@ -24,8 +27,6 @@ SECONDS_BETWEEN_UNTIMED = 2.0
 MOST_FAULTS = 20
 SERVED = b"_tool_result"
 """What every block that a server tool returned has in its type."""
-CHUNK = 1 << 20
-"""Lines of a log are long; read in larger pieces than Python would."""
 
 
 class RawRow(msgspec.Struct):
@@ -46,7 +47,7 @@ class RawRow(msgspec.Struct):
     source: msgspec.Raw = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Iteration:
     """One of the passes that a call's usage lists: "message", "compaction", "advisor_message" …
 
@@ -58,7 +59,7 @@ class Iteration:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LoggedCall:
     """One line. `start` is seconds since the epoch, `timestamp` what the log says (None: nothing).
 
@@ -104,26 +105,33 @@ class LoggedCall:
         return self.status is not None and self.status >= 400
 
 
+OF_FRAME = LoggedCall.__match_args__[4:]
+"""The fields after the request: what a line says of them stands around its messages."""
+TRIED = b"0001-01-01T00:00:07.000007Z"
+"""A time that nobody writes."""
+OPEN = b"[" + CUT
+
+
 class Starts:
     """When calls started. Rule 11: a call without a time starts 2 s after the one before it."""
 
     def __init__(self) -> None:
-        self._last: float | None = None
+        self.last: float | None = None
 
     def of(self, timestamp: str | None, told: float | None = None) -> float:
         """Seconds since the epoch of the next call; without a timestamp, what is `told`. Raises NotAMessage."""
         if timestamp is not None:
-            self._last = seconds(timestamp)
+            self.last = seconds(timestamp)
         elif told is not None:
-            self._last = told
+            self.last = told
         else:
-            self._last = 0.0 if self._last is None else self._last + SECONDS_BETWEEN_UNTIMED
-        return self._last
+            self.last = 0.0 if self.last is None else self.last + SECONDS_BETWEEN_UNTIMED
+        return self.last
 
     def unusual(self, start: float, timestamp: str | None) -> float | None:
         """When the next call starts, if nothing else tells; None if its timestamp does, or rule 11."""
         usual = self.of(timestamp)
-        self._last = start
+        self.last = start
         return start if timestamp is None and start != usual else None
 
 
@@ -153,29 +161,94 @@ class RequestLog:
         self._faults: list[Fault] = []
         self._decoder = msgspec.json.Decoder(RawRow)
         self._starts = Starts()
+        self._array = msgspec.json.Decoder(list[msgspec.Raw])
+        self._growing = Growing()
+        self._frames = Frames()
 
     def calls(self) -> Iterator[LoggedCall]:
         """Calls in input order, until the first fault; then the rest is only checked.
 
         Raises InputError (an empty file, damaged lines, bodies that are no Messages request, what cannot be read).
         """
-        number = 0
-        for number, line in byte_lines(self.path, CHUNK):
-            call = self._read(number, line) if line.strip() else None
+        line = None
+        for line in lines_in_place(self.path):
+            call = self._quick(line) or self._read(line.number, line.copy())
             if call is not None and not self._faults:
                 yield call
             if len(self._faults) >= MOST_FAULTS:
                 break
-        if not number:
+        if line is None:
             self._faults.append(
                 Fault(str(self.path), "expected a request log, one JSON object a line; got an empty file")
             )
         if self._faults:
             raise InputError(self._faults)
 
-    def _read(self, number: int, line: bytes) -> LoggedCall | None:
+    def _quick(self, line: Line) -> LoggedCall | None:
+        """The call of a line that goes on with a conversation; None where it is to be parsed whole."""
+        began = self._starts.last
         try:
-            return self._call(number, self._decode(line))
+            framed = self._frames.find(line)
+            return self._framed(line, *framed) if framed else self._grown(line)
+        except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError):
+            self._starts.last = began
+            return None
+
+    def _framed(self, line: Line, frame: Frame, gaps: Gaps) -> LoggedCall | None:
+        """The call of a line in a known frame."""
+        found = self._growing.find(line, gaps.start)
+        if found is None or found.stop > gaps.stop:
+            return None
+        rest = b"".join((OPEN, memoryview(line.buffer)[found.stop : gaps.stop], b"]"))
+        if not rest.isascii():
+            rest.decode()
+        raws = self._array.decode(rest)[1:]
+        trail = found.talk.trail.cut(found.messages)
+        self.intake.add(trail, raws, frame.heads)
+        request = self.intake.again(frame.request, frame.heads, trail)
+        start = self._starts.of(gaps.timestamp)
+        self._growing.go_on(found, trail, rest, len(OPEN), raws)
+        return LoggedCall(line.number, start, gaps.timestamp, request, *frame.row)
+
+    def _grown(self, line: Line) -> LoggedCall | None:
+        """The call of a line that begins as its conversation did, whatever stands around that."""
+        found = self._growing.find(line)
+        if found is None:
+            return None
+        rest = line.without(found.start, found.stop, CUT)
+        if rest.count(CUT) != 1:
+            return None
+        raw = self._decode(rest)
+        raws = raw.request.messages
+        if not raws or bytes(raws[0]) != CUT:
+            return None
+        del raws[0]
+        trail = found.talk.trail.cut(found.messages)
+        call = self._call(line.number, raw, trail)
+        array = found.start - line.start
+        end = self._growing.go_on(found, trail, rest, array + len(CUT), raws)
+        self._frame(rest, array, end, raw, call)
+        return call
+
+    def _frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: LoggedCall) -> None:
+        """Keep what stands around the messages of `rest`, if it comes back."""
+        around = around_of(rest, array, end)
+        if around is None or not self._frames.comes_back(around):
+            return
+        tried = self._decoder.decode(around.with_gaps(TRIED, CUT))
+        if bytes(tried.timestamp) == b'"%b"' % TRIED and list(map(bytes, tried.request.messages)) == [CUT]:
+            heads = self.intake.heads(raw.request)
+            row = tuple(getattr(call, name) for name in OF_FRAME)
+            self._frames.keep(Frame(around, heads, call.request, row))
+
+    def _read(self, number: int, line: bytes) -> LoggedCall | None:
+        """The call of a line, parsed whole. What is wrong with it is added to the faults."""
+        if not line.strip():
+            return None
+        trail = Trail({}, [], [], [])
+        try:
+            raw = self._decode(line)
+            call = self._call(number, raw, trail)
         except NotAMessage as fault:
             self._fault(number, str(fault))
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -183,6 +256,9 @@ class RequestLog:
                 self._fault(number, f"expected one JSON object; got a damaged line ({_reason(line.strip())})")
             else:
                 self.unfinished = number
+        else:
+            self._growing.begin(line, raw.request.messages, trail)
+            return call
         return None
 
     def _decode(self, line: bytes) -> RawRow:
@@ -193,7 +269,7 @@ class RequestLog:
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
 
-    def _call(self, number: int, raw: RawRow) -> LoggedCall:
+    def _call(self, number: int, raw: RawRow, before: Trail | None = None) -> LoggedCall:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
         usage, path = _usage(raw)
@@ -201,7 +277,7 @@ class RequestLog:
             number,
             self._starts.of(timestamp),
             timestamp,
-            self.intake.request(raw.request),
+            self.intake.request(raw.request, before),
             usage_of(usage, path) if usage is not None else None,
             float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
             _field(raw.host, "host", str),

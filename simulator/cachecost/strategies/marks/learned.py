@@ -35,7 +35,7 @@ class ForkPoint(Primitive):
 
     def _step(self, found: Nodes, node: Thread) -> Nodes:
         parent = node.parent
-        is_fork = parent is not None and parent.message is not None and len(parent.children) > 1
+        is_fork = parent is not None and parent.message is not None and parent.is_fork
         return (*found, parent)[-self.n :] if is_fork and parent is not None else found
 
 

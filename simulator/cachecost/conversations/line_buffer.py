@@ -1,0 +1,57 @@
+"""The lines of a file where they lie: read in pieces into one buffer, found there, and never copied out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from cachecost.conversations.checked import WATCH, opened
+
+PIECE = 256 * 1024
+"""Bytes of the buffer to begin with; it doubles when a line does not fit."""
+
+
+class Line(NamedTuple):
+    """One line, its newline included: `buffer[start:stop]`. What it points at is there until the next is asked for."""
+
+    number: int
+    buffer: bytearray
+    start: int
+    stop: int
+
+    def copy(self) -> bytes:
+        """The line as bytes of its own."""
+        return bytes(memoryview(self.buffer)[self.start : self.stop])
+
+    def without(self, start: int, stop: int, instead: bytes) -> bytes:
+        """A copy that has `instead` in the place of `buffer[start:stop]`."""
+        view = memoryview(self.buffer)
+        return b"".join((view[self.start : start], instead, view[stop : self.stop]))
+
+
+def lines_in_place(path: Path) -> Iterator[Line]:
+    """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
+    watch = WATCH.get()
+    buffer, start, filled, number = bytearray(PIECE), 0, 0, 0
+    with opened(path) as stream:
+        while True:
+            searched = start
+            while (end := buffer.find(b"\n", searched, filled) + 1) == 0:
+                searched = filled - start
+                if start:
+                    buffer[:searched] = buffer[start:filled]
+                start, filled = 0, searched
+                if filled == len(buffer):
+                    buffer = buffer + bytearray(len(buffer))
+                read = stream.readinto1(memoryview(buffer)[filled:])
+                filled += read
+                if not read:
+                    break
+            end = end or filled
+            if end == start:
+                return
+            number += 1
+            watch(end - start)
+            yield Line(number, buffer, start, end)
+            start = end

@@ -1,0 +1,89 @@
+"""The row of a call, alone in a module that is quickly imported: a replay as JSON needs no more of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from cachecost.facts import fact
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import Usage
+
+ZERO = Decimal(0)
+TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
+
+
+@fact
+class Cost:
+    """Dollars of a call, by token class. Exact: nothing is rounded before printing."""
+
+    read: Decimal = ZERO
+    write_5m: Decimal = ZERO
+    write_1h: Decimal = ZERO
+    input: Decimal = ZERO
+    output: Decimal = ZERO
+
+    @property
+    def total(self) -> Decimal:
+        return self.read + self.write_5m + self.write_1h + self.input + self.output
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.read + other.read,
+            self.write_5m + other.write_5m,
+            self.write_1h + other.write_1h,
+            self.input + other.input,
+            self.output + other.output,
+        )
+
+    def by_class(self) -> dict[str, Decimal]:
+        return {name: getattr(self, name) for name in TOKEN_CLASSES}
+
+
+@fact
+class LayerTokens:
+    """Input tokens of one layer in one call, by what became of them."""
+
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    input: int = 0
+
+    def __add__(self, other: LayerTokens) -> LayerTokens:
+        return LayerTokens(
+            self.read + other.read,
+            self.write_5m + other.write_5m,
+            self.write_1h + other.write_1h,
+            self.input + other.input,
+        )
+
+
+@fact
+class CallRow:
+    """One call of a replay. `error` is why it has no usage (then usage and cost are zero, cause is None).
+
+    `error_type` is "invalid_request_error" where the API refuses the call, "not_evaluated" where a
+    model, rule or price is not known.
+
+    `start` is seconds since the epoch; `purpose` is "main", "inquiry", "retry" …;
+    `inquiry` numbers the question the call serves (from 1), `turn` the human turn (from 1).
+    """
+
+    call: int
+    start: float
+    timestamp: str | None
+    strategy: str
+    model: str
+    usage: Usage
+    cost: Cost
+    cause: str | None
+    by_layer: Mapping[Layer, LayerTokens]
+    cost_by_layer: Mapping[Layer, Decimal]
+    purpose: str = "main"
+    turn: int = 0
+    inquiry: int | None = None
+    error: str | None = None
+    output_is_recorded: bool = True
+    error_type: str | None = None
+    cost_if_missed: Decimal | None = None
+    """For calls in batches, whose hits are best effort: dollars if nothing were read. `cost` is then the least."""
