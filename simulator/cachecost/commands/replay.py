@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -83,8 +84,7 @@ def replay(
         _say(f"{model}: rules and prices of {day}; --as-of DATE for another day")
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
-    with reading_bar("reading", [log]):
-        gc.disable()  # what a replay keeps, it keeps to its end: looking for garbage again and again finds none
+    with reading_bar("reading", [log]), _no_garbage():
         if as_json and html is None:
             failed = _print_json(asked.rows())
         else:
@@ -93,6 +93,16 @@ def replay(
                 _write_page(asked, made, html)
             failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)
     return NOT_EVALUATED_CODE if failed else 0
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """What a replay keeps, it keeps to its end: looking for garbage again and again finds none."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
