@@ -20,8 +20,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, W
 from cachecost.faults import Fault, InputError
 from cachecost.inputs import yaml_text
 from cachecost.inputs.schema_faults import faults_of, shown
+from cachecost.numbers import exact
 from cachecost.scenario.models import Strict
-from cachecost.views.numbers import exact
 
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2

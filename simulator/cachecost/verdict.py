@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cachecost.ledger import Comparison
-from cachecost.views.numbers import compared, dollars
+from cachecost.numbers import compared, dollars
 from cachecost.views.summary import Line, Summary, same_order, summarise
 
 

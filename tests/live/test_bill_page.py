@@ -28,8 +28,8 @@ from cachecost.live.server.bill import Bill, bill_of
 from cachecost.live.server.bill_figures import bill_json, facts, verdict
 from cachecost.live.server.bill_text import bill_text, print_bill
 from cachecost.live.server.page import html, routes
+from cachecost.numbers import dollars, percent, tokens
 from cachecost.providers.usage import Usage
-from cachecost.views.numbers import dollars, percent, tokens
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (

@@ -20,10 +20,10 @@ from html_page import Page
 from cachecost.cli import cachecost
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import RunResult
+from cachecost.numbers import dollars
 from cachecost.prompts.blocks import Layer
 from cachecost.strips import MarkAt, Strip
 from cachecost.views.html.run_page import run_page
-from cachecost.views.numbers import dollars
 from cachecost.views.tables import run_object
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from cachecost.api.comparing import compare
 from cachecost.api.html import Table, paragraph
 from cachecost.api.projection import DAYS, Monthly
 from cachecost.faults import Fault, InputError
-from cachecost.views.numbers import counted, percent
+from cachecost.numbers import counted, percent
 
 if TYPE_CHECKING:
     import pandas as pd

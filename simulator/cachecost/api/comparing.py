@@ -21,10 +21,10 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.times import day_of
 from cachecost.faults import Fault, InputError
 from cachecost.ledger import Comparison, Ledger
+from cachecost.numbers import counted, dollars, percent, tokens
 from cachecost.providers.rules import data_date
 from cachecost.simulation import AS_RECORDED
 from cachecost.verdict import verdict_of
-from cachecost.views.numbers import counted, dollars, percent, tokens
 from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, summarise
 

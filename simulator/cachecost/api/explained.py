@@ -15,7 +15,7 @@ from cachecost.api.strategies import StrategyLike, spec_of
 from cachecost.api.terms import TermOptions, traffic_of
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import ZERO
-from cachecost.views.numbers import counted, dollars, percent, rough_dollars, tokens
+from cachecost.numbers import counted, dollars, percent, rough_dollars, tokens
 
 if TYPE_CHECKING:
     import pandas as pd

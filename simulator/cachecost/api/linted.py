@@ -13,8 +13,8 @@ from cachecost.analysis.lint.study import MARGIN
 from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source, bills_in, taken
 from cachecost.api.terms import day_from
+from cachecost.numbers import counted, tokens
 from cachecost.tokens.factory import DEFAULT
-from cachecost.views.numbers import counted, tokens
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,9 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import read_talks
 from cachecost.faults import Fault, InputError
+from cachecost.numbers import counted
 from cachecost.scenario import head_parts
 from cachecost.scenario.models import Head
-from cachecost.views.numbers import counted
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -13,7 +13,7 @@ from cachecost.api.terms import CountOptions, ground
 from cachecost.faults import Fault, InputError
 from cachecost.inputs.schema_faults import one_of
 from cachecost.ledger import Fidelity, Judgement, Supported
-from cachecost.views.numbers import dollars, percent
+from cachecost.numbers import dollars, percent
 
 if TYPE_CHECKING:
     import pandas as pd

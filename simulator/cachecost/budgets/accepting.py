@@ -14,12 +14,12 @@ from cachecost.baseline import FORMAT, Baseline, Entry, Figures, HeadFrom, Row, 
 from cachecost.budgets.playing import Played
 from cachecost.budgets.prints import LAYERS, Prints, short
 from cachecost.ledger import TOKEN_CLASSES, ZERO
+from cachecost.numbers import exact
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import SHIPPED
 from cachecost.simulation import REFUSED, Simulated
-from cachecost.views.numbers import exact
 
 LARGEST = 58_000
 """Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""

@@ -20,10 +20,10 @@ from cachecost.budgets.playing import Played
 from cachecost.budgets.traits import OUT_OF_REACH, in_vain, least_margin, most_marks, unstable
 from cachecost.budgets.verdicts import Change, State, Verdict
 from cachecost.ledger import ZERO, CallRow
+from cachecost.numbers import counted, dollars, exact, exact_dollars
 from cachecost.prompts.blocks import Layer
 from cachecost.scenario import Scenario
 from cachecost.simulation import REFUSED
-from cachecost.views.numbers import counted, dollars, exact, exact_dollars
 
 SHOWN_CALLS = 3
 

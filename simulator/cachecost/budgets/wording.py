@@ -13,9 +13,9 @@ from cachecost.budgets.playing import Played
 from cachecost.budgets.prints import Entries
 from cachecost.findings import Finding
 from cachecost.ledger import CallRow, LayerTokens
+from cachecost.numbers import counted
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.request import Request
-from cachecost.views.numbers import counted
 
 REORDERED = "the tools stand in another order"
 

@@ -57,8 +57,8 @@ def import_(
 ) -> int:
     """Read LOGS and write a recording of each; a file that cannot be read is refused with its faults."""
     from cachecost.conversations.importing import import_files
+    from cachecost.numbers import exact
     from cachecost.tokens.raw import count_content
-    from cachecost.views.numbers import exact
 
     if content == "digest" and redact:
         raise click.UsageError("--redact is for content that is kept; --content digest keeps none")
@@ -94,7 +94,7 @@ def import_(
 
 def _tell(report: Any) -> None:
     """What was made, what it was billed, and how many files were refused."""
-    from cachecost.views.numbers import dollars, tokens
+    from cachecost.numbers import dollars, tokens
 
     for one in report.imported:
         asked = f", {one.inquiries} inquiries" if one.inquiries else ""

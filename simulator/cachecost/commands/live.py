@@ -267,7 +267,7 @@ def _driven(given: Drive, journal: Journal) -> Driven:
 
 
 def _say(step: Step, sent: Sent, budget: Budget) -> None:
-    from cachecost.views.numbers import dollars
+    from cachecost.numbers import dollars
 
     usage = sent.usage
     click.echo(

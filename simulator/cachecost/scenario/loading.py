@@ -19,11 +19,11 @@ from cachecost.faults import Fault, InputError
 from cachecost.inputs import yaml_text
 from cachecost.inputs.schema_faults import faults_of, one_of, shown
 from cachecost.inputs.yaml_text import Place, Placed, Way
+from cachecost.numbers import counted
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.switches import read_switches
 from cachecost.scenario.models import Head, Scenario, Synthetic
 from cachecost.scenario.text import schema
-from cachecost.views.numbers import counted
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget")
 """What a variant does not inherit."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError
+from cachecost.numbers import exact
 from cachecost.sweep.rows import COUNTS, FIELDS, Key, Row
-from cachecost.views.numbers import exact
 
 PARQUET, CSV = ".parquet", ".csv"
 DOLLARS = (38, 18)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import CallRow
+from cachecost.numbers import counted, dollars, exact_dollars, percent
 from cachecost.testing.stability import Change
 from cachecost.views.explain_text import groups
-from cachecost.views.numbers import counted, dollars, exact_dollars, percent
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.ledger import Cost
+from cachecost.numbers import dollars, percent
 from cachecost.views.chart_style import (
     MARGIN,
     POINTS_PER_INCH,
@@ -23,7 +24,6 @@ from cachecost.views.chart_style import (
     widest,
     wrapped,
 )
-from cachecost.views.numbers import dollars, percent
 from cachecost.views.palette import CLASS_COLOURS, INK, MUTED, RULE
 from cachecost.views.sentences import dollars_title, question_title
 from cachecost.views.summary import CLASS_NAMES, Line, Summary

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from cachecost.numbers import change, counted, dollars, percent
 from cachecost.views.check_text import MARKS, change_words, projection_words, ranked_budgets, with_changes_once
 from cachecost.views.markdown_text import escaped
-from cachecost.views.numbers import change, counted, dollars, percent
 
 MARKER = "<!-- cachecost -->"
 """By this first line the comment is found again, and updated in place."""

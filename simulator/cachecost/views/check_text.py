@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from cachecost.views.numbers import counted, dollars, rough_dollars
+from cachecost.numbers import counted, dollars, rough_dollars
 
 MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
 """What broke is told first."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from cachecost.views.numbers import UNKNOWN, dollars, percent, point_aligned, tokens
+from cachecost.numbers import UNKNOWN, dollars, percent, point_aligned, tokens
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
 
 GAP = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cachecost.findings import Explanation, Finding
-from cachecost.views.numbers import exact
+from cachecost.numbers import exact
 
 FORMAT = 1
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import ZERO
-from cachecost.views.numbers import counted, dollars, percent, rough_dollars
+from cachecost.numbers import counted, dollars, percent, rough_dollars
 from cachecost.views.plain_table import PIPE_WIDTH
 
 SHOWN_CALLS = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cachecost.ledger import Evidence, Fidelity
+from cachecost.numbers import dollar_change, dollars, percent
 from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
 from cachecost.views.markdown_text import escaped, table
-from cachecost.views.numbers import dollar_change, dollars, percent
 
 MOST_PLACES = 3
 INTRODUCTION = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.ledger import ZERO, Fidelity, Judgement
-from cachecost.views.numbers import exact
+from cachecost.numbers import exact
 
 Key = Callable[[Judgement], Iterable[str]]
 GROUPS: dict[str, Key] = {

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cachecost.ledger import Fidelity
+from cachecost.numbers import counted, dollars, percent
 from cachecost.views.fidelity_markdown import score_cells
 from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
-from cachecost.views.numbers import counted, dollars, percent
 
 MOST_MISMATCHES = MOST_ROWS = 20
 LONGEST_NAME = 40

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cachecost.numbers import exact
 from cachecost.rows import CallRow
-from cachecost.views.numbers import exact
 
 FORMAT = 1
 REFUSAL = "invalid_request_error"

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cachecost.ledger import ZERO, Ledger
+from cachecost.numbers import dollars
 from cachecost.views.chart_style import (
     MARGIN,
     SMALL_SIZE,
@@ -22,7 +23,6 @@ from cachecost.views.chart_style import (
     titled,
     widest,
 )
-from cachecost.views.numbers import dollars
 from cachecost.views.palette import LINE_COLOURS, RULE
 from cachecost.views.sentences import cumulative_title
 from cachecost.views.summary import Summary

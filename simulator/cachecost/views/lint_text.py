@@ -13,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.numbers import counted, tokens
 from cachecost.views.columns import shortened
-from cachecost.views.numbers import counted, tokens
 from cachecost.views.terminal import AS_ASCII, PIPE_WIDTH, WIDEST_PROSE
 
 FORMAT = 1

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from cachecost.ledger import ZERO, Claim, Ledger
+from cachecost.numbers import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.views.columns import strategy_columns, vs_first
 from cachecost.views.markdown_text import escaped, strong, table
-from cachecost.views.numbers import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.views.sentences import variant_name, variant_rows
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from cachecost.views.numbers import UNKNOWN
+from cachecost.numbers import UNKNOWN
 
 SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
 """Signs that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""

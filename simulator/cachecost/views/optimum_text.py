@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.optimum.optimum import Optimum
+from cachecost.numbers import change, compared, dollars, percent, rough_dollars, tokens
 from cachecost.views.columns import shortened
-from cachecost.views.numbers import change, compared, dollars, percent, rough_dollars, tokens
 from cachecost.views.optimum_words import plan_words
 
 PIPE_WIDTH, WIDEST_PROSE = 120, 120

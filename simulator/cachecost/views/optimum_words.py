@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from cachecost.analysis.optimum.bench import Step, marked
 from cachecost.analysis.optimum.tree import Tree
+from cachecost.numbers import counted
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.request import Mark, Request
-from cachecost.views.numbers import counted
 
 END = "the end of the last message"
 EARLIER = "the end of what an earlier call sent"

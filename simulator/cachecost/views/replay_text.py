@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cachecost.ledger import ZERO, CallRow, Ledger
+from cachecost.numbers import UNKNOWN, change, counted, dollars, percent, tokens
 from cachecost.providers.usage import Usage
 from cachecost.views.columns import REFUSED, shortened
-from cachecost.views.numbers import UNKNOWN, change, counted, dollars, percent, tokens
 from cachecost.views.plain_table import PIPE_WIDTH
 
 BILLED = "as billed"

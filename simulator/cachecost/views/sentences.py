@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.ledger import ZERO, Comparison
-from cachecost.views.numbers import UNKNOWN, compared, counted, dollars, percent, rough_dollars, times
+from cachecost.numbers import UNKNOWN, compared, counted, dollars, percent, rough_dollars, times
 from cachecost.views.summary import Line, Refusal, Summary, complete, same_order
 
 AS_WRITTEN = "as written"

@@ -10,9 +10,9 @@ from decimal import Decimal
 from itertools import groupby
 
 from cachecost.ledger import ZERO, Comparison, Cost, Ledger
+from cachecost.numbers import change
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.views.numbers import change
 
 REFUSED_BY_API = "invalid_request_error"
 NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")

@@ -9,8 +9,8 @@ from math import ceil, sqrt
 from statistics import stdev
 from typing import Any
 
+from cachecost.numbers import exact
 from cachecost.sweep.rows import COUNTS, NO_SEED, Row
-from cachecost.views.numbers import exact
 
 PERCENTILES = (5, 25, 50, 75, 95)
 CONFIDENCE = 1.96

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.numbers import counted, dollars, percent, point_aligned
 from cachecost.sweep.rows import Row
-from cachecost.views.numbers import counted, dollars, percent, point_aligned
 from cachecost.views.sweep_rows import PERCENTILES, Line, lines_of
 
 MOST_LINES = 60

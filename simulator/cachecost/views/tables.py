@@ -11,9 +11,9 @@ from json import dumps
 from typing import Any
 
 from cachecost.ledger import TOKEN_CLASSES, ZERO, CallRow, Claim, Comparison, RunResult
+from cachecost.numbers import exact
 from cachecost.prompts.blocks import Layer
 from cachecost.views.json_rows import FORMAT
-from cachecost.views.numbers import exact
 from cachecost.views.summary import CLASS_FIELDS, Line, summarise
 
 CSV_COLUMNS = (

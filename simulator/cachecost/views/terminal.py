@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.ledger import RunResult
+from cachecost.numbers import counted
 from cachecost.views.bars import legend
 from cachecost.views.columns import INDENT, REFUSED
-from cachecost.views.numbers import counted
 from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.views.summary import CLASS_NAMES, Summary, shared_notes, summarise
 from cachecost.views.text_tables import strategy_table, variant_table

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.ledger import ZERO
+from cachecost.numbers import point_aligned
 from cachecost.views.bars import bar
 from cachecost.views.columns import (
     GAP,
@@ -22,7 +23,6 @@ from cachecost.views.columns import (
     shortened,
     strategy_columns,
 )
-from cachecost.views.numbers import point_aligned
 from cachecost.views.sentences import VariantRow, variant_rows
 from cachecost.views.summary import Summary
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_SUPPORTED, Action, BreakEven, Jointly, Promise, Whatif
 from cachecost.ledger import ZERO
-from cachecost.views.numbers import (
+from cachecost.numbers import (
     counted,
     dollar_change,
     dollars,

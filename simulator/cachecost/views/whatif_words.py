@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.analysis.whatif.facts import NOT_EVALUATED, YES, Action, BreakEven, Jointly, Promise, Whatif
 from cachecost.ledger import ZERO
-from cachecost.views.numbers import change, counted, dollar_change, dollars, percent, tokens
+from cachecost.numbers import change, counted, dollar_change, dollars, percent, tokens
 
 
 def headline(told: Whatif) -> Iterator[str]:

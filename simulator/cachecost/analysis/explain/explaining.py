@@ -14,11 +14,11 @@ from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import ZERO, CallRow
+from cachecost.numbers import dollars
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
 from cachecost.simulation import Call
 from cachecost.traffic import Traffic
-from cachecost.views.numbers import dollars
 
 LOCAL = (
     "model_changed",

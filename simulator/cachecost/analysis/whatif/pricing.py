@@ -11,8 +11,8 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.replaying import Replays
 from cachecost.analysis.whatif.steps import NO_CALL, Step, cost
 from cachecost.ledger import ZERO, CallRow
+from cachecost.numbers import counted, percent, rough_dollars
 from cachecost.simulation import NOT_EVALUATED as ROW_NOT_EVALUATED
-from cachecost.views.numbers import counted, percent, rough_dollars
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""

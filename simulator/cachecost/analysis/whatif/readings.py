@@ -10,12 +10,12 @@ from cachecost.analysis.whatif.catalogue import Study
 from cachecost.analysis.whatif.facts import Promise
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import Pricing
+from cachecost.numbers import dollars
 from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.listing import switch_rows
 from cachecost.simulation import Call
 from cachecost.traffic import Traffic
-from cachecost.views.numbers import dollars
 
 PLAYS: dict[str, Callable[[Call], bool]] = {
     "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,

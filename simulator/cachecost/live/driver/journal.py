@@ -22,8 +22,8 @@ from cachecost.faults import Fault, InputError
 from cachecost.ledger import ZERO
 from cachecost.live.driver.model import CallFailed, Sent
 from cachecost.live.driver.wire import Begun, NotAnswered
+from cachecost.numbers import exact
 from cachecost.prompts.wire import NotAMessage
-from cachecost.views.numbers import exact
 
 
 @dataclass(slots=True)

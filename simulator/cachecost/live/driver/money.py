@@ -11,10 +11,10 @@ from typing import Any
 
 from cachecost.ledger import ZERO
 from cachecost.live.driver.model import OverBudget
+from cachecost.numbers import exact_dollars
 from cachecost.prompts.wire import MARK
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.usage import Usage
-from cachecost.views.numbers import exact_dollars
 
 
 @dataclass(frozen=True, slots=True)

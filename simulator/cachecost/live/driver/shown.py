@@ -13,8 +13,8 @@ from cachecost.live.driver.driving import Driven
 from cachecost.live.driver.judging import Compared, Outcome
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
+from cachecost.numbers import counted, dollars, exact
 from cachecost.providers.usage import Usage
-from cachecost.views.numbers import counted, dollars, exact
 from cachecost.views.plain_table import print_table
 
 PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")

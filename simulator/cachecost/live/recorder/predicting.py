@@ -8,10 +8,10 @@ from decimal import Decimal
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.ledger import CallRow
+from cachecost.numbers import dollars
 from cachecost.providers.usage import Usage
 from cachecost.simulation import NOT_EVALUATED, Simulation, logged
 from cachecost.terms import Terms
-from cachecost.views.numbers import dollars
 
 
 class Predictor:

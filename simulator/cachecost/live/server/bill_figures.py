@@ -8,8 +8,8 @@ from typing import Any
 from cachecost.ledger import TOKEN_CLASSES
 from cachecost.live.server.bill import Bill, Share
 from cachecost.live.server.loops import Loop
+from cachecost.numbers import change, compared, counted, dollars, exact, percent, point_aligned, tokens
 from cachecost.views.columns import Column
-from cachecost.views.numbers import change, compared, counted, dollars, exact, percent, point_aligned, tokens
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES
 
 FORMAT = 1

@@ -16,8 +16,8 @@ from rich.text import Text
 from cachecost.live.server.bill import Bill, Share, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
+from cachecost.numbers import counted, point_aligned
 from cachecost.views.columns import GAP, INDENT, Column
-from cachecost.views.numbers import counted, point_aligned
 from cachecost.views.terminal import AS_ASCII
 
 Colours = Literal["standard", "256", "truecolor", "windows"]

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from cachecost.live.server.meter import Taken
 from cachecost.live.server.talks import answers_tools, last_mark, marks_tool_results
-from cachecost.views.numbers import counted, dollars, percent, tokens
+from cachecost.numbers import counted, dollars, percent, tokens
 
 MOST = Decimal("0.5")
 """More than this share paid again, and the loop counts as uncached."""

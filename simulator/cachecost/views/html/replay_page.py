@@ -10,8 +10,8 @@ from cachecost import __version__
 from cachecost.conversations.times import day_of
 from cachecost.findings import Explanation
 from cachecost.ledger import Comparison, Ledger, RunResult
+from cachecost.numbers import change, compared, counted, dollars, percent, tokens
 from cachecost.views.html.run_page import run_page
-from cachecost.views.numbers import change, compared, counted, dollars, percent, tokens
 from cachecost.views.replay_text import Billed
 from cachecost.views.summary import Summary, summarise
 

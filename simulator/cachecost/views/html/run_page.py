@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from cachecost.findings import Explanation
 from cachecost.ledger import Ledger, RunResult
+from cachecost.numbers import UNKNOWN, compared, counted, dollars, percent, rough_dollars, tokens
 from cachecost.views.columns import Column as NumberColumn
 from cachecost.views.columns import strategy_columns
 from cachecost.views.explain_text import groups, headline
@@ -32,7 +33,6 @@ from cachecost.views.html.tables import (
     variant_table,
 )
 from cachecost.views.line_charts import cumulative_figure
-from cachecost.views.numbers import UNKNOWN, compared, counted, dollars, percent, rough_dollars, tokens
 from cachecost.views.sentences import (
     cumulative_title,
     refusal_sentences,

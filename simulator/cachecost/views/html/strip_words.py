@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.ledger import ZERO, CallRow, LayerTokens
+from cachecost.numbers import counted, dollars, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.strips import MarkAt, Strip
 from cachecost.views.html.columns import Column, in_groups
 from cachecost.views.html.frame import Table
-from cachecost.views.numbers import counted, dollars, tokens
 from cachecost.views.summary import CLASS_NAMES
 
 STATES = {name: CLASS_NAMES[name] for name in ("read", "write_1h", "write_5m", "input")}

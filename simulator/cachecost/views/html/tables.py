@@ -7,13 +7,13 @@ from decimal import Decimal
 
 from cachecost.findings import Explanation
 from cachecost.ledger import ZERO, CallRow, Claim, Ledger
+from cachecost.numbers import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.listing import switch_rows
 from cachecost.views.columns import vs_first
 from cachecost.views.explain_text import groups
 from cachecost.views.html.area_charts import by_class, by_layer, running, thinned
 from cachecost.views.html.frame import Table
-from cachecost.views.numbers import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.views.sentences import variant_name, variant_rows
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
 
