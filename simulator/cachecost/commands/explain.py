@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.commands.options import Ground, check_scenario, ground_options
+from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, write_rows
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ SCENARIOS = (".yaml", ".yml")
 )
 @click.option("--readings", is_flag=True, help="Ask under every reading of the open rules: which change the answer?")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings as a page there.")
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines, an object a strategy (one for a log).")
 @ground_options
 def explain(
@@ -38,6 +39,7 @@ def explain(
     tokens: str | None,
     readings: bool,
     html: Path | None,
+    csv_file: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -57,14 +59,17 @@ def explain(
             found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, _say)]
     titles = {cause: code.name for cause, code in codes().items()}
     page = []
+    csv_rows: list[dict[str, Any]] = []
     for number, traffic in enumerate(found):
         told = explained(traffic, readings)
         page.append(told)
+        csv_rows += [{"strategy": told.strategy, **row} for row in explanation_object(told)["findings"]]
         if as_json:
             sys.stdout.write(json.dumps(explanation_object(told), ensure_ascii=False) + "\n")
         else:
             sys.stdout.write("\n" if number else "")
             print_explanation(told, titles, sys.stdout)
+    write_rows(csv_file, csv_rows)
     if html is not None:
         from cachecost.views.html.analysis_pages import explain_page
         from cachecost.views.html.frame import write_page

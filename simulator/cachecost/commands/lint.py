@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import Desk, LintFinding
@@ -43,6 +43,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
     type=click.IntRange(0),
     help="Warn where fewer blocks than that would put the last mark out of reach.  [default: 3]",
 )
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @ground_options
 def lint(
@@ -50,6 +51,7 @@ def lint(
     format_: str,
     tokens: str,
     margin: int | None,
+    csv_file: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -63,6 +65,7 @@ def lint(
 
     linting = _Linting(base.rules, base.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)
+    write_rows(csv_file, lint_object(findings, linting.requests)["findings"] if csv_file else ())
     if as_json:
         sys.stdout.write(json.dumps(lint_object(findings, linting.requests), indent=2, ensure_ascii=False) + "\n")
     else:

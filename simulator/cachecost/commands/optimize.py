@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, check_scenario, ground_options
+from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, write_rows
 from cachecost.commands.progress import progress_bar, reading_bar
 from cachecost.commands.replay import ANCHORED, COUNTERS, FILLER
 
@@ -28,6 +28,7 @@ SCENARIOS = (".yaml", ".yml")
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the answer as a page there.")
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @ground_options
 def optimize(
@@ -36,6 +37,7 @@ def optimize(
     pings: bool,
     tokens: str | None,
     html: Path | None,
+    csv_file: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -60,6 +62,8 @@ def optimize(
 
         write_page(html, optimum_page(str(path), found, f"cachecost optimize {path} --html {html}"))
         _say(f"{html} written")
+    costs = optimum_object(found)["strategies"].items()
+    write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in costs))
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(optimum_object(found)), indent=2) + b"\n")
         sys.stdout.buffer.flush()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import wraps
@@ -109,6 +109,20 @@ def ground_options(command: Command) -> Command:
     ):
         grounded = option(grounded)
     return cast("Command", grounded)
+
+
+csv_option = click.option(
+    "--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows of the table there, too."
+)
+
+
+def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
+    """The rows as CSV where that was asked for, and words on stderr that they were written."""
+    if path is not None:
+        from cachecost.views.csv_rows import write_csv
+
+        write_csv(path, rows)
+        click.echo(f"{path} written", err=True)
 
 
 def check_scenario(path: Path, tokens: str | None, base: Ground) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
@@ -59,6 +59,7 @@ NOT_EVALUATED_CODE = 3
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every prompt there.")
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines, one a call.")
 @ground_options
 def replay(
@@ -69,6 +70,7 @@ def replay(
     model: str | None,
     tokens: str | None,
     html: Path | None,
+    csv_file: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -85,10 +87,11 @@ def replay(
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
     with reading_bar("reading", [log]), _no_garbage():
-        if as_json and html is None:
+        if as_json and html is None and csv_file is None:
             failed = _print_json(asked.rows())
         else:
             made = [one for one in asked.ledgers(with_floor=not as_json, pictured=html is not None) if one.rows]
+            write_rows(csv_file, (replay_row_json(row) for one in made for row in one.rows))
             if html is not None:
                 _write_page(asked, made, html)
             failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
 
 NOT_EVALUATED = 3
 COUNTERS = ("ctok", "tiktoken")
@@ -26,6 +26,7 @@ COUNTERS = ("ctok", "tiktoken")
 @click.option("--readings", is_flag=True, help="Compare the readings of every rule switch: which do the bills support?")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with a residual chart there.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the evidence page: which rules bills prove.")
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @ground_options
 def validate(
@@ -35,6 +36,7 @@ def validate(
     readings: bool,
     html: Path | None,
     out: Path | None,
+    csv_file: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -42,7 +44,7 @@ def validate(
     from cachecost.analysis.evidence import evidence_of
     from cachecost.analysis.validation import Validation
     from cachecost.views.fidelity_page import write_evidence, write_html
-    from cachecost.views.fidelity_rows import fidelity_object
+    from cachecost.views.fidelity_rows import fidelity_object, judgement_row
 
     validation = Validation(logs, base.rules, base.prices, tokens, base.host, not unanchored)
     fidelity = validation.fidelity()
@@ -54,6 +56,7 @@ def validate(
     if out is not None:
         again = f"cachecost validate {_shown(logs)}{' --readings' if readings else ''} --out {out}"
         click.echo(f"{write_evidence(fidelity, evidence, out, again)} written", err=True)
+    write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
         sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
     else:

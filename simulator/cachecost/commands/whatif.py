@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
 from cachecost.commands.progress import progress_bar, reading_bar
 
 COUNTERS = ("anchored", "tiktoken", "bytes", "ctok")
@@ -30,6 +30,7 @@ COUNTERS = ("anchored", "tiktoken", "bytes", "ctok")
 @click.option(
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="One object.")
 @ground_options
 def whatif(
@@ -40,6 +41,7 @@ def whatif(
     at: int | None,
     readings: bool,
     tokens: str | None,
+    csv_file: Path | None,
     as_json: bool,
     base: Ground,
 ) -> int:
@@ -58,6 +60,7 @@ def whatif(
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with progress_bar("replaying") as progress:
         told = what_if(traffic, names, actions, at, readings or None, progress)
+    write_rows(csv_file, whatif_object(told)["promises"] if csv_file else ())
     if as_json:
         sys.stdout.write(json.dumps(whatif_object(told), ensure_ascii=False) + "\n")
     else:

@@ -114,6 +114,12 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
     }
 
 
+def judgement_row(one: Judgement) -> dict[str, Any]:
+    """A recorded call as a row: what was predicted without its own bill, what was billed, and whether that is exact."""
+    dollars = {"predicted_usd": _dollars(one.predicted_usd), "billed_usd": _dollars(one.billed_usd)}
+    return {**_mismatch(one), "exact": one.exact, **dollars}
+
+
 def _mismatch(one: Judgement) -> dict[str, Any]:
     return {
         "source": one.source,
