@@ -19,7 +19,7 @@ demo: ## install, then compare the strategies of a recorded session
 
 test: ## install, then run the tests
 	@sh .ci/setup test $(PYTHON)
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: ## check style, format and types
 	@sh .ci/setup test $(PYTHON)

@@ -146,7 +146,9 @@ def searched(calls: tuple[Plain, ...]) -> tuple[Bench, list[Slot]]:
     return bench, slots
 
 
-@pytest.mark.parametrize("first", range(0, 500, 50))
+@pytest.mark.parametrize(
+    "first", [pytest.param(first, marks=pytest.mark.slow if first >= 200 else ()) for first in range(0, 500, 50)]
+)
 def test_the_search_finds_what_trying_everything_finds(first: int) -> None:
     for seed in range(first, first + 50):
         calls = case(seed)

@@ -113,7 +113,7 @@ def mixed(seed: int) -> list[Call]:
     return calls
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow if seed > 2 else ()) for seed in range(6)])
 @pytest.mark.parametrize("pings", [False, True])
 def test_plans_are_legal_never_above_a_preset_and_never_below_the_floor(seed: int, pings: bool) -> None:
     found = optimum_of(mixed(seed), terms(), pings)
