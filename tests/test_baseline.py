@@ -14,13 +14,20 @@ from cachecost.baseline import Baseline, baseline_text, read_baseline, write_bas
 from cachecost.budgets.accepting import LARGEST, baseline_of
 from cachecost.budgets.playing import played
 from cachecost.budgets.verdicts import Verdict
-from cachecost.checking import check_scenarios
+from cachecost.checking import CheckResult, check_scenarios
 from cachecost.faults import InputError
 from cachecost.scenario import load
+from cachecost.views.check_json import check_object
+from cachecost.views.check_text import text_lines
 from check_projects import Body, Spoil, modified_tool, project, reordered, spoiled, timestamp
 
 DAY = date(2026, 11, 20)
 ROOT = Path(__file__).parent.parent
+
+
+def lines_of(result: CheckResult) -> list[str]:
+    """What `check` prints."""
+    return text_lines(check_object(result))
 
 
 @pytest.fixture
@@ -229,7 +236,7 @@ def test_a_strategy_that_is_new_is_not_in_the_baseline(path: Path, tmp_path: Pat
 
 
 def lines(folder: Path, spoil: Spoil) -> list[str]:
-    return spoiled(folder, spoil, accepted=DAY).lines()
+    return lines_of(spoiled(folder, spoil, accepted=DAY))
 
 
 def test_a_tool_that_changed_in_the_middle(tmp_path: Path) -> None:
@@ -311,7 +318,7 @@ def test_what_is_another_from_the_first_call_on(tmp_path: Path, change: Callable
 def test_more_calls_and_fewer(tmp_path: Path) -> None:
     check_scenarios([project(tmp_path)], tmp_path / "reports", update=True)
     more = check_scenarios([project(tmp_path, calls=8)], tmp_path / "reports")
-    assert more.lines()[1].strip() == "since call 7: calls that the baseline has not in 2 calls: $0.0363"
+    assert lines_of(more)[1].strip() == "since call 7: calls that the baseline has not in 2 calls: $0.0363"
     assert more.exit_code == 1
     fewer = check_scenarios([project(tmp_path, calls=5)], tmp_path / "reports")
     assert fewer.exit_code == 0

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from cachecost.baseline import FILE_NAME, Baseline, read_baseline, write_baseline
 from cachecost.budgets.accepting import baseline_of
@@ -74,18 +73,6 @@ class CheckResult:
     def exit_code(self) -> int:
         """0 fine, 1 a budget is broken, 3 one could not be judged and none is broken (contract)."""
         return exit_code(self.budgets)
-
-    def as_json(self, sessions_per_day: int | None = None) -> dict[str, Any]:
-        """The object of `check --json`."""
-        from cachecost.views.check_json import check_object
-
-        return check_object(self, sessions_per_day)
-
-    def lines(self) -> list[str]:
-        """What `check` prints, what broke first."""
-        from cachecost.views.check_text import text_lines
-
-        return text_lines(self.as_json())
 
 
 def check_scenarios(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cachecost.causes import Cause
-from cachecost.ledger import ZERO
 from cachecost.prompts.blocks import Layer
+from cachecost.rows import ZERO
 
 
 @dataclass(frozen=True, slots=True)

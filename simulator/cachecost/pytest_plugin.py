@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from cachecost.testing.scenarios import asked_for
 
-    asked = config.stash[ASKED] = asked_for(config)
+    asked = config.stash[ASKED] = asked_for(config, SCENARIOS, REPORTS)
     config.args += [one for one in map(str, asked.scenarios) if one not in config.args]
 
 
@@ -65,7 +65,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     from cachecost.testing.scenarios import ScenarioFile
 
-    return ScenarioFile.from_parent(parent, path=file_path)
+    collected = ScenarioFile.from_parent(parent, path=file_path)
+    collected.asked = asked
+    return collected
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def check(
 ) -> int:
     """Hold SCENARIOS (default: all of scenarios/) to their budgets and their baselines."""
     from cachecost.checking import check_scenarios
+    from cachecost.views.check_json import check_object
     from cachecost.views.check_text import text_lines
 
     paths = scenarios or tuple(sorted(SCENARIOS.glob("*.yaml")))
@@ -50,7 +51,7 @@ def check(
     result = check_scenarios(paths, reports, update, progress_bar, date.today())  # noqa: DTZ011 - the user's own day
     for place in result.updated:
         click.echo(f"{place} updated", err=True)
-    told = result.as_json(sessions_per_day)
+    told = check_object(result, sessions_per_day)
     _write_files(told, markdown, junit, sarif)
     if as_json:
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))

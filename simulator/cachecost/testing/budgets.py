@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cachecost.scenario.models import Scenario
+from cachecost.views.check_json import check_object
+from cachecost.views.check_text import text_lines
 
 if TYPE_CHECKING:
     from cachecost.checking import CheckResult, Verdict
@@ -45,4 +47,4 @@ def failure(result: CheckResult, verdicts: Sequence[Verdict], path: str) -> str:
     if not broken:
         return ""
     told = replace(result, budgets=broken, costs=[], files=dict.fromkeys(result.files, path))
-    return "\n".join(told.lines())
+    return "\n".join(text_lines(check_object(told)))

@@ -29,21 +29,19 @@ class Asked:
     header: str
 
 
-def asked_for(config: pytest.Config) -> Asked:
-    """What the options ask for. A folder that is given is looked for from where pytest was called, the default ones
+def asked_for(config: pytest.Config, usual: str, usual_reports: str) -> Asked:
+    """What the options ask for. A folder that is given is looked for from where pytest was called, the `usual` ones
     beside the project's configuration. Raises UsageError.
     """
-    from cachecost.pytest_plugin import REPORTS, SCENARIOS
-
     told = config.getoption("cachecost")
-    folder = config.rootpath / SCENARIOS if told == SCENARIOS else config.invocation_params.dir / told
+    folder = config.rootpath / usual if told == usual else config.invocation_params.dir / told
     reports = config.getoption("cachecost_reports")
-    place = config.invocation_params.dir / reports if reports else config.rootpath / REPORTS
+    place = config.invocation_params.dir / reports if reports else config.rootpath / usual_reports
     found = tuple(_scenarios(folder))
     if not found:
         raise pytest.UsageError(
             f"--cachecost={told}: expected a scenario or a folder of them; there is none "
-            f"(another path after --cachecost? write --cachecost={SCENARIOS})"
+            f"(another path after --cachecost? write --cachecost={usual})"
         )
     update = bool(config.getoption("cachecost_update"))
     words = f"{len(found)} scenario{'' if len(found) == 1 else 's'} in {_shown(folder)}, baselines in {_shown(place)}"
@@ -65,7 +63,9 @@ def _shown(path: Path) -> str:
 
 
 class ScenarioFile(pytest.File):
-    """The budgets of a scenario; it is simulated once, when the first of them is tested."""
+    """The budgets of a scenario; it is simulated once, when the first of them is tested. Its maker sets `asked`."""
+
+    asked: Asked
 
     def collect(self) -> Iterator[pytest.Item]:
         """An item a budget, in the file's order; one for a scenario without any."""
@@ -81,16 +81,9 @@ class ScenarioFile(pytest.File):
         from cachecost.checking import check_scenarios
 
         if not hasattr(self, "_checked"):
-            asked = _asked(self.config)
+            asked = self.asked
             self._checked = check_scenarios([self.path], asked.reports, asked.update, today=asked.today)
         return self._checked
-
-
-def _asked(config: pytest.Config) -> Asked:
-    from cachecost.pytest_plugin import ASKED
-
-    asked: Asked = config.stash[ASKED]
-    return asked
 
 
 class BudgetBroken(Exception):

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.conversations.distributions import Choice, Distribution, LogNormal, Uniform
-from cachecost.simulation import Call
 
 Floats = NDArray[np.float64]
 PLACES = 6
@@ -60,22 +59,6 @@ class Draw:
             "visibility_lag_s": self.lag_s,
         }
         return {name: value for name, value in named.items() if value is not None}
-
-
-def resampled(calls: Sequence[Call]) -> Draw:
-    """Pauses drawn from those that the calls have themselves, each as likely as it is frequent."""
-    from cachecost.analysis.montecarlo.times import of_calls
-
-    anchors = of_calls(calls)
-    pauses: dict[bool, list[float]] = {True: [], False: []}
-    for number in range(1, len(anchors.starts)):
-        if gap := round(anchors.starts[number] - anchors.starts[number - 1], PLACES):
-            pauses[anchors.after_human[number]].append(gap)
-    return Draw(turn=_frequencies(pauses[True]), loop=_frequencies(pauses[False]))
-
-
-def _frequencies(pauses: Sequence[float]) -> Choice | None:
-    return Choice(tuple(pauses), (1.0,) * len(pauses)) if pauses else None
 
 
 def uniforms(seeds: Sequence[int], columns: int) -> Floats:
