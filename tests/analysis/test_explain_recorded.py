@@ -77,6 +77,7 @@ PLANTS: dict[str, Callable[[Request], Request]] = {
     "content_changed": content_changed,
     "tool_choice_changed": with_params(tool_choice={"type": "any"}),
     "output_format_changed": with_params(output_config={"format": {"type": "json_schema", "schema": {}}}),
+    "effort_changed": with_params(output_config={"effort": "low"}),
     "thinking_changed": with_params(thinking={"type": "enabled", "budget_tokens": 4096}),
 }
 
@@ -103,6 +104,15 @@ def test_a_pause_planted_into_a_recording_is_found() -> None:
     found = explained(calls)
     new = [(one.call, one.cause) for one in found.findings if one.call == FIRST]
     assert new == [(FIRST, "ttl_expired")]
+    assert len(found.findings) == len(HEALTHY.findings) + 1
+
+
+def test_a_call_sent_twice_at_once_is_found() -> None:
+    """The copy starts before the first token of the call that it is a copy of."""
+    first = replace(TRAFFIC.calls[FIRST - 1], first_token_s=1.0)
+    calls = [*TRAFFIC.calls[: FIRST - 1], first, replace(first, start=first.start + 0.5), *TRAFFIC.calls[FIRST:]]
+    found = explained(calls)
+    assert [(one.call, one.code) for one in found.findings if one.cause == "concurrent_write"] == [(FIRST + 1, "CC305")]
     assert len(found.findings) == len(HEALTHY.findings) + 1
 
 
