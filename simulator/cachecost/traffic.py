@@ -67,8 +67,10 @@ class Traffic:
         return max((counter.band for counter in self.counters.values()), default=0.0)
 
     def read_as(self, rules: Mapping[str, object]) -> Traffic:
-        """The same calls under another reading of the rules. Raises InputError."""
-        return replace(self, rules=RuleBook(switches_from(rules), self.rules.as_of, self.rules.own))
+        """The same calls with these readings over those that were asked for. Raises InputError."""
+        switches = self.rules.switches
+        given = {name: getattr(switches, name) for name in switches.given}
+        return replace(self, rules=RuleBook(switches_from({**given, **rules}), self.rules.as_of, self.rules.own))
 
 
 def recorded(

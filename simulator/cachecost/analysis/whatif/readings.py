@@ -69,9 +69,7 @@ def _may_turn(promise: Promise, now: Decimal) -> bool:
 
 
 def _read_as(pricing: Pricing, switch: str, value: str) -> Pricing:
-    traffic = pricing.replays.traffic
-    given = {name: getattr(traffic.rules.switches, name) for name in traffic.rules.switches.given}
-    other = pricing.replays.read_as(traffic.read_as({**given, switch: value}))
+    other = pricing.replays.read_as(pricing.replays.traffic.read_as({switch: value}))
     return Pricing(other, pricing.now)
 
 
