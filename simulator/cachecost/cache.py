@@ -97,6 +97,11 @@ class PrefixCache:
         """The entry at `prefix`, alive or not. Raises KeyError where there is none."""
         return self._entries[_key(prefix, ttl, rules.switches)]
 
+    def keep(self, prefix: Prefix, ttl: str, rules: ModelRules, entry: Entry) -> Entry:
+        """Put an entry there, as if a call had written it."""
+        self._entries[_key(prefix, ttl, rules.switches)] = entry
+        return entry
+
     def _find(
         self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:
@@ -140,8 +145,7 @@ class PrefixCache:
         self._written += 1
         readable_at = start + first_token_s + _lag(self._written, rules.switches)
         life = rules.ttl_s[ttl] * _share_lived(self._written, rules.switches)
-        entry = Entry(rules.minimum_tokens, ttl, life, start, start, readable_at)
-        self._entries[_key(prefix, key_ttl, rules.switches)] = entry
+        self.keep(prefix, key_ttl, rules, Entry(rules.minimum_tokens, ttl, life, start, start, readable_at))
 
 
 def _lag(number: int, switches: Switches) -> float:

@@ -47,10 +47,6 @@ class StrategyCost:
     errors: int = 0
     """Calls without a cost: refused by the API, or of a model nobody knows."""
 
-    @property
-    def has_changed(self) -> bool:
-        return self.before is not None and self.before != self.cost
-
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:

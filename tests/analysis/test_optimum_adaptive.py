@@ -7,7 +7,6 @@ from datetime import date
 import pytest
 
 from cachecost.analysis.optimum.floor import floor_of
-from cachecost.analysis.optimum.planned import planned_calls
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import Pauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
@@ -18,6 +17,7 @@ from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.presets.adaptive import LEARNED
 from cachecost.strategies.presets.making import BASE
 from cachecost.terms import Terms
+from cachecost.traffic import of_strategy
 
 ADAPTIVE = LEARNED[0]
 DAY = date(2026, 10, 1)
@@ -50,7 +50,7 @@ def cost(agent: Agent, told: Conversation) -> float:
 @pytest.mark.parametrize(("pause", "most"), [(20.0, 1.1), (420.0, 1.1), (1_200.0, 1.1), (3_000.0, 1.1)])
 def test_it_comes_near_the_clairvoyant_floor(pause: float, most: float) -> None:
     told = talk(pause)
-    floor = float(floor_of(planned_calls("base", [told], terms()), terms()).usd)
+    floor = float(floor_of(of_strategy("base", [told], terms()).calls, terms()).usd)
     found = cost(ADAPTIVE, told)
     assert floor <= found <= floor * most
 

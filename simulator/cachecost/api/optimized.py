@@ -123,14 +123,14 @@ def optimize(source: Source, *, pings: bool = True, **terms: Unpack[TermOptions]
     CannotEvaluate.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.analysis.optimum.planned import planned_calls
+    from cachecost.traffic import of_strategy
 
     recorded = taken(source)
     shared = terms_of(recorded, **terms)
     calls = [logged(call) for call in bills_in(recorded)]
     if calls:
         return Optimized(optimum_of(calls, shared, pings, first=AS_RECORDED))
-    return Optimized(optimum_of(planned_calls("none", talks_in(recorded), shared), shared, pings, first="none"))
+    return Optimized(optimum_of(of_strategy("none", talks_in(recorded), shared).calls, shared, pings, first="none"))
 
 
 def _named(names: list[str]) -> str:

@@ -63,9 +63,10 @@ def explain(
     for number, traffic in enumerate(found):
         told = explained(traffic, readings)
         page.append(told)
-        csv_rows += [{"strategy": told.strategy, **row} for row in explanation_object(told)["findings"]]
+        as_object = explanation_object(told)
+        csv_rows += [{"strategy": told.strategy, **row} for row in as_object["findings"]]
         if as_json:
-            sys.stdout.write(json.dumps(explanation_object(told), ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
         else:
             sys.stdout.write("\n" if number else "")
             print_explanation(told, titles, sys.stdout)

@@ -65,9 +65,10 @@ def lint(
 
     linting = _Linting(base.rules, base.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)
-    write_rows(csv_file, lint_object(findings, linting.requests)["findings"] if csv_file else ())
+    as_object = lint_object(findings, linting.requests)
+    write_rows(csv_file, as_object["findings"])
     if as_json:
-        sys.stdout.write(json.dumps(lint_object(findings, linting.requests), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(as_object, indent=2, ensure_ascii=False) + "\n")
     else:
         print_lint(findings, linting.requests, sys.stdout)
     if any(not one.is_note for one in findings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,17 +63,17 @@ def optimize(
 
         write_page(html, optimum_page(str(path), found, f"cachecost optimize {path} --html {html}"))
         _say(f"{html} written")
-    costs = optimum_object(found)["strategies"].items()
-    write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in costs))
+    told = optimum_object(found)
+    write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in told["strategies"].items()))
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(optimum_object(found)), indent=2) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
         sys.stdout.buffer.flush()
     else:
         print_optimum(found, str(path), sys.stdout)
     return 0
 
 
-def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple[str, list[Call], Terms]:
+def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple[str, Sequence[Call], Terms]:
     """The recorded calls; a recording that holds none is a conversation, planned without marks."""
     from cachecost.conversations.sessions import read_talks
     from cachecost.simulation import AS_RECORDED, logged
@@ -87,22 +88,21 @@ def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple
     )
     if logged_calls:
         return AS_RECORDED, [logged(call) for call in logged_calls], terms
-    from cachecost.analysis.optimum.planned import planned_calls
+    from cachecost.traffic import of_strategy
 
-    return "none", planned_calls("none", talks, terms), terms
+    return "none", of_strategy("none", talks, terms).calls, terms
 
 
-def _of_scenario(path: Path, base: Ground) -> tuple[str, list[Call], Terms]:
+def _of_scenario(path: Path, base: Ground) -> tuple[str, Sequence[Call], Terms]:
     """The calls that the scenario's first strategy makes, and the scenario's own terms."""
-    from cachecost.analysis.optimum.planned import planned_calls
     from cachecost.scenario import load, talks_of
-    from cachecost.traffic import terms_of
+    from cachecost.traffic import of_strategy, terms_of
 
     scenario = load(path, [])
     talks, bills = talks_of(scenario, path.parent, _say)
     terms = terms_of(scenario, path.parent, bills, base.readings, base.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
-    return first.name, planned_calls(first, talks, terms), terms
+    return first.name, of_strategy(first, talks, terms).calls, terms
 
 
 def _say(words: str) -> None:

@@ -60,9 +60,10 @@ def whatif(
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with progress_bar("replaying") as progress:
         told = what_if(traffic, names, actions, at, readings or None, progress)
-    write_rows(csv_file, whatif_object(told)["promises"] if csv_file else ())
+    as_object = whatif_object(told)
+    write_rows(csv_file, as_object["promises"])
     if as_json:
-        sys.stdout.write(json.dumps(whatif_object(told), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
     else:
         print_whatif(told, sys.stdout)
     return 0

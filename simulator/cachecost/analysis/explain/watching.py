@@ -198,11 +198,10 @@ class RemovedCache(PrefixCache):
 
     def _restored(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
         """The entry there, alive."""
-        if self.state(node, ttl, rules, now) != "live":
-            self._entries[node, ttl if rules.switches.ttl_in_key else ""] = Entry(
-                rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, now, BEFORE_TIME
-            )
-        return self._entries[node, ttl if rules.switches.ttl_in_key else ""]
+        if self.state(node, ttl, rules, now) == "live":
+            return self.entry(node, ttl, rules)
+        alive = Entry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, now, BEFORE_TIME)
+        return self.keep(node, ttl, rules, alive)
 
 
 def _at(prompt: Prompt, depth: int) -> Prefix:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -198,14 +197,3 @@ def rendered_marks(sent: Sent, request: Request) -> Marks:
         if not keys:
             break
     return tuple(found[::-1])
-
-
-def inserted(steps: Sequence[Step], extra: Iterable[Step]) -> list[Step]:
-    """A plan with more calls in it, each where it starts: after what starts at the same moment."""
-    made = list(steps)
-    starts = [step.sent.start for step in made]
-    for step in extra:
-        at = bisect_right(starts, step.sent.start)
-        made.insert(at, step)
-        starts.insert(at, step.sent.start)
-    return made
