@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -257,6 +256,8 @@ class _Live:
 
 def _driven(given: Drive, journal: Journal) -> Driven:
     """Run to the end; whoever interrupts is told how to go on."""
+    import asyncio
+
     from cachecost.live.driver.driving import drive
 
     try:

@@ -1,8 +1,10 @@
-"""What time it is, for those who talk to a network: the only clock of the house."""
+"""What time it is, for those who talk to a network: the only clock of the house.
+
+asyncio is imported where somebody waits: `cachecost --help` loads this module, too.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -38,6 +40,8 @@ class ScaledClock:
         return self._start + (self._wall() - self._zero) * self._factor
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio
+
         await asyncio.sleep(seconds / self._factor)
 
 
@@ -54,6 +58,8 @@ class SteppingClock:
 
     async def sleep(self, seconds: float) -> None:
         """Nobody waits; the next call comes so much later."""
+        import asyncio
+
         self._next += seconds
         await asyncio.sleep(0)
 
