@@ -6,9 +6,7 @@ It holds dollars, tokens and short digests, and no word of what was sent.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -17,11 +15,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
 
-from cachecost.faults import Fault, InputError
+from cachecost.faults import InputError
 from cachecost.inputs import yaml_text
 from cachecost.inputs.schema_faults import faults_of, shown
 from cachecost.numbers import exact
 from cachecost.scenario.models import Strict
+from cachecost.whole_files import write_text
 
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2
@@ -217,15 +216,7 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
     text = baseline_text(baseline)
     if _undated(_read(path)) == _undated(text):
         return False
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        unfinished.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
+    write_text(path, text)
     return True
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -67,31 +65,14 @@ def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None
     """The renderings that were asked for; a comment that has nothing to say is no file. Raises InputError."""
     from cachecost.analysis.explain.codes import codes
     from cachecost.views import check_junit, check_markdown, check_sarif
+    from cachecost.whole_files import write_text
 
     if markdown:
-        _write(markdown, check_markdown.markdown(told))
+        write_text(markdown, check_markdown.markdown(told))
     if junit:
-        _write(junit, check_junit.junit(told))
+        write_text(junit, check_junit.junit(told))
     if sarif:
-        _write(sarif, check_sarif.sarif(told, {code.code: code.what for code in codes().values()}))
-
-
-def _write(path: Path, text: str) -> None:
-    """`text` whole or not at all; nothing to write is no file, also where there was one."""
-    from cachecost.faults import Fault, InputError
-
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        if not text:
-            path.unlink(missing_ok=True)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        unfinished.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
+        write_text(sarif, check_sarif.sarif(told, {code.code: code.what for code in codes().values()}))
 
 
 def _annotate(told: dict[str, Any], err: bool) -> None:

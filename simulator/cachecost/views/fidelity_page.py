@@ -11,8 +11,9 @@ from cachecost.views.chart_style import svg
 from cachecost.views.fidelity_chart import residual_figure
 from cachecost.views.fidelity_markdown import evidence_markdown, headline, score_cells
 from cachecost.views.fidelity_rows import GROUPS, fidelity_object, score, scores
-from cachecost.views.html.frame import Table, page, write_page, write_whole
+from cachecost.views.html.frame import Table, page, write_page
 from cachecost.views.html.pictures import inline
+from cachecost.whole_files import write_whole
 
 SCORE_HEADERS = ("calls", "hits exact", "cold exact", "unknown", "median error", "95th", "billed", "predicted")
 PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"

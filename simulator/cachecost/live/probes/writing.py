@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cachecost.live.probes.minimum import MINIMUM
 from cachecost.live.probes.model import Finding, Value
+from cachecost.whole_files import write_whole
 
 COMMAND = "cachecost live --verify-rules"
 COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, output"
@@ -16,10 +17,7 @@ COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, outp
 
 def write(findings: Sequence[Finding], path: Path, day: date) -> None:
     """Write the rules file of what was found on `day`; it is whole or absent. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.part")
-    beside.write_text(rules_text(findings, day), encoding="utf-8")
-    beside.replace(path)
+    write_whole(path, rules_text(findings, day).encode("utf-8"))
 
 
 def rules_text(findings: Sequence[Finding], day: date) -> str:

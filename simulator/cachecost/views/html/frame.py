@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
+from cachecost.whole_files import write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-READABLE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +33,6 @@ def page(template: str, **facts: Any) -> str:
 def write_page(path: Path, text: str) -> None:
     """Write the page whole, or leave what was there. Raises OSError."""
     write_whole(path, text.encode("utf-8"))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the file, then put it in its place. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-        made = Path(file.name)
-        try:
-            file.write(content)
-        except BaseException:
-            made.unlink()
-            raise
-    made.chmod(READABLE)
-    made.replace(path)
 
 
 @cache

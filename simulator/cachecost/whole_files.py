@@ -1,0 +1,32 @@
+"""Files that are whole or not there: written beside their place, then put into it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from cachecost.faults import Fault, InputError
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write the file, with its folders, or leave what was there. Raises OSError."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """As `write_whole`; nothing to write is no file, also where there was one. Raises InputError with the reason."""
+    try:
+        if text:
+            write_whole(path, text.encode("utf-8"))
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
