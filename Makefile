@@ -55,7 +55,7 @@ evidence: ## predict the recorded traffic anew and write reports/fidelity/
 
 docs: ## write the reference anew and build the documentation into build/site
 	@sh .ci/setup test $(PYTHON)
-	@$(BIN)/python -m cachecost.analysis.code_pages docs/codes
+	@$(BIN)/python -m cachecost.reference.codes docs/codes
 	@$(BIN)/python -m cachecost.reference docs/reference
 	@$(BIN)/python -m mkdocs build --strict --quiet
 

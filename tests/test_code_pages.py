@@ -1,10 +1,10 @@
-"""Each code has its page, as the tables say now: `python -m cachecost.analysis.code_pages docs/codes` writes them."""
+"""Each code has its page, as the tables say now: `python -m cachecost.reference.codes docs/codes` writes them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from cachecost.analysis.code_pages import pages
+from cachecost.reference.codes import pages
 
 FOLDER = Path(__file__).parents[1] / "docs" / "codes"
 

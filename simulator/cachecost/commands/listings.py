@@ -13,6 +13,10 @@ from cachecost.commands.options import Ground, ground_options
 from cachecost.providers.listing import ModelRow, SwitchRow, model_rows, rule_rows, switch_rows
 from cachecost.views.plain_table import print_table
 
+MODEL_COLUMNS = (
+    *("model", "from", "to", "minimum", "window", "thinking", "tokenizer"),
+    *("input", "5m write", "1h write", "read", "out"),
+)
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
@@ -54,25 +58,13 @@ def models(as_json: bool, base: Ground) -> None:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
     return print_table(
         "",
-        (
-            "model",
-            "from",
-            "to",
-            "minimum",
-            "window",
-            "thinking",
-            "tokenizer",
-            "input",
-            "5m write",
-            "1h write",
-            "read",
-            "out",
-        ),
-        [(*_model_cells(row), *_price_cells(price)) for row, price in priced],
+        MODEL_COLUMNS,
+        [(*model_cells(row), *price_cells(price)) for row, price in priced],
     )
 
 
-def _model_cells(row: ModelRow) -> tuple[str, ...]:
+def model_cells(row: ModelRow) -> tuple[str, ...]:
+    """A model's id, its days and its limits."""
     rules = row.rules
     retired = str(row.retired or "")
     kept = "kept" if rules.keeps_thinking else "last turn"
@@ -87,7 +79,8 @@ def _model_cells(row: ModelRow) -> tuple[str, ...]:
     )
 
 
-def _price_cells(price: Any) -> tuple[str, ...]:
+def price_cells(price: Any) -> tuple[str, ...]:
+    """USD per 10**6 tokens, by token class."""
     amounts = (price.input, price.write_5m, price.write_1h, price.read, price.output)
     return tuple(f"{amount.normalize():f}" for amount in amounts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachecost.reference import commands, models, python, rules, scenario, strategies
+from cachecost.reference.markdown import write_pages
 
 INTRODUCTION = """# Reference
 
@@ -35,9 +36,4 @@ def pages() -> dict[str, str]:
 
 def write(folder: Path) -> None:
     """Write all pages into a folder; one that is none of them any more is removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for stale in {path.name for path in folder.glob("*.md")} - made.keys():
-        (folder / stale).unlink()
-    for name, text in made.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    write_pages(folder, pages())

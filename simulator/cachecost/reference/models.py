@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 
-from cachecost.providers.listing import ModelRow, model_rows
+from cachecost.commands.listings import MODEL_COLUMNS, model_cells, price_cells
+from cachecost.providers.listing import model_rows
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
@@ -19,20 +19,7 @@ ordinary length; one that rises with the length of the prompt is applied call by
 tokens; *thinking* says whether the thinking of earlier turns is kept in the prompt, or only that of the last turn.
 """
 FIRST = "anthropic"
-COLUMNS = (
-    "model",
-    "from",
-    "to",
-    "minimum",
-    "window",
-    "thinking",
-    "tokenizer",
-    "input",
-    "5m write",
-    "1h write",
-    "read",
-    "output",
-)
+COLUMNS = (*MODEL_COLUMNS[:-1], "output")
 
 
 def page() -> str:
@@ -48,16 +35,5 @@ def _host(host: str) -> str:
 def _rows(host: str) -> Iterator[tuple[str, ...]]:
     prices = PriceBook.load(None, None)
     for row in model_rows(RuleBook(), host):
-        price = prices.prices(host, row.id, row.rules.day, 0)
-        amounts = (price.input, price.write_5m, price.write_1h, price.read, price.output)
-        yield (*_limits(row), *(_dollars(amount) for amount in amounts))
-
-
-def _limits(row: ModelRow) -> tuple[str, ...]:
-    kept = "kept" if row.rules.keeps_thinking else "last turn"
-    days = str(row.released), str(row.retired or "")
-    return code(row.id), *days, f"{row.rules.minimum_tokens:,}", f"{row.rules.context_window:,}", kept, row.generation
-
-
-def _dollars(amount: Decimal) -> str:
-    return f"{amount.normalize():f}"
+        name, *limits = model_cells(row)
+        yield (code(name), *limits, *price_cells(prices.prices(host, row.id, row.rules.day, 0)))

@@ -1,14 +1,16 @@
-"""A page for each code of explain and lint, in Markdown, made from the same tables that the commands read."""
+"""A page for each code of explain and lint, in Markdown, made from the same tables that the commands read:
+`python -m cachecost.reference.codes docs/codes`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from cachecost.analysis.explain.codes import Code as Cause
 from cachecost.analysis.explain.codes import codes as causes
 from cachecost.analysis.lint.codes import Code as Fault
 from cachecost.analysis.lint.codes import codes as faults
+from cachecost.reference.markdown import write_pages
 
 INDEX = "index.md"
 
@@ -18,16 +20,6 @@ def pages() -> dict[str, str]:
     made = {f"{code.code}.md": _page(code, _of_explain(code)) for code in causes().values()}
     made |= {f"{code.code}.md": _page(code, _of_lint(code)) for code in faults().values()}
     return {INDEX: _index(), **made}
-
-
-def write(folder: Path) -> None:
-    """Write all pages into a folder; one that belongs to no code any more is removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for stale in {path.name for path in folder.glob("*.md")} - made.keys():
-        (folder / stale).unlink()
-    for name, text in made.items():
-        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _page(code: Cause | Fault, about: str) -> str:
@@ -76,5 +68,6 @@ def _rows() -> Iterator[str]:
 
 if __name__ == "__main__":
     import sys
+    from pathlib import Path
 
-    write(Path(sys.argv[1]))
+    write_pages(Path(sys.argv[1]), pages())
