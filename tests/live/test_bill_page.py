@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import shutil
 import subprocess
 import threading
 import time
@@ -23,6 +21,7 @@ from rich.cells import cell_len
 from simulated_calls import Served, an_hour, automatic, first_text_only, refusable, system_only, text_body, unmarked
 from starlette.applications import Starlette
 
+from browser import FLAGS, browser
 from cachecost.ledger import ZERO
 from cachecost.live.server.bill import Bill, bill_of
 from cachecost.live.server.bill_figures import bill_json, facts, verdict
@@ -30,20 +29,6 @@ from cachecost.live.server.bill_text import bill_text, print_bill
 from cachecost.live.server.page import html, routes
 from cachecost.numbers import dollars, percent, tokens
 from cachecost.providers.usage import Usage
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-proxy-server",
-    "--enable-logging=stderr",
-)
 
 
 @pytest.fixture(scope="module")
@@ -287,15 +272,6 @@ def listening(served: Served) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
-
-
-def browser() -> str:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None and os.environ.get("CACHECOST_BROWSER") == "required":
-        pytest.fail(f"CACHECOST_BROWSER=required, and there is none of {', '.join(NAMES)}")
-    if found is None:
-        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
-    return found
 
 
 def test_a_browser_shows_what_the_json_says(served: Served, tmp_path: Path) -> None:

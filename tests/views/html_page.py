@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
+from browser import FLAGS, browser
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-proxy-server",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-)
 LINKS = ("href", "src", "xlink:href", "srcset", "action", "data", "poster")
 PROBE = """
 <iframe id="frame" style="width:{width}px;height:900px;border:0" srcdoc="{page}"></iframe>
@@ -81,18 +65,9 @@ class Page(HTMLParser):
         return [named for name, named in self.tags if name == tag]
 
 
-def browser() -> str:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None and os.environ.get("CACHECOST_BROWSER") == "required":
-        pytest.fail(f"CACHECOST_BROWSER=required, and there is none of {', '.join(NAMES)}")
-    if found is None:
-        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
-    return found
-
-
 def opened(path: Path, *flags: str) -> tuple[str, str]:
     """What the browser prints, and what it logs."""
-    command = [browser(), *FLAGS, f"--user-data-dir={path.parent}/profile", *flags, path.as_uri()]
+    command = [browser(), *FLAGS, "--hide-scrollbars", f"--user-data-dir={path.parent}/profile", *flags, path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout, done.stderr
 
