@@ -100,7 +100,7 @@ def planned(call: PlannedCall) -> Call:
         call.request,
         call.start,
         day_of(call.start),
-        datetime.fromtimestamp(call.start, UTC).isoformat(timespec="milliseconds"),
+        _moment(call.start),
         call.host,
         call.workspace,
         first_token_s=call.first_token_s or 0.0,
@@ -111,6 +111,27 @@ def planned(call: PlannedCall) -> Call:
         turn=call.turn,
         inquiry=call.inquiry,
     )
+
+
+def beside(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> Call:
+    """A call of one's own beside a recorded one, sent as that was; of its answer only the length is known."""
+    is_timed = call.timestamp is not None
+    return replace(
+        call,
+        request=request,
+        start=start,
+        day=day_of(start) if is_timed else call.day,
+        timestamp=_moment(start) if is_timed else None,
+        first_token_s=0.0,
+        output=(),
+        response=(),
+        output_tokens=output_tokens,
+        purpose=purpose,
+    )
+
+
+def _moment(start: float) -> str:
+    return datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds")
 
 
 def quoted(book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool) -> Prices:

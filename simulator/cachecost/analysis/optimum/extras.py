@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from cachecost.analysis.optimum.bench import Bench, Done, Marks, Sent, Step, can_mark, deepest
 from cachecost.analysis.optimum.lifetimes import lifetime
 from cachecost.analysis.optimum.tree import Tree
 from cachecost.cache import Entry, PrefixCache
-from cachecost.conversations.times import day_of
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL, Request
+from cachecost.simulation import beside
 from cachecost.strategies.changes.quiet import filler, needs_output
 
 MOST_PINGS = 60
@@ -164,22 +163,10 @@ def _contains(sent: Sent, marks: Marks) -> bool:
 
 
 def _rendered(bench: Bench, sent: Sent, request: Request, start: float, purpose: str) -> Sent | None:
-    call = sent.call
     output = int(needs_output(request.params))
     budget = (request.params.get("thinking") or {}).get("budget_tokens", 0)
     params = {name: value for name, value in request.params.items() if name != "stream"}
-    quiet = replace(
-        call,
-        request=replace(request, params={**params, "max_tokens": output + budget}),
-        start=start,
-        day=day_of(start) if call.timestamp is not None else call.day,
-        timestamp=datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds") if call.timestamp else None,
-        first_token_s=0.0,
-        output=(),
-        response=(),
-        output_tokens=output,
-        is_batch=False,
-        purpose=purpose,
-    )
+    asked = replace(request, params={**params, "max_tokens": output + budget})
+    quiet = replace(beside(sent.call, asked, start, output, purpose), is_batch=False)
     found = bench.rendered(quiet, is_extra=True)
     return found if isinstance(found, Sent) else None

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 
 from cachecost.analysis.whatif.option import COMPACTION, Option
 from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
-from cachecost.conversations.times import day_of
 from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Mark
-from cachecost.simulation import Call
+from cachecost.simulation import Call, beside
 from cachecost.traffic import Traffic
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
@@ -148,20 +146,8 @@ class _Talk:
         marks = short.marks
         if step.call.request.automatic is None and has_marks(step.call.request):
             marks = (*marks, Mark(Layer.MESSAGES, 0, step.call.request.marks[-1].ttl, thread))
-        call = step.call
-        start = call.start - WAIT_S
-        ask = replace(
-            call,
-            request=replace(short, thread=thread, marks=marks),
-            start=start,
-            day=day_of(start) if call.timestamp is not None else call.day,
-            timestamp=datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds") if call.timestamp else None,
-            first_token_s=0.0,
-            output=(),
-            response=(),
-            output_tokens=SUMMARY_TOKENS,
-            purpose="compaction",
-        )
+        request = replace(short, thread=thread, marks=marks)
+        ask = beside(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
         return Step(NO_CALL, ask, ask)
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 
 from cachecost.analysis.whatif.option import PINGS, Option
 from cachecost.analysis.whatif.pauses import Pauses, pings_worth
 from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
-from cachecost.conversations.times import day_of
 from cachecost.providers.prices import Prices
-from cachecost.simulation import Call
+from cachecost.simulation import Call, beside
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.plan import PlannedCall
 
@@ -72,7 +69,7 @@ def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
     for planned in habit.planned(iter(map(_as_planned, timed))):
         if planned.purpose == "ping":
             assert last is not None
-            ping = _ping(last, planned)
+            ping = beside(last, planned.request, planned.start, planned.output_tokens, "ping")
             yield Step(NO_CALL, ping, ping)
         else:
             last = next(calls)
@@ -81,21 +78,4 @@ def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
 def _as_planned(call: Call) -> PlannedCall:
     return PlannedCall(
         call.start, call.request, host=call.host, workspace=call.workspace, is_batch=call.is_batch, purpose="main"
-    )
-
-
-def _ping(last: Call, planned: PlannedCall) -> Call:
-    return replace(
-        last,
-        request=planned.request,
-        start=planned.start,
-        day=day_of(planned.start) if last.timestamp is not None else last.day,
-        timestamp=datetime.fromtimestamp(planned.start, UTC).isoformat(timespec="milliseconds")
-        if last.timestamp
-        else None,
-        first_token_s=0.0,
-        output=(),
-        response=(),
-        output_tokens=planned.output_tokens,
-        purpose="ping",
     )
