@@ -30,7 +30,7 @@ class Ledger:
     `notes` are sentences for people: what the arm could not do, what was assumed.
     `band` is the relative error of the token counts behind it. `floor` is what no choice of marks and lifetimes
     could go below for these bytes, in USD; None where nobody asked, or a call was refused. `strips` has one entry a
-    row where a picture was asked for, else none.
+    row where a picture was asked for, else none. `lifetimes` are what the host calls its short and its long lifetime.
     """
 
     strategy: str
@@ -40,6 +40,12 @@ class Ledger:
     band: float = 0.0
     floor: Decimal | None = None
     strips: list[Strip] = field(default_factory=list)
+    lifetimes: tuple[str, str] = ("5m", "1h")
+
+    @property
+    def most(self) -> Decimal | None:
+        """USD if no best-effort hit came about (batches, hosts that promise nothing); None: all hits are certain."""
+        return None if all(row.cost_if_missed is None for row in self.rows) else most_of(self.rows)
 
     @property
     def errors(self) -> int:
@@ -75,6 +81,11 @@ class Ledger:
         import pandas as pd
 
         return pd.DataFrame([_flat(row) for row in self.rows])
+
+
+def most_of(rows: Iterable[CallRow]) -> Decimal:
+    """USD of calls of which no best-effort hit came about."""
+    return sum((row.cost.total if row.cost_if_missed is None else row.cost_if_missed for row in rows), ZERO)
 
 
 def _flat(row: CallRow) -> dict[str, Any]:

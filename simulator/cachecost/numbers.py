@@ -41,6 +41,12 @@ def dollars(amount: Decimal | None) -> str:
     return _sign(amount) + "$" + _two_places_at_least(_rounded(size, places))
 
 
+def dollar_range(least: Decimal | None, most: Decimal | None) -> str:
+    """Dollars that are known to lie between two amounts: "$1.20–3.40"; one amount where both are written the same."""
+    low, high = dollars(least), dollars(most)
+    return low if most is None or low == high else f"{low}–{high.removeprefix('$')}"
+
+
 def rough_dollars(amount: Decimal) -> str:
     """Dollars of an error band: to the cent, under ten cents two significant digits: "$0.40", "$0.087"."""
     places = 2 if amount >= TENTH_OF_A_DOLLAR or not amount else 1 - amount.adjusted()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cachecost.ledger import Comparison
-from cachecost.numbers import compared, dollars
+from cachecost.numbers import UNKNOWN, compared
 from cachecost.views.summary import Line, Summary, same_order, summarise
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> str:
     """What to do, what it saves, and whether that holds under every other reading."""
     summaries = [summarise(comparison) for comparison in comparisons]
-    return " ".join([*_answer(summaries[0]), *_others(summaries)])
+    return " ".join([*_answer(summaries[0]), *_doubt(summaries[0]), *_others(summaries)])
 
 
 def _answer(summary: Summary) -> Iterator[str]:
@@ -20,20 +20,25 @@ def _answer(summary: Summary) -> Iterator[str]:
     if best is None:
         yield "Every strategy had calls that the provider refuses or that could not be evaluated."
     elif first is None or first.total is None or best is first:
-        yield f"“{best.name}” is the cheapest: {dollars(best.total)}."
-    elif dollars(best.total) == dollars(first.total) and best.total != first.total:
-        yield f"Nothing is cheaper than “{first.name}” by more than rounding: {dollars(first.total)}."
+        yield f"“{best.name}” is the cheapest: {best.money}."
+    elif best.money == first.money and best.total != first.total:
+        yield f"Nothing is cheaper than “{first.name}” by more than rounding: {first.money}."
     elif best.total == first.total:
-        yield f"All else than “{first.name}” costs as much or more: {dollars(first.total)}."
+        yield f"All else than “{first.name}” costs as much or more: {first.money}."
     else:
         yield from _comparison(best, first)
 
 
+def _doubt(summary: Summary) -> Iterator[str]:
+    if summary.best is not None and not summary.is_certain:
+        yield "Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."
+
+
 def _comparison(best: Line, first: Line) -> Iterator[str]:
     if best.question is not None and first.question is not None:
-        costs = f"{dollars(best.question)} through “{best.name}”, {dollars(first.question)} through “{first.name}”"
+        costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
         yield f"A question costs {costs}."
-    instead = f"{dollars(best.total)} instead of {dollars(first.total)}"
+    instead = f"{best.money} instead of {first.money}"
     yield f"Over the whole conversation “{best.name}” costs {instead}: {compared(best.vs_first)}."
 
 
@@ -46,8 +51,9 @@ def _others(summaries: Sequence[Summary]) -> Iterator[str]:
     if not differing:
         yield f"It stays the cheapest under {_all(len(others))}."
     for summary in differing:
-        cost = dollars(summary.best.total if summary.best else None)
-        yield f"With {summary.comparison.variant}, “{_best(summary)}” is: {cost}."
+        cost = summary.best.money if summary.best else UNKNOWN
+        doubt = "" if summary.is_certain else ", at best"
+        yield f"With {summary.comparison.variant}, “{_best(summary)}” is{doubt}: {cost}."
     reordered = [summary for summary in others if summary not in differing and not same_order(summary, main)]
     if reordered:
         yield f"The order of the rest changes with {', and with '.join(one.comparison.variant for one in reordered)}."

@@ -26,7 +26,7 @@ from cachecost.providers.rules import data_date
 from cachecost.simulation import AS_RECORDED
 from cachecost.verdict import verdict_of
 from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
-from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, summarise
+from cachecost.views.summary import CLASS_FIELDS, Line, Summary, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,7 +220,7 @@ class Result:
 
 
 def _table(summary: Summary) -> Table:
-    classes = {name: CLASS_NAMES[name] for name in summary.classes}
+    classes = {name: summary.class_names[name] for name in summary.classes}
     asks = ("a question",) if summary.has_questions else ()
     versus = ("vs first",) if len(summary.lines) > 1 else ()
     table = Table(("strategy", "calls", *classes.values(), "cost", *versus, *asks))

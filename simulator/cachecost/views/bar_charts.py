@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.ledger import Cost
-from cachecost.numbers import dollars, percent
+from cachecost.numbers import percent
 from cachecost.views.chart_style import (
     MARGIN,
     POINTS_PER_INCH,
@@ -26,7 +26,7 @@ from cachecost.views.chart_style import (
 )
 from cachecost.views.palette import CLASS_COLOURS, INK, MUTED, RULE
 from cachecost.views.sentences import dollars_title, question_title
-from cachecost.views.summary import CLASS_NAMES, Line, Summary
+from cachecost.views.summary import Line, Summary
 
 ROW = 0.40
 BAR = 0.62
@@ -66,7 +66,7 @@ class Bar:
 def dollars_figure(summary: Summary) -> Figure:
     """What the session costs under each strategy, by token class."""
     bars = [_session_bar(line, summary) for line in summary.lines]
-    return _figure(dollars_title(summary), bars, summary.classes)
+    return _figure(dollars_title(summary), bars, summary.shown)
 
 
 def question_figure(summary: Summary) -> Figure:
@@ -74,19 +74,19 @@ def question_figure(summary: Summary) -> Figure:
     asking = [line for line in summary.lines if line.questions]
     known = [line.question for line in asking if line.question is not None]
     bars = [_question_bar(line, strong=line.question == min(known, default=None)) for line in asking]
-    return _figure(question_title(summary), bars, summary.classes)
+    return _figure(question_title(summary), bars, summary.shown)
 
 
 def _session_bar(line: Line, summary: Summary) -> Bar:
     change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
     remark, strong = _refused(line) or change, line is summary.best
-    return Bar(line.name, _parts(line.cost, 1), dollars(line.total), remark, strong, bool(line.refused))
+    return Bar(line.name, _parts(line.cost, 1), line.money, remark, strong, bool(line.refused))
 
 
 def _question_bar(line: Line, *, strong: bool) -> Bar:
     """Without a length where a refused call leaves the cost of a question unknown."""
     parts = _parts(line.question_cost, line.questions) if line.question is not None else {}
-    return Bar(line.name, parts, dollars(line.question), _refused(line), strong, pale=False)
+    return Bar(line.name, parts, line.question_money, _refused(line), strong, pale=False)
 
 
 def _refused(line: Line) -> str:
@@ -97,7 +97,7 @@ def _parts(cost: Cost, among: int) -> dict[str, float]:
     return {name: float(amount / among) for name, amount in cost.by_class().items()}
 
 
-def _figure(title: str, bars: Sequence[Bar], classes: Sequence[str]) -> Figure:
+def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figure:
     with house_style():
         head = MARGIN + title_height(title) + LEGEND
         height = head + ROW * max(len(bars), 1) + MARGIN
@@ -151,11 +151,11 @@ def _beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **sty
     axes.annotate(text, at, offset, textcoords="offset points", va="center_baseline", annotation_clip=False, **style)
 
 
-def _legend(figure: Figure, classes: Sequence[str], y: float) -> None:
+def _legend(figure: Figure, classes: Mapping[str, str], y: float) -> None:
     """Squares with their names, in one line under the title."""
     height, x = figure.get_size_inches()[1], MARGIN
-    for name in classes:
+    for name, words in classes.items():
         figure.text(x / WIDTH, y / height, "■", color=CLASS_COLOURS[name], va="center_baseline", size=TEXT_SIZE + 2)
         x += 0.2
-        figure.text(x / WIDTH, y / height, CLASS_NAMES[name], color=INK, va="center_baseline", size=SMALL_SIZE)
-        x += text_width(CLASS_NAMES[name], SMALL_SIZE) + 0.22
+        figure.text(x / WIDTH, y / height, words, color=INK, va="center_baseline", size=SMALL_SIZE)
+        x += text_width(words, SMALL_SIZE) + 0.22

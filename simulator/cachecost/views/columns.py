@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from cachecost.numbers import UNKNOWN, dollars, percent, point_aligned, tokens
-from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
+from cachecost.numbers import UNKNOWN, percent, point_aligned, tokens
+from cachecost.views.summary import CLASS_FIELDS, Line, Summary
 
 GAP = 2
 INDENT = 2
@@ -44,14 +44,14 @@ def strategy_columns(summary: Summary) -> list[Column]:
     lines = summary.lines
     columns = [_column("calls", "calls", lines, lambda line: f"{line.calls:,}")]
     for name in summary.classes:
-        columns.append(_column(name, CLASS_NAMES[name], lines, _tokens_of(name)))
-    columns.append(_column("cost", "cost", lines, lambda line: dollars(line.total)))
+        columns.append(_column(name, summary.class_names[name], lines, _tokens_of(name)))
+    columns.append(_column("cost", "cost", lines, lambda line: line.money))
     if len(lines) > 1:
         columns.append(_column("vs_first", "vs first", lines, vs_first))
     if any(line.floor is not None for line in lines):
         columns.append(_column("floor", "over floor", lines, above_floor))
     if summary.has_questions:
-        columns.append(_column("question", "a question", lines, lambda line: dollars(line.question)))
+        columns.append(_column("question", "a question", lines, lambda line: line.question_money))
     return columns
 
 

@@ -11,7 +11,7 @@ from cachecost.prompts.blocks import Layer
 from cachecost.views.columns import strategy_columns, vs_first
 from cachecost.views.markdown_text import escaped, strong, table
 from cachecost.views.sentences import variant_name, variant_rows
-from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
+from cachecost.views.summary import CLASS_FIELDS, Line, Summary
 
 DUST = Decimal("1e-12")
 """Dollars that dividing an amount among layers may leave over."""
@@ -35,7 +35,7 @@ def question_table(summary: Summary) -> str:
         _row(line.name, _question_cells(line, summary), bold=line.question is not None and line.question == cheapest)
         for line in asking
     ]
-    classes = [CLASS_NAMES[name] for name in summary.classes]
+    classes = [summary.class_names[name] for name in summary.classes]
     return table(["strategy", "questions", "calls", *classes, "a question", "vs first"], rows)
 
 
@@ -95,7 +95,7 @@ def _question_cells(line: Line, summary: Summary) -> list[str]:
     means = [getattr(line.question_usage, CLASS_FIELDS[name]) / line.questions for name in summary.classes]
     base = summary.first.question if summary.first and line is not summary.first else None
     saving = percent(change(line.question, base), signed=True)
-    return [*counts, *(tokens(round(mean)) for mean in means), dollars(line.question), saving]
+    return [*counts, *(tokens(round(mean)) for mean in means), line.question_money, saving]
 
 
 def _outside_layers(line: Line) -> Decimal:
@@ -127,7 +127,7 @@ def _variant_cell(summary: Summary, name: str) -> str:
     if line is None or line.total is None:
         return UNKNOWN
     against = vs_first(line)
-    cost = dollars(line.total) if against == UNKNOWN else f"{dollars(line.total)} ({against})"
+    cost = line.money if against == UNKNOWN else f"{line.money} ({against})"
     return f"**{cost}**" if line is summary.best else cost
 
 

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from cachecost.ledger import ZERO, CallRow, Ledger
-from cachecost.numbers import UNKNOWN, change, counted, dollars, percent, tokens
+from cachecost.numbers import UNKNOWN, change, counted, dollar_range, dollars, percent, tokens
 from cachecost.providers.usage import Usage
 from cachecost.views.columns import REFUSED, shortened
 from cachecost.views.plain_table import PIPE_WIDTH
 
 BILLED = "as billed"
-HEADERS = ("strategy", "calls", "read", "write 5m", "write 1h", "uncached", "output", "cost")
+HEADERS = ("strategy", "calls", "read", "write {}", "write {}", "uncached", "output", "cost")
+"""The lifetimes are the host's."""
 FLOOR = "over floor"
 """How far from the least that the same bytes can cost; a column where anybody asked."""
 NARROWEST_NAME = 12
@@ -84,10 +85,12 @@ def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table
     """Names lose their middle where the table is wider than the terminal; numbers lose nothing."""
     rows = [_amounts(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
     rows += [_ledger_amounts(one) for one in ledgers]
-    headers: tuple[str, ...] = HEADERS
+    lifetimes = iter(ledgers[0].lifetimes)
+    plain = tuple(name.format(next(lifetimes)) if "{}" in name else name for name in HEADERS)
+    headers = plain
     taken = _taken(headers, rows)
     if any(one.floor is not None for one in ledgers) and width - taken >= NARROWEST_NAME + len(FLOOR) + 2:
-        headers, rows = (*HEADERS, FLOOR), _with_floors(rows, ledgers, bool(billed))
+        headers, rows = (*plain, FLOOR), _with_floors(rows, ledgers, bool(billed))
         taken = _taken(headers, rows)
     table = _table(*headers)
     for name, *numbers in rows:
@@ -109,14 +112,14 @@ def _ledger_amounts(ledger: Ledger) -> list[str]:
     """Where no call could be evaluated nothing is known; where some were refused the dollars are not those of all."""
     if ledger.errors == len(ledger.rows):
         return [ledger.strategy, f"{len(ledger.rows):,}", *[UNKNOWN] * (len(HEADERS) - 2)]
-    told = _amounts(ledger.strategy, len(ledger.rows), ledger.usage, ledger.cost.total)
+    told = _amounts(ledger.strategy, len(ledger.rows), ledger.usage, ledger.cost.total, ledger.most)
     refused = any(row.error is not None and row.error_type != "not_evaluated" for row in ledger.rows)
     return [*told[:-1], f"{REFUSED} {told[-1]}"] if refused else told
 
 
-def _amounts(name: str, calls: int, usage: Usage, cost: Decimal) -> list[str]:
+def _amounts(name: str, calls: int, usage: Usage, cost: Decimal, most: Decimal | None = None) -> list[str]:
     amounts = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
-    return [name, f"{calls:,}", *map(tokens, amounts), dollars(cost)]
+    return [name, f"{calls:,}", *map(tokens, amounts), dollar_range(cost, most)]
 
 
 def _causes(ledger: Ledger, title: str) -> Table:

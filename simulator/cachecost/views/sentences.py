@@ -60,12 +60,12 @@ def dollars_title(summary: Summary) -> str:
     if best is None:
         return "Every strategy had calls that the provider refuses"
     if len(summary.lines) == 1:
-        return f"{_quoted(best)} costs {dollars(best.total)}"
+        return f"{_quoted(best)} costs {best.money}"
     if len({line.cost.total for line in complete(summary.lines)}) == 1 and best.total:
-        return f"All strategies cost the same: {dollars(best.total)}"
+        return f"All strategies cost the same: {best.money}"
     if best is first or first is None or best.vs_first is None:
-        return f"Cheapest: {_quoted(best)}, {dollars(best.total)}"
-    return f"Cheapest: {_quoted(best)}, {dollars(best.total)}, {compared(best.vs_first)} than {_quoted(first)}"
+        return f"Cheapest: {_quoted(best)}, {best.money}"
+    return f"Cheapest: {_quoted(best)}, {best.money}, {compared(best.vs_first)} than {_quoted(first)}"
 
 
 def cumulative_title(summary: Summary) -> str:
@@ -75,9 +75,9 @@ def cumulative_title(summary: Summary) -> str:
         return "Dollars spent, call after call"
     low, high = ranked[0], ranked[-1]
     if low.cost.total == high.cost.total:
-        return f"All strategies cost the same: {dollars(high.total)} after {counted(high.calls, 'call')}"
+        return f"All strategies cost the same: {high.money} after {counted(high.calls, 'call')}"
     factor = f", {times(high.cost.total / low.cost.total)} as much as {_quoted(low)}" if low.cost.total else ""
-    return f"{_quoted(high)}: {dollars(high.total)} after {counted(high.calls, 'call')}{factor}"
+    return f"{_quoted(high)}: {high.money} after {counted(high.calls, 'call')}{factor}"
 
 
 def question_title(summary: Summary) -> str:
@@ -104,9 +104,9 @@ def _variant_row(summary: Summary, main: Summary) -> VariantRow:
     best, first = summary.best, summary.first
     return VariantRow(
         variant=variant_name(summary.comparison),
-        first=dollars(first.total if first else None),
+        first=first.money if first else UNKNOWN,
         best=best.name if best else UNKNOWN,
-        cost=dollars(best.total if best else None),
+        cost=best.money if best else UNKNOWN,
         saving=UNKNOWN if best is None or best is first else percent(best.vs_first, signed=True),
         order="" if summary is main else _order(summary, main),
     )

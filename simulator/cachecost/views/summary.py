@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 
-from cachecost.ledger import ZERO, Comparison, Cost, Ledger
-from cachecost.numbers import change
+from cachecost.ledger import ZERO, Comparison, Cost, Ledger, most_of
+from cachecost.numbers import change, dollar_range, dollars
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
 REFUSED_BY_API = "invalid_request_error"
 NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
 """A number that stands alone: no part of a name or of a path."""
+LIFETIMES = ("5m", "1h")
 CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
 CLASS_FIELDS = {name: {"input": "input_tokens", "output": "output_tokens"}.get(name, name) for name in CLASS_NAMES}
 """Token class to the field of Usage that counts it."""
@@ -56,11 +57,15 @@ class Line:
     question_usage: Usage
     question_cost: Cost
     question: Decimal | None
+    question_most: Decimal | None
+    """As `most`, of one question."""
     refusals: tuple[Refusal, ...]
     """In the order they came."""
     notes: tuple[str, ...]
     token_source: str
     band: float
+    most: Decimal | None
+    """USD if no best-effort hit came about: `total` is then the least. None: every hit is certain."""
     floor: Decimal | None
     """USD below which no choice of marks and lifetimes could go for the same bytes; None: not known."""
     uncertain: Decimal
@@ -69,6 +74,16 @@ class Line:
     @property
     def refused(self) -> int:
         return sum(refusal.calls for refusal in self.refusals)
+
+    @property
+    def money(self) -> str:
+        """`total` as it is told: a range where hits are best effort."""
+        return dollars(self.total) if self.total is None else dollar_range(self.total, self.most)
+
+    @property
+    def question_money(self) -> str:
+        """`question` as it is told: a range where hits are best effort."""
+        return dollars(self.question) if self.question is None else dollar_range(self.question, self.question_most)
 
     @property
     def above_floor(self) -> Decimal | None:
@@ -96,9 +111,27 @@ class Summary:
         return any(line.questions for line in self.lines)
 
     @property
+    def is_certain(self) -> bool:
+        """Whether the best stays the best whatever comes of hits that are best effort."""
+        best = self.best
+        others = [line for line in complete(self.lines) if line is not best]
+        return best is None or best.most is None or all(best.most <= line.cost.total for line in others)
+
+    @property
+    def class_names(self) -> dict[str, str]:
+        """What the token classes are called, with the host's own words for its lifetimes."""
+        short, long = next((ledger.lifetimes for ledger in self.comparison.ledgers), LIFETIMES)
+        return {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
+
+    @property
     def classes(self) -> list[str]:
         """Token classes that occur anywhere; write_1h is left out where nobody writes for an hour."""
         return [name for name in CLASS_NAMES if name != "write_1h" or any(line.usage.write_1h for line in self.lines)]
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """The classes that occur, with their names."""
+        return {name: self.class_names[name] for name in self.classes}
 
     def order(self) -> list[str]:
         """Names of complete strategies, the cheapest first; equals in the scenario's order."""
@@ -147,6 +180,7 @@ def shared_notes(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
 
 def _line(ledger: Ledger, reference: Decimal | None) -> Line:
     cost, asked = ledger.cost, ledger.inquiries
+    questions = len({row.inquiry for row in asked})
     refusals = _refusals(ledger)
     all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
     return Line(
@@ -157,13 +191,15 @@ def _line(ledger: Ledger, reference: Decimal | None) -> Line:
         by_layer=ledger.cost_by_layer,
         total=None if all_refused else cost.total,
         vs_first=None if refusals else change(cost.total, reference),
-        questions=len({row.inquiry for row in asked}),
+        questions=questions,
         question_calls=len(asked),
         question_usage=sum((row.usage for row in asked), Usage()),
         question_cost=sum((row.cost for row in asked), Cost()),
         question=None if any(row.error is not None for row in asked) else ledger.per_inquiry(),
+        question_most=None if ledger.most is None or not questions else most_of(asked) / questions,
         refusals=refusals,
         notes=tuple(ledger.notes),
+        most=ledger.most,
         floor=ledger.floor,
         token_source=ledger.token_source,
         band=ledger.band,

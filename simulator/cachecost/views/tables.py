@@ -83,6 +83,7 @@ def _strategy(line: Line) -> dict[str, Any]:
         "errors": line.refused,
         "usage": line.usage.wire(),
         "cost_usd": exact(line.cost.total),
+        **({} if line.most is None else {"cost_band_usd": [exact(line.cost.total), exact(line.most)]}),
         "cost_by_class_usd": _exact_all(line.cost.by_class()),
         "cost_by_layer_usd": _exact_all({layer.value: amount for layer, amount in line.by_layer.items()}),
         "vs_first": None if line.vs_first is None else exact(round(line.vs_first, 6)),

@@ -18,7 +18,7 @@ from cachecost.numbers import counted
 from cachecost.views.bars import legend
 from cachecost.views.columns import INDENT, REFUSED
 from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
-from cachecost.views.summary import CLASS_NAMES, Summary, shared_notes, summarise
+from cachecost.views.summary import Summary, shared_notes, summarise
 from cachecost.views.text_tables import strategy_table, variant_table
 
 Colours = Literal["standard", "256", "truecolor", "windows"]
@@ -75,7 +75,7 @@ def _strategies(summary: Summary, width: int, coloured: bool) -> list[Renderable
         return [Text("  no strategy to compare")]
     parts: list[RenderableType] = [strategy_table(summary, width)]
     if coloured:
-        parts.append(_indented(legend(summary.classes, CLASS_NAMES), width))
+        parts.append(_indented(legend(summary.classes, summary.class_names), width))
     refusals = [Text(f"{REFUSED} {sentence}", "red") for sentence in refusal_sentences(summary)]
     return [*parts, *(_indented(text, min(width, WIDEST_PROSE)) for text in refusals)]
 

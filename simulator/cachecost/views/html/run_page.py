@@ -103,7 +103,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         bands=token_sentences(main),
         refusals=refusal_sentences(main),
         questions=question_table(main) if main.has_questions else None,
-        class_names=CLASS_NAMES,
+        class_names=main.class_names,
         strips=_strips(main),
         shape={"height": HEIGHT, "band_top": BAND_TOP, "band_height": BAND_HEIGHT},
         has_turns=any(row.turn for ledger in main.comparison.ledgers for row in ledger.rows)
@@ -128,8 +128,8 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     if best is None or best.total is None:
         return None
     if best is first or first is None or best.vs_first is None:
-        return dollars(best.total), f"“{best.name}”" + (", the cheapest" if len(summary.lines) > 1 else "")
-    return compared(best.vs_first), f"{dollars(best.total)} instead of {dollars(first.total)}: “{best.name}”"
+        return best.money, f"“{best.name}”" + (", the cheapest" if len(summary.lines) > 1 else "")
+    return compared(best.vs_first), f"{best.money} instead of {first.money}: “{best.name}”"
 
 
 def _rows(summary: Summary) -> list[Row]:

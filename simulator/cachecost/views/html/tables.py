@@ -25,7 +25,7 @@ def question_table(summary: Summary) -> Table:
     """What one question is made of under each strategy: mean tokens by class, dollars."""
     asking = [line for line in summary.lines if line.questions]
     cheapest = min((line.question for line in asking if line.question is not None), default=None)
-    classes = [CLASS_NAMES[name] for name in summary.classes]
+    classes = [summary.class_names[name] for name in summary.classes]
     return Table(
         "What one question costs: means over all questions, retries included",
         ["strategy", "questions", "calls", *classes, "a question", "vs first"],
@@ -160,7 +160,7 @@ def _question_cells(line: Line, summary: Summary) -> list[str]:
     means = [getattr(line.question_usage, CLASS_FIELDS[name]) / line.questions for name in summary.classes]
     base = summary.first.question if summary.first and line is not summary.first else None
     against = percent(change(line.question, base), signed=True)
-    return [*counts, *(tokens(round(mean)) for mean in means), dollars(line.question), against]
+    return [*counts, *(tokens(round(mean)) for mean in means), line.question_money, against]
 
 
 def _layer_cells(line: Line) -> list[str]:
@@ -178,7 +178,7 @@ def _variant_cell(summary: Summary, name: str) -> str:
     if line is None or line.total is None:
         return UNKNOWN
     against = vs_first(line)
-    return dollars(line.total) if against == UNKNOWN else f"{dollars(line.total)} ({against})"
+    return line.money if against == UNKNOWN else f"{line.money} ({against})"
 
 
 def _exactly(claim: Claim) -> str:
