@@ -86,6 +86,18 @@ class ModelRules:
     accepted_ttls: tuple[str, ...] = ("5m", "1h")
     """A mark with another TTL is a 400."""
     endpoint: str = ""
+    matching: str = "breakpoint"
+    """How prompts find what is cached: breakpoint, grid, units, named or best_effort."""
+    step_tokens: int = 1
+    """Grids: a hit ends on a multiple of it."""
+    reported_step_tokens: int = 1
+    """Usage reports reads in multiples of it, less what is left over."""
+    grid_offset_tokens: int = 0
+    """The provider's own text before the prompt, from whose start the grid counts."""
+    recomputed_tokens: int = 0
+    """Tokens at the end of the prompt that are never read."""
+    capacity_tokens: int | None = None
+    """What the cache holds at most, least recently used going first; None: no bound."""
 
     def pool(self, workspace: str) -> str:
         """Who shares entries with a call of `workspace` (rule 7): that workspace, or all of the host."""
