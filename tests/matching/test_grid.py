@@ -120,6 +120,14 @@ def test_least_recently_used_goes_first_its_tail_before_its_head() -> None:
     assert grid.call(tree.prompt("B:60"), holds, 5).read == 0
 
 
+def test_of_one_call_the_branch_goes_before_what_it_grew_from() -> None:
+    tree, grid, holds = Tree(), Grid(), rules(capacity_tokens=30)
+    for start, sent in enumerate([["A:10", "B:10"], ["A:10", "C:10"], ["D:10"], ["E:10"]]):
+        grid.call(tree.prompt(*sent), holds, start)
+    states = [grid.state(tree.end(*sent), "5m", holds, 9) for sent in (["A:10"], ["A:10", "B:10"], ["A:10", "C:10"])]
+    assert states == ["live", "absent", "absent"]
+
+
 def test_a_prompt_longer_than_the_capacity_keeps_its_head() -> None:
     tree, grid, holds = Tree(), Grid(), rules(capacity_tokens=100, step_tokens=16)
     reads = [grid.call(tree.prompt("A:60", "B:60"), holds, start).read for start in range(3)]
