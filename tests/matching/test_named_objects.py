@@ -38,6 +38,12 @@ def test_what_is_no_object_is_sent_as_it_is(head: tuple[str, ...]) -> None:
     assert calls[0].uncached == tree.end(*head).tokens
 
 
+def test_tools_alone_are_an_object() -> None:
+    tree, objects = Tree(), NamedObjects()
+    calls = [objects.call(tree.prompt("T:120", "/", f"S{at}:9", "|", mark=2), GEMINI, at) for at in (0, 1)]
+    assert [(call.read, call.write_5m, call.uncached) for call in calls] == [(0, 120, 9), (120, 0, 9)]
+
+
 def test_without_a_mark_there_is_no_object() -> None:
     tree, objects = Tree(), NamedObjects()
     assert [objects.call(tree.prompt(*HEAD, "M:7"), GEMINI, start).uncached for start in (0, 1)] == [107, 107]

@@ -87,5 +87,12 @@ def test_a_read_refreshes_its_unit_and_no_other() -> None:
     assert units.call(tree.prompt("A:100"), lives, 800).read == 100
 
 
+def test_an_answer_that_is_read_is_refreshed() -> None:
+    tree, units, lives = Tree(), Units(), rules(ttl_s={"5m": 300.0})
+    calls = [("Q:100", 0), ("Q:100 >a:20 R:7", 200), ("Q:100 >a:20 S:7", 499.9), ("Q:100 >a:20 T:7", 799.9)]
+    found = [units.call(tree.prompt(*sent.split()), lives, start).read for sent, start in calls]
+    assert found == [0, 120, 120, 0]
+
+
 def test_an_empty_prompt_makes_no_unit() -> None:
     assert reads("A:0", "A:0 >a:5 R:7", "A:0 >a:5 S:1", "A:0 >a:5 S:1") == [0, 0, 0, 6]

@@ -25,13 +25,22 @@ class Tree:
         self.root = Prefix(None, Layer.TOOLS, None, 0)
 
     def end(self, *blocks: str) -> Prefix:
-        """The prefix of `blocks`, each "name:tokens", an assistant's with ">" before it; "|" begins the messages."""
-        layer, node = Layer.SYSTEM if "|" in blocks else Layer.MESSAGES, self.root
+        """The prefix of `blocks`, each "name:tokens", an assistant's with ">" before it.
+
+        Tools end at "/", system at "|".
+
+        One with "~" before it is a salt: hidden tokens without a block.
+        """
+        ends = {"/": Layer.SYSTEM, "|": Layer.MESSAGES}
+        layer, node = Layer.TOOLS if "/" in blocks else Layer.SYSTEM if "|" in blocks else Layer.MESSAGES, self.root
         for block in blocks:
-            if block == "|":
-                layer = Layer.MESSAGES
+            if block in ends:
+                layer = ends[block]
                 continue
             name, tokens = block.split(":")
+            if name.startswith("~"):
+                node = node.salted(name.encode(), layer, int(tokens))
+                continue
             role = "assistant" if name.startswith(">") else "user"
             node = node.then(given_block("text", role, name, int(tokens)), layer, int(tokens))
         return node

@@ -43,6 +43,8 @@ class Grid:
         matched = sent.send(prompt.end, start, start + first_token_s, life_s(rules), rules.capacity_tokens)
         if known.shared and known.answer and matched == known.shared.tokens:
             matched = known.answer.tokens
+        if not matched:
+            return outcome_of(prompt, sizes, 0, None, rules)
         hit = _at(prompt.end, matched)
         return outcome_of(prompt, sizes, _size(hit, matched, sizes), hit, rules)
 

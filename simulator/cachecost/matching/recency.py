@@ -9,6 +9,8 @@ from cachecost.cache import State
 from cachecost.matching.steps import Chain
 from cachecost.prompts.blocks import Prefix
 
+MOST_MOVED = 32
+"""Blocks of a side call, at most, that make way for how the conversation goes on."""
 Oldest = tuple[int, int, int]
 """The call that last sent a chain's deepest tokens, where the chain starts (the deepest first), its number."""
 
@@ -22,7 +24,7 @@ class Recency:
 
     def __init__(self) -> None:
         self.tokens = 0
-        """What is cached, in tokens; more than a lifetime old included."""
+        """What is kept, in tokens; what is dead and did not have to make room included."""
         self._calls = 0
         self._chains: list[Chain] = []
         self._of: dict[Prefix, Chain] = {}
@@ -35,7 +37,7 @@ class Recency:
         """
         self._calls += 1
         found = 0
-        for chain, upto in self._way(self._chain(end), end.tokens):
+        for chain, upto in _way(self._chain(end), end.tokens):
             before = chain.stored
             live = chain.send(upto, self._calls, now, (readable_at, now), life_s) if upto > chain.start else 0
             self.tokens += chain.stored - before
@@ -45,10 +47,6 @@ class Recency:
             self._shrink(capacity)
         return found
 
-    def knows(self, prefix: Prefix) -> bool:
-        """Whether a call sent `prefix`, however long ago."""
-        return prefix in self._of
-
     def state(self, prefix: Prefix, now: float, life_s: float) -> State:
         """How the tokens of `prefix` stand."""
         chain = self._of.get(prefix)
@@ -56,39 +54,73 @@ class Recency:
             chain = chain.parent
         return chain.state(prefix.tokens, now, life_s) if chain else "absent"
 
-    def _way(self, chain: Chain, tokens: int) -> Iterator[tuple[Chain, int]]:
-        """The chains from the last one back to the root, each with how many tokens of the prompt it ends at."""
-        yield chain, tokens
-        while chain.parent is not None:
-            yield chain.parent, chain.start
-            chain = chain.parent
-
     def _chain(self, end: Prefix) -> Chain:
-        """The chain of `end`. What is new in it goes on with a chain where that ends, or begins one."""
-        node: Prefix | None = end
+        """The chain of `end`. What is new in it goes on with a chain that ends there, or begins one."""
         new: list[Prefix] = []
+        node: Prefix | None = end
         while node is not None and node not in self._of:
             new.append(node)
             node = node.parent
         chain = self._of[node] if node is not None else None
-        if new and (chain is None or chain.last is not node):
-            chain = Chain(len(self._chains), chain, node.tokens if node else 0, end)
-            self._chains.append(chain)
-        assert chain is not None
-        chain.last = end if new else chain.last
+        if not new and chain is not None:
+            return chain
+        if node is None or chain is None or not self._makes_way(chain, node):
+            chain = self._begun(chain, node, end)
+        chain.last = end
         self._of.update(dict.fromkeys(new, chain))
         return chain
 
+    def _begun(self, parent: Chain | None, node: Prefix | None, end: Prefix) -> Chain:
+        """A new chain that leaves `parent` at `node`."""
+        chain = Chain(len(self._chains), parent, node.tokens if node else 0, end)
+        self._chains.append(chain)
+        if parent and node:
+            parent.fork = max(parent.fork, node.tokens)
+        return chain
+
+    def _makes_way(self, chain: Chain, node: Prefix) -> bool:
+        """Whether the chain can go on from `node`: it ends there, or what comes after is short and has no forks.
+
+        Side calls are mostly made before the conversation goes on. Without this each would begin a chain for all that
+        comes after it, and a call would cost work for every side call before it.
+        """
+        if chain.last is node:
+            return True
+        if chain.fork > node.tokens or chain.last.depth - node.depth > MOST_MOVED:
+            return False
+        self._split(chain, node)
+        return True
+
+    def _split(self, chain: Chain, node: Prefix) -> None:
+        """Make what comes after `node` a chain of its own."""
+        last = chain.last
+        tail = chain.split(len(self._chains), node)
+        self._chains.append(tail)
+        while last is not node and last.parent is not None:
+            self._of[last] = tail
+            last = last.parent
+        chain.fork = max(chain.fork, node.tokens)
+        self._queue(tail)
+
     def _queue(self, chain: Chain) -> None:
-        """Put a chain where its deepest tokens are now next in line, if this call sent those."""
-        if chain.steps and chain.steps[0].call == self._calls:
-            heappush(self._oldest, (self._calls, -chain.start, chain.number))
+        """See that a chain that holds anything is in line. It may stand too early there, never too late."""
+        if chain.steps and not chain.queued:
+            chain.queued = True
+            heappush(self._oldest, (chain.steps[0].call, -chain.start, chain.number))
 
     def _shrink(self, capacity: int) -> None:
         while self.tokens > capacity:
-            call, start, number = heappop(self._oldest)
+            call, _, number = heappop(self._oldest)
             chain = self._chains[number]
+            chain.queued = False
             if chain.steps and chain.steps[0].call == call:
                 self.tokens -= chain.drop(self.tokens - capacity)
-                if chain.steps:
-                    heappush(self._oldest, (chain.steps[0].call, start, number))
+            self._queue(chain)
+
+
+def _way(chain: Chain, tokens: int) -> Iterator[tuple[Chain, int]]:
+    """The chains from the last one back to the root, each with how many tokens of the prompt it ends at."""
+    yield chain, tokens
+    while chain.parent is not None:
+        yield chain.parent, chain.start
+        chain = chain.parent

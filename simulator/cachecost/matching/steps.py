@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cachecost.cache import State
 from cachecost.prompts.blocks import Prefix
@@ -35,13 +35,16 @@ class Chain:
     is less deep was sent later, can be read earlier and lives longer: the whole state is a short staircase.
     """
 
-    __slots__ = ("last", "number", "parent", "start", "steps")
+    __slots__ = ("fork", "last", "number", "parent", "queued", "start", "steps")
 
     def __init__(self, number: int, parent: Chain | None, start: int, last: Prefix) -> None:
         self.number = number
         self.parent = parent
         self.start = start
         self.last = last
+        self.fork = 0
+        """After how many tokens the last chain leaves this one; 0: none does."""
+        self.queued = False
         self.steps: list[Step] = []
 
     @property
@@ -80,6 +83,16 @@ class Chain:
         if not pieces or pieces[-1].end < new.end:
             pieces.append(new)
         self.steps += reversed(pieces)
+
+    def split(self, number: int, at: Prefix) -> Chain:
+        """End this chain at `at`. Returns what came after it, as a chain that leaves this one there."""
+        tail = Chain(number, self, at.tokens, self.last)
+        tail.steps = [step for step in self.steps if step.end > at.tokens]
+        self.steps = self.steps[len(tail.steps) :]
+        self.last = at
+        if tail.steps and self.stored < at.tokens:
+            self.steps.insert(0, replace(tail.steps[-1], end=at.tokens))
+        return tail
 
     def drop(self, most: int) -> int:
         """Forget up to `most` of the deepest step's tokens, its last first. Returns how many."""
