@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from trees import Tree, rules
 
 from cachecost.matching.best_effort import BestEffort
 from cachecost.matching.grid import Grid
+from cachecost.matching.reporting import reported
 from cachecost.prompts.sizes import AsCounted
 
 VLLM = {"step_tokens": 16, "recomputed_tokens": 1}
@@ -49,6 +52,28 @@ def test_a_prompt_sent_twice(stated: dict[str, Any], tokens: int, read: int) -> 
     assert (first.read, first.uncached, first.hit) == (0, tokens, None)
     assert (second.read, second.uncached, second.write_5m, second.write_1h) == (read, tokens - read, 0, 0)
     assert (second.hit is prompt.end) == (read > 0)
+
+
+@given(
+    *[st.integers(0, 5000)] * 2,
+    *[st.sampled_from([1, 16, 64, 128, 2048])] * 2,
+    *[st.sampled_from([0, 1, 100, 1024])] * 3,
+)
+def test_a_read_is_on_the_grid_within_its_limits_and_in_whole_steps(
+    matched: int, after: int, step: int, told: int, offset: int, recomputed: int, minimum: int
+) -> None:
+    stated = rules(
+        step_tokens=step,
+        reported_step_tokens=told,
+        grid_offset_tokens=offset,
+        recomputed_tokens=recomputed,
+        minimum_tokens=minimum,
+    )
+    total = matched + after
+    points = [0, *(point - offset for point in range(0, matched + offset + 1, step) if point > offset)]
+    longest = max(point for point in points if point <= max(0, total - recomputed))
+    read = longest // told * told if points[-1] >= minimum else 0
+    assert reported(matched, total, stated) == read
 
 
 def test_the_grid_may_end_inside_a_block_and_the_tail_is_never_read() -> None:

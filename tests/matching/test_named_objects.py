@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from trees import Tree, rules
 
 from cachecost.matching.named import NamedObjects
 
-GEMINI = rules(host="gemini", minimum_tokens=100, ttl_s={"5m": 300.0, "1h": 3600.0})
+GEMINI = rules(host="gemini", minimum_tokens=100, ttl_s={"5m": 300.0, "1h": 3600.0}, refreshes_on_read=False)
 HEAD = ("T:80", "S:20", "|")
 
 
@@ -19,6 +21,12 @@ def test_the_first_call_makes_it_and_the_next_ones_read_it_until_its_end() -> No
     table = [(call.read, call.write_5m, call.write_1h, call.uncached) for call in calls]
     assert table == [(0, 100, 0, 10), (100, 0, 0, 10), (0, 100, 0, 10), (100, 0, 0, 10)]
     assert [call.hit is tree.end(*HEAD) for call in calls] == [False, True, False, True]
+
+
+def test_a_read_lengthens_its_life_where_the_rules_say_so() -> None:
+    tree, objects, renewed = Tree(), NamedObjects(), replace(GEMINI, refreshes_on_read=True)
+    reads = [objects.call(tree.prompt(*HEAD, mark=3), renewed, start).read for start in (0, 299, 598, 898)]
+    assert reads == [0, 100, 100, 0]
 
 
 def test_an_object_for_an_hour() -> None:

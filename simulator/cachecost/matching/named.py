@@ -1,8 +1,8 @@
 """Objects that the caller makes, pays by the hour and names in its requests (Gemini's `CachedContent`).
 
 An object holds the stable head of a prompt: up to the last mark in tools or system. The first call with that head
-makes it, which is charged as a write; those that come within its lifetime read it, the whole of it. A read does not
-lengthen its life: after it, the next call makes a new one. Marks in messages are no objects, and nothing is charged.
+makes it, which is charged as a write; those that come within its lifetime read it, the whole of it. After that the
+next call makes a new one: a read lengthens its life only where the rules say so. Marks in messages are no objects.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class NamedObjects:
         total = sizes.total(prompt)
         if mark is None or sizes.of(mark.prefix) < rules.minimum_tokens:
             return Outcome(0, 0, 0, total, None, ())
-        tokens = sizes.of(mark.prefix)
-        if self.state(mark.prefix, mark.ttl, rules, start) == "live":
+        tokens, entry = sizes.of(mark.prefix), self._objects.get(mark.prefix)
+        if entry and entry.state(start) == "live":
+            entry.touched = start if rules.refreshes_on_read else entry.touched
             return Outcome(tokens, 0, 0, total - tokens, mark.prefix, (mark,))
         self._make(mark, rules, start, start + first_token_s)
         hour = tokens if mark.ttl == "1h" else 0
