@@ -86,6 +86,29 @@ class ModelRules:
     accepted_ttls: tuple[str, ...] = ("5m", "1h")
     """A mark with another TTL is a 400."""
     endpoint: str = ""
+    matching: str = "breakpoint"
+    """How the cache finds what it has: breakpoint, grid, units, named or best_effort."""
+    step_tokens: int = 1
+    """Grid: a hit ends on a multiple of it."""
+    reported_step_tokens: int = 1
+    """What usage reports is rounded down to a multiple of it."""
+    grid_offset_tokens: int = 0
+    """The provider's own text before the prompt, from whose start the grid counts."""
+    recomputed_tokens: int = 0
+    """Tokens at the end that are always computed anew."""
+    capacity_tokens: int | None = None
+    """What the cache holds: the least recently used go first. None: no bound."""
+    refreshes_on_read: bool = True
+    surplus_marks: str = "refused"
+    """What becomes of more than `maximum_marks`: refused, or oldest_dropped."""
+    markable_layers: tuple[str, ...] = ("tools", "system", "messages")
+    """Where marks may stand. A host without marks has none."""
+    implicit_mark: bool = False
+    """The host puts one at the end of the latest user message or run of tool results."""
+    finds: str = "lookback"
+    """How a mark looks for what was written: lookback (rule 9) or boundaries (those of this request alone)."""
+    salted_by: Mapping[str, tuple[str, ...]] | None = None
+    """By layer, the parameters at its head: a change starts it over. None: as the switches say (Anthropic's way)."""
 
     def pool(self, workspace: str) -> str:
         """Who shares entries with a call of `workspace` (rule 7): that workspace, or all of the host."""

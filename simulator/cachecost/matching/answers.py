@@ -1,0 +1,55 @@
+"""What a prompt has in common with earlier ones, and which of its blocks are the answer to one of them.
+
+A call does not say what its answer will look like as part of a prompt. The next request of the conversation does:
+the assistant's blocks right after the end of the earlier prompt. Where an agent sends back less than it got (its
+thinking left out, say), what it sends back counts as the whole answer.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import NamedTuple
+
+from cachecost.prompts.blocks import Layer, Prefix
+
+
+class Known(NamedTuple):
+    """`shared`: the longest beginning that an earlier prompt had, too. `answer`: the prefix that ends with the answer
+    to that prompt, where `shared` is the whole of it and its answer follows here for the first time."""
+
+    shared: Prefix | None
+    answer: Prefix | None
+
+
+NOTHING_KNOWN = Known(None, None)
+
+
+class Answers:
+    """All prompts so far. A call that ends where an earlier one did answers once more; no call answers twice."""
+
+    def __init__(self) -> None:
+        self._seen: set[Prefix] = set()
+        self._awaited: dict[Prefix, int] = {}
+
+    def call(self, end: Prefix) -> Known:
+        """Take down a call of the prompt that ends at `end`. Costs the blocks that are new in it."""
+        new: list[Prefix] = []
+        node: Prefix | None = end
+        while node is not None and node not in self._seen:
+            new.append(node)
+            node = node.parent
+        answer = self._answer(node, new[::-1]) if node is not None else None
+        self._seen.update(new)
+        self._awaited[end] = self._awaited.get(end, 0) + 1
+        return Known(node, answer)
+
+    def _answer(self, asked: Prefix, after: list[Prefix]) -> Prefix | None:
+        run = list(takewhile(_is_assistants, after))
+        if not run or not self._awaited.get(asked):
+            return None
+        self._awaited[asked] -= 1
+        return run[-1]
+
+
+def _is_assistants(node: Prefix) -> bool:
+    return node.layer is Layer.MESSAGES and node.block is not None and node.block.role == "assistant"
