@@ -229,9 +229,11 @@ def test_who_serves_messages(url: str, body: Any, host: str | None, model: str) 
         (exchange({"to": "+1", "text": "hi"}, url="https://sms.example/v1/messages"), "that are no model call"),
         (exchange(b"to=1&text=hi", url="https://sms.example/v1/messages"), "that are no model call"),
         (
-            exchange(url="https://generativelanguage.googleapis.com/v1/models/g:generateContent"),
-            "of model APIs that are not read",
+            exchange(url="https://generativelanguage.googleapis.com/v1/models/g:batchGenerateContent"),
+            "of a batch API",
         ),
+        (exchange(url="https://generativelanguage.googleapis.com/v1/models/g:countTokens"), "that count tokens"),
+        (exchange(url="https://generativelanguage.googleapis.com/v1beta/cachedContents"), "that are no model call"),
         (exchange(url=CLOUD.replace("anthropic", "mistralai") + "/m:rawPredict"), "of model APIs that are not read"),
         (
             exchange({"inputText": "x"}, url=f"{BEDROCK}/amazon.titan-embed-text-v2:0/invoke"),

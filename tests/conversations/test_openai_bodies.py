@@ -502,3 +502,14 @@ def test_what_is_no_answer() -> None:
         from_chat_message(says("assistant", 5))
     with pytest.raises(NotAMessage, match=r"^output: expected an array of items; got nothing$"):
         from_responses_output(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [({"edits": []}, {"context_management": {"edits": []}}), ([{"type": "compaction", "compact_threshold": 9}], {})],
+    ids=["ours, by a gateway", "OpenAI's own"],
+)
+def test_context_management_is_kept_where_it_is_the_messages_apis(told: Any, kept: Body) -> None:
+    found = from_responses({"model": MODEL, "input": "Which way?", "context_management": told})
+    assert {name: found[name] for name in found if name == "context_management"} == kept
+    assert Intake().body({"max_tokens": 9, **found}).model == MODEL

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.conversations.readers.common.batch_results import STATUS
-from cachecost.conversations.readers.http.bodies import Misplaced, answer, unpacked
+from cachecost.conversations.readers.http.bodies import Misplaced, answer, pieces, unpacked
 from cachecost.conversations.readers.http.converse import from_converse_blocks
+from cachecost.conversations.readers.http.gemini import from_candidate
 from cachecost.conversations.readers.http.routes import Route
 from cachecost.conversations.readers.http.streams import gathered
 from cachecost.conversations.readers.openai.bodies import from_chat_message, from_responses_output
@@ -19,7 +20,10 @@ from cachecost.providers.usage import Usage
 
 FAILED = 500
 """The status of an answer that is an error of an unknown type, though its status said 200."""
-SHAPES = {"messages": "anthropic", "converse": "bedrock", "chat": "openai", "responses": "openai"}
+SHAPES = {"messages": "anthropic", "converse": "bedrock", "chat": "openai", "responses": "openai", "gemini": "gemini"}
+USAGES = ("usage", "usageMetadata", "usage_metadata")
+IDS = ("id", "responseId")
+MODELS = ("model", "modelVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,8 @@ def answer_of(data: bytes, headers: Mapping[str, str], at: str, route: Route) ->
     data = unpacked(data, headers.get("content-encoding", ""), at)
     if not data.strip():
         return Answer()
-    value = answer(data, headers.get("content-type", ""), at)
+    is_array = route.api == "gemini" and data.lstrip().startswith(b"[")
+    value = pieces(data, at) if is_array else answer(data, headers.get("content-type", ""), at)
     try:
         whole = gathered(value, route.api) if isinstance(value, list) else value
         return _error(whole) or _whole(whole, route)
@@ -59,16 +64,20 @@ def _error(whole: Mapping[str, Any]) -> Answer | None:
 
 def _whole(whole: Mapping[str, Any], route: Route) -> Answer:
     """The answer of one API, in the words of the Messages API. Raises NotAMessage."""
-    usage = whole.get("usage")
+    usage = _first(whole, USAGES)
     created = whole.get("created") or whole.get("created_at")
     return Answer(
         _content(whole, route),
         None if usage is None else usage_from(usage, "usage", SHAPES[route.api]),
         _iterations(usage) if route.api == "messages" else (),
-        str(whole.get("id") or ""),
-        str(whole.get("model") or ""),
+        str(_first(whole, IDS) or ""),
+        str(_first(whole, MODELS) or ""),
         float(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
     )
+
+
+def _first(whole: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((whole[name] for name in names if whole.get(name) is not None), None)
 
 
 def _content(whole: Mapping[str, Any], route: Route) -> list[dict[str, Any]]:
@@ -79,6 +88,8 @@ def _content(whole: Mapping[str, Any], route: Route) -> list[dict[str, Any]]:
         return from_converse_blocks(message.get("content") or [], "output.message.content")
     if route.api == "messages":
         return list(_at(whole, "content", list))
+    if route.api == "gemini":
+        return from_candidate(whole)
     choices = _at(whole, "choices", list)
     message = choices[0].get("message") if choices and isinstance(choices[0], Mapping) else None
     return from_chat_message(message) if isinstance(message, Mapping) else []

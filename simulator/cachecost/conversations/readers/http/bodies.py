@@ -115,6 +115,14 @@ def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
     return json_object(data, at)
 
 
+def pieces(data: bytes, at: str) -> Events:
+    """The objects of an array: how Gemini streams where nobody asked for server-sent events. Raises NotAMessage."""
+    value = _value(data, at)
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise NotAMessage(at, "an array of JSON objects", value)
+    return value
+
+
 def _sent_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
     """Server-sent events that are JSON objects. A last one that is cut off is left out: so was the stream."""
     sent = list(_sent_data(data))

@@ -1,8 +1,9 @@
 """One HTTP exchange, as proxies, browsers and test recorders keep it -> the model call that it was, if it was one.
 
 What is read: requests to the Messages API, whoever serves it (Anthropic, InvokeModel on Bedrock, rawPredict on Google
-Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, and to OpenAI's Chat Completions and Responses; answers
-in one piece or streamed. Of the headers only those of `HEADERS` are looked at: no key, no cookie is ever kept.
+Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, to OpenAI's Chat Completions and Responses, and to
+Gemini's generateContent; answers in one piece or streamed. Of the headers only those of `HEADERS` are looked at: no
+key, no cookie is ever kept.
 
 An exchange does not tell which organization or workspace it belonged to. Nor does a server tell when it wrote a cache
 entry: `first_token_s` is when its first byte came. Betas change no prompt that the body does not show.
@@ -22,6 +23,7 @@ from cachecost.conversations.readers.common.told import Told
 from cachecost.conversations.readers.http.answers import Answer, answer_of
 from cachecost.conversations.readers.http.bodies import Misplaced, json_object, unpacked
 from cachecost.conversations.readers.http.converse import from_converse
+from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
 from cachecost.conversations.readers.openai.bodies import from_chat, from_responses
 from cachecost.conversations.times import day_of, iso, seconds
@@ -33,7 +35,7 @@ SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_i
 RESET = "anthropic-ratelimit-requests-reset"
 """When a limit is full again, within minutes of the call: the day where the recorder took the date out."""
 HEADERS = frozenset((*SESSIONS, RESET, "content-type", "content-encoding", "date"))
-ASKED = {"messages": "messages", "converse": "messages", "chat": "messages", "responses": "input"}
+ASKED = {"messages": "messages", "converse": "messages", "chat": "messages", "responses": "input", "gemini": "contents"}
 """What a body of each API has: at an address that nobody knows, what has neither this nor a model is something else."""
 
 
@@ -138,6 +140,8 @@ def _messages_body(sent: Mapping[str, Any], route: Route, answered: Answer) -> t
     sent = {**sent, "model": model or None}
     if route.api == "converse":
         return from_converse(sent, model), route.host or host
+    if route.api == "gemini":
+        return from_generate_content(sent, model), route.host or host
     if route.api == "messages":
         return dict(sent), route.host or host
     return (from_chat if route.api == "chat" else from_responses)(sent), route.host or host

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
 
-Api = Literal["messages", "chat", "responses", "converse"]
+Api = Literal["messages", "chat", "responses", "converse", "gemini"]
 
 NO_CALL = "that are no model call"
 COUNTS = "that count tokens"
@@ -39,7 +39,7 @@ LEFT_OUT = {
     COUNTS: re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
     BATCHES: re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
     UNREAD: re.compile(
-        r".*:(generateContent|streamGenerateContent)|.*/publishers/(?!anthropic/).*:(rawPredict|streamRawPredict)"
+        r".*/publishers/(?!anthropic/).*:(rawPredict|streamRawPredict)"
         r"|.*/v1/(complete|completions|interactions)|.*/api/(chat|generate)|.*/v2/chat|.*/responses/compact"
     ),
 }
@@ -51,6 +51,7 @@ CALLS: tuple[tuple[Api, str | None, re.Pattern[str]], ...] = (
     ("converse", "bedrock", re.compile(r".*/model/(?P<model>.+)/converse(?:-stream)?")),
     ("chat", None, re.compile(r"(?:.*/deployments/(?P<model>[^/]+)|.*)/chat/completions")),
     ("responses", None, re.compile(r".*/responses")),
+    ("gemini", None, re.compile(r".*/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)")),
 )
 """Where calls are sent: the API, the host that its path tells, the path."""
 

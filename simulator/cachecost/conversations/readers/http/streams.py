@@ -1,8 +1,8 @@
 """The events of a streamed answer -> the answer as it would have come in one piece.
 
-Read in November 2026: the events of a stream as Anthropic's, OpenAI's and Amazon's SDKs have them (Messages, Chat
-Completions, Responses, ConverseStream). Anthropic's numbers of tokens are cumulative, so the largest is the last. A
-stream that ends early tells what it told: its blocks as far as they go.
+Read in November 2026: the events of a stream as the SDKs of Anthropic, OpenAI, Google and Amazon have them (Messages,
+Chat Completions, Responses, streamGenerateContent, ConverseStream). Anthropic's numbers of tokens are cumulative, so
+the largest is the last. A stream that ends early tells what it told: its blocks as far as they go.
 """
 
 from __future__ import annotations
@@ -142,6 +142,31 @@ def _response(events: Events) -> Piece:
     return {**(ended[-1]["response"] if ended else {}), "output": [item for item in items if item]}
 
 
+# ------------------------------------------------------------------------------------------------------ Google
+
+
+def _candidate(events: Events) -> Piece:
+    """An answer of Gemini: the parts of its first candidate, and the last usage. Pieces of one text become one."""
+    whole: Piece = {}
+    parts: list[Piece] = []
+    for event in events:
+        whole |= {name: value for name, value in event.items() if value}
+        candidates = event.get("candidates")
+        first = _object(candidates[0]) if isinstance(candidates, list) and candidates else {}
+        told = _object(first.get("content")).get("parts")
+        for part in told if isinstance(told, list) else []:
+            _add_part(parts, _object(part))
+    return {**whole, "candidates": [{"content": {"role": "model", "parts": parts}}]}
+
+
+def _add_part(parts: list[Piece], part: Mapping[str, Any]) -> None:
+    last = parts[-1] if parts else {}
+    if "text" in part and "text" in last and bool(part.get("thought")) == bool(last.get("thought")):
+        parts[-1] = {**last, **part, "text": f"{last['text']}{part['text']}"}
+    else:
+        parts.append(dict(part))
+
+
 # ------------------------------------------------------------------------------------------------------ Amazon
 
 
@@ -186,4 +211,5 @@ _GATHER: Mapping[Api, Callable[[Events], Piece]] = {
     "chat": _completion,
     "responses": _response,
     "converse": _converse,
+    "gemini": _candidate,
 }

@@ -178,7 +178,7 @@ def _choice(raw: Any) -> Body | None:
 
 def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, format_: Any) -> Body:
     """What else shapes the prompt: the limit of the output, effort and format; and what gateways take as ours."""
-    kept = {name: body[name] for name in (*PARAMETERS, MARK) if body.get(name) is not None and name != "tool_choice"}
+    kept = {name: body[name] for name in (*PARAMETERS, MARK) if _is_ours(name, body.get(name))}
     limit = next((body[name] for name in limits if body.get(name) is not None), None)
     config = {"effort": effort, "format": _format(format_)}
     told = {name: value for name, value in config.items() if value is not None}
@@ -188,6 +188,13 @@ def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, form
         **({} if limit is None else {"max_tokens": limit}),
         **({"output_config": {**told, **ours}} if told and isinstance(ours, Mapping) else {}),
     }
+
+
+def _is_ours(name: str, value: Any) -> bool:
+    """Whether a parameter is the Messages API's: OpenAI's own `context_management` is an array, and no part of the
+    prompt."""
+    is_theirs = name == "context_management" and isinstance(value, list)
+    return value is not None and name != "tool_choice" and not is_theirs
 
 
 def _format(raw: Any) -> Body | None:
