@@ -32,7 +32,7 @@ class Calibration:
     `band` is, by counter name, the relative error of a prompt's length at the 95th percentile, on
     sources that were held out of the fit.
 
-    Of other makers: `confidence` is "measured" (their tokenizer counted texts; no bill was seen) or "assumed",
+    Of other makers: `confidence` is "measured" (their tokenizer counted texts) or "assumed",
     `source` says by what; facts in `guessed` are counted by a guess; a tool definition is at least `tool_least`
     tokens for each of cl100k.
     """
