@@ -145,7 +145,7 @@ def test_constants_and_ratios_are_found(tmp_path: Path, desk: Desk) -> None:
 
 def long_tools(folder: Path) -> list[Sample]:
     """Two long definitions, so that a constant can be told."""
-    about = " ".join(f"Word {n} of a long story that does not repeat itself, {n * n}." for n in range(20))
+    about = " ".join(f"Word {n} of a long story that does not repeat itself, {n * n}." for n in range(12))
     return [one(folder / "long.jsonl", tools=[TOOL, {**TOOL, "name": name, "description": about}]) for name in "ab"]
 
 
@@ -155,7 +155,7 @@ def test_the_whole_of_it(
     """A file that the package can read, with a row for every maker; four vocabularies are one here."""
     cl100k = encoded_by(encoder("cl100k_base"))
     monkeypatch.setattr(makers, "tokenizer", lambda maker, file: cl100k)
-    about = " ".join(f"Word {n} of a long story that does not repeat itself, {n * n}." for n in range(20))
+    about = " ".join(f"Word {n} of a long story that does not repeat itself, {n * n}." for n in range(12))
     tools = [TOOL, {**TOOL, "name": "tell", "description": about}]
     texts = [TEXT["content"], "if (a[i]) { b(); } else { c = d[e] * f; }", "12 345 678 90 12 3456"]
     bills = [
