@@ -11,7 +11,7 @@ import pytest
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.tokens.calibrate import harmony, makers
 from cachecost.tokens.calibrate.desk import Desk, Fit, Piece, features_of
-from cachecost.tokens.calibrate.makers import bills_in, main, middle
+from cachecost.tokens.calibrate.makers import bills_in, main, middle, of
 from cachecost.tokens.calibrate.samples import Sample
 from cachecost.tokens.calibrate.vocabularies import encoded_by, tokenizer
 from cachecost.tokens.tiktoken_ import encoder
@@ -65,7 +65,7 @@ def one(path: Path, **body: Any) -> Sample:
     ],
 )
 def test_features_of_a_prompt(tmp_path: Path, body: dict[str, Any], features: Mapping[str, int]) -> None:
-    assert features_of(one(tmp_path / "log.jsonl", **body)) == features
+    assert features_of(one(tmp_path / "log.jsonl", **body), "o200k") == features
 
 
 IMAGE = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
@@ -135,12 +135,38 @@ def test_constants_and_ratios_are_found(tmp_path: Path, desk: Desk) -> None:
     ]
     billed = bills_in([written(log, rows)])
     texts_ = desk.texts([*billed, *bills_in([written(tmp_path / "kinds.jsonl", kinds)])], [])
-    fit = desk.openai(billed, bills_in([tmp_path / "kinds.jsonl"]) + long_tools(tmp_path), texts_)
+    fit = desk.billed("o200k", billed, bills_in([tmp_path / "kinds.jsonl"]) + long_tools(tmp_path), texts_)
     assert (fit.structure["system"], fit.structure["turn"], fit.structure["end"]) == (9, 4, 3)
-    assert [desk.openai_error(sample, fit) for sample in billed] == pytest.approx([0] * 12, abs=0.03)
+    assert [desk.billed_error(sample, "o200k", fit) for sample in billed] == pytest.approx([0] * 12, abs=0.03)
     single, double = middle(texts_, ["o200k"]), middle(texts_, ["twice"])
     assert all(double[kind] == pytest.approx(2 * single[kind], abs=0.002) for kind in single if kind != "tools")
     assert middle(texts_, ["o200k", "o200k", "twice"]) == single
+
+
+def test_geminis_definitions_are_told_by_its_bills(tmp_path: Path, desk: Desk) -> None:
+    """One token a message and a system prompt; a definition 40 less than its text; no schema; no answers sent again."""
+    desk.makers = {**desk.makers, "gemini": desk.makers["o200k"]}
+    tools = [{**TOOL, "description": f"Word {n} of a story, {n * n}; and another one, {n * 7}. " * 8} for n in range(3)]
+    texts = [TEXT["content"], "if (a[i]) { b(); } else { c = d[e] * f; }", "12 345 678 90 12 3456"]
+    bodies = [{"model": "gemini-3.5-flash", "messages": [{"role": "user", "content": text}]} for text in texts]
+    plain = [{"source": "a", "request": {**body, "tools": tools}, "usage": {"input_tokens": 60}} for body in bodies]
+    samples = bills_in([written(tmp_path / "plain.jsonl", plain)])
+    found = desk.texts(samples, [])
+    ratio = middle(found, ["gemini"])["tools"]
+    rows = []
+    for one_, sample in zip(plain, samples, strict=True):
+        pieces = [desk.piece(block) for block in sample.blocks]
+        total = sum(piece.cl100k * ratio - 40 for piece in pieces[:3]) + pieces[3].tokens["gemini"] + 1
+        told = {**one_["request"], "output_config": FORMAT}
+        rows.append({**one_, "request": told, "usage": {"input_tokens": round(total)}})
+    answered = {**rows[0]["request"], "messages": CALLS}
+    billed = bills_in([written(tmp_path / "log.jsonl", [*rows, {**rows[0], "request": answered}])])
+    assert [len(of(maker, billed)) for maker in ("gemini", "o200k")] == [3, 0]
+    fit = desk.billed("gemini", of("gemini", billed), [], found)
+    assert (fit.structure["tool"], fit.ratios["schema"]) == (-40, 0)
+    assert [desk.billed_error(sample, "gemini", fit) for sample in of("gemini", billed)] == pytest.approx(
+        [0] * 3, abs=0.01
+    )
 
 
 def long_tools(folder: Path) -> list[Sample]:

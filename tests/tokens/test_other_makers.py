@@ -49,17 +49,25 @@ def test_every_maker_has_ratios_constants_and_a_band(maker: str) -> None:
     assert found.confidence == ("measured" if maker in MEASURED else "assumed")
     assert set(found.ratio) == {*KINDS, "schema"}
     assert all(0.9 < found.ratio[kind] < 1.25 for kind in KINDS), "cl100k is a near relative of all of them"
-    assert 0.5 < found.ratio["schema"] < 0.65, "compact JSON, of a schema indented by 2"
-    assert (found.structure["turn"], found.structure["end"]) == (4, 3)
-    assert 0.02 < found.band["tiktoken"] < 0.2
+    assert 0.02 < found.band["tiktoken"] < 0.25
     assert found.tool_prompt_head == 0
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_what_stands_around_the_texts(maker: str) -> None:
+    """OpenAI's cookbook has 3 tokens and the role for a message, 3 for the answer; Gemini is billed one a message."""
+    found = calibration(maker)
+    is_gemini = maker == "gemini"
+    assert (found.structure["turn"], found.structure.get("end", 0)) == ((1, 0) if is_gemini else (4, 3))
+    schema = found.ratio["schema"]
+    assert schema == 0 if is_gemini else 0.5 < schema < 0.65, "compact JSON, of a schema indented by 2; or not billed"
 
 
 def test_what_is_assumed_is_the_middle_of_what_is_measured_and_less_sure() -> None:
     for kind in KINDS:
         told = sorted(calibration(maker).ratio[kind] for maker in MEASURED if (maker, kind) != ("o200k", "tools"))
         assert all(told[0] <= calibration(maker).ratio[kind] <= told[-1] for maker in ASSUMED)
-    widest = max(calibration(maker).band["tiktoken"] for maker in MEASURED if maker != "o200k")
+    widest = max(calibration(maker).band["tiktoken"] for maker in MEASURED if maker not in ("o200k", "gemini"))
     assert all(calibration(maker).band["tiktoken"] > widest for maker in ASSUMED)
 
 
@@ -117,7 +125,7 @@ def lengths(body: dict[str, Any], maker: str) -> tuple[int, int, int]:
     ("maker", "expected"),
     [
         ("o200k", (56, 98, 174)),
-        ("gemini", (118, 162, 244)),
+        ("gemini", (69, 82, 149)),
         ("deepseek", (118, 162, 238)),
         ("mistral", (118, 162, 241)),
         ("qwen", (117, 158, 237)),

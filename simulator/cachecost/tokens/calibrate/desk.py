@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,25 @@ from cachecost.tokens.content import facts_of, parts_of, prose_of
 from cachecost.tokens.prose import KINDS, kind_of
 from cachecost.tokens.tiktoken_ import encoder
 
-STARTS = {"tools": 12, "system": 4, "turn": 4, "tool_use": 10, "parameter": 3, "tool_result": 4, "end": 3, "format": 10}
-"""Where the constants start: OpenAI's cookbook (3 tokens and the role a message, 3 for the answer, 12 for tools)."""
-HELD = ("turn", "end")
-"""Every prompt has them, so bills tell them with whatever else it has; short prompts bear the cookbook out to the
-token (gpt-4o, gpt-4.1), and LiteLLM measured 3 after the last message on gpt-5.6."""
+GEMINI = "gemini"
+STARTS: Mapping[str, Mapping[str, float]] = {
+    OPENAI: {
+        "tools": 12,
+        "system": 4,
+        "turn": 4,
+        "tool_use": 10,
+        "parameter": 3,
+        "tool_result": 4,
+        "end": 3,
+        "format": 10,
+    },
+    GEMINI: {"system": 1, "turn": 1, "tool_use": 4, "parameter": 3, "tool_result": 4},
+}
+"""Where the constants start: OpenAI's cookbook (3 tokens and the role a message, 3 for the answer, 12 for tools); for
+Gemini what its short prompts of text are billed beyond their words."""
+HELD: Mapping[str, tuple[str, ...]] = {OPENAI: ("turn", "end"), GEMINI: ("turn", "system")}
+"""Every prompt has them, so bills tell them with whatever else it has; short prompts bear them out to the token
+(gpt-4o, gpt-4.1; Gemini 2.5 to 3.5), and LiteLLM measured 3 after the last message on gpt-5.6."""
 SCHEMA = "schema"
 SHORT = 100
 """cl100k tokens of a definition up to which it is a share of what it was, and from which all but a constant."""
@@ -106,33 +120,56 @@ class Desk:
             size = len(whole.encode("utf-8", "replace"))
             known[key] = Text(source, piece.kind, size, piece.cl100k, piece.tokens)
 
-    def openai(self, billed: Sequence[Sample], samples: Sequence[Sample], texts: Sequence[Text]) -> Fit:
-        """The fit of OpenAI's: constants fitted on bills, each definition counted as it is published."""
-        bills = [Bill(features_of(one), one.total - self._words(one), one.total) for one in billed]
-        ratios = {**ratios_of(texts, OPENAI), "tools": 1.0}
-        told = self._definitions([*billed, *samples])
-        short = [piece.shown / piece.cl100k for piece in told if piece.cl100k <= SHORT]
-        less = round(median([piece.shown - piece.cl100k for piece in told if piece.cl100k > SHORT]))
-        return Fit(ratios, {"tool": less, **least_absolute(bills, STARTS, HELD)}, round(median(short), 3))
+    def billed(self, maker: str, bills: Sequence[Sample], samples: Sequence[Sample], texts: Sequence[Text]) -> Fit:
+        """The fit of OpenAI's or Gemini's: constants fitted on bills, definitions apart."""
+        ratios = ratios_of(texts, maker)
+        if maker == OPENAI:
+            ratios, told = {**ratios, "tools": 1.0}, self._published([*bills, *samples])
+        else:
+            ratios, told = {**ratios, SCHEMA: 0.0}, list(self._told_by(bills, maker))
+        short = [shown / cl100k for cl100k, shown in told if cl100k <= SHORT]
+        less = round(median([shown - cl100k * ratios["tools"] for cl100k, shown in told if cl100k > SHORT]))
+        start = Fit(ratios, {"tool": less}, round(median(short), 3))
+        rows = [Bill(features_of(one, maker), one.total - self._words(one, maker, start), one.total) for one in bills]
+        return replace(start, structure={"tool": less, **least_absolute(rows, STARTS[maker], HELD[maker])})
 
-    def _words(self, sample: Sample) -> int:
+    def _words(self, sample: Sample, maker: str, fit: Fit) -> int:
+        """Tokens of the texts; of OpenAI's definitions as they are published, of others' as they are fitted."""
         schema = schema_of(sample)
-        told = sum(self.piece(block).shown for block in sample.blocks)
-        return told + (self._schema(schema)[0].tokens[OPENAI] if schema is not None else 0)
+        pieces = [self.piece(block) for block in sample.blocks]
+        told = sum(self._shown(piece, maker, fit) for piece in pieces)
+        return told + (self._schema(schema)[0].tokens[maker] if schema is not None and fit.ratios[SCHEMA] else 0)
 
-    def _definitions(self, samples: Sequence[Sample]) -> list[Piece]:
+    def _shown(self, piece: Piece, maker: str, fit: Fit) -> int:
+        if maker == OPENAI:
+            return piece.shown
+        return fit.tokens(piece) if piece.kind == "tools" else piece.tokens[maker]
+
+    def _told_by(self, bills: Sequence[Sample], maker: str) -> Iterator[tuple[float, float]]:
+        """(cl100k tokens, billed tokens) of a definition, on an average of each prompt that has no calls."""
+        for one in bills:
+            pieces = [self.piece(block) for block in one.blocks]
+            tools = [piece.cl100k for piece in pieces if piece.kind == "tools"]
+            found = features_of(one, maker)
+            if tools and not found.get("tool_use"):
+                around = sum(STARTS[maker][name] * n for name, n in found.items())
+                words = sum(piece.tokens[maker] for piece in pieces if piece.kind != "tools")
+                yield sum(tools) / len(tools), (one.total - around - words) / len(tools)
+
+    def _published(self, samples: Sequence[Sample]) -> list[tuple[float, float]]:
+        """(cl100k tokens, published tokens) of each definition."""
         known = {
             block.digest: self.piece(block)
             for sample in samples
             for block in sample.blocks
             if block.kind == "tool" and not is_filler(_as_json(block.content or {}))
         }
-        return list(known.values())
+        return [(piece.cl100k, piece.shown) for piece in known.values()]
 
-    def openai_error(self, sample: Sample, fit: Fit) -> float:
+    def billed_error(self, sample: Sample, maker: str, fit: Fit) -> float:
         """Relative error of a billed prompt."""
         schema = schema_of(sample)
-        told = sum(fit.structure.get(name, 0) * n for name, n in features_of(sample).items())
+        told = sum(fit.structure.get(name, 0) * n for name, n in features_of(sample, maker).items())
         told += sum(fit.tokens(self.piece(block)) for block in sample.blocks)
         told += fit.tokens(self._schema(schema)[0]) if schema is not None else 0
         return abs(told - sample.total) / sample.total
@@ -157,7 +194,7 @@ def schema_of(sample: Sample) -> Any:
     return wanted.get("schema") if isinstance(wanted, Mapping) else None
 
 
-def features_of(sample: Sample) -> dict[str, int]:
+def features_of(sample: Sample, maker: str) -> dict[str, int]:
     """How often each constant occurs in a prompt."""
     blocks = sample.blocks
     spoken = [block.role for block in blocks if block.kind != "tool" and block.role != "system"]
@@ -170,7 +207,7 @@ def features_of(sample: Sample) -> dict[str, int]:
     for block in blocks:
         for name, n in {**facts_of(block), **parts_of(block.kind, block.content or {}).facts}.items():
             found[name] = found.get(name, 0) + n
-    return {name: n for name, n in found.items() if n and name in STARTS}
+    return {name: n for name, n in found.items() if n and name in STARTS[maker]}
 
 
 def ratios_of(texts: Sequence[Text], maker: str) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """`python -m cachecost.tokens.calibrate.makers LOG…`: what other makers' tokenizers make of recorded texts.
 
 Each tokenizer counts the texts itself, and how many tokens it has for one of cl100k is the median over texts by length,
-as for Claude. What stands around the texts is fitted on bills of OpenAI's models, and assumed of the others.
+as for Claude. What stands around the texts is fitted on bills of OpenAI's and Gemini's models, and else assumed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
 from cachecost.providers.rules import RuleBook
-from cachecost.tokens.calibrate.desk import Desk, Fit, ratios_of
+from cachecost.tokens.calibrate.desk import GEMINI, Desk, Fit, ratios_of
 from cachecost.tokens.calibrate.fit import Text, median, percentile, tokens_per_byte
 from cachecost.tokens.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered
 from cachecost.tokens.calibrate.vocabularies import OPENAI, tokenizer
@@ -32,18 +32,20 @@ HEAD = """\
 # confidence: measured (a tokenizer counted the texts) or assumed (no tokenizer is to be had: the
 #   ratios in the middle of those measured, and the widest error that these have with any tokenizer measured).
 # ratio: tokens per cl100k token; tools: of a definition as Claude is shown it, as JSON; schema: of a schema indented
-#   by 2, as compact JSON. OpenAI's published rendering of a definition has its words without the JSON around them:
-#   there a definition is what it is as text less a constant (`tool`), and at least a share (`tool_least`).
+#   by 2, as compact JSON. OpenAI's published rendering of a definition, and Gemini's bills, have less JSON around the
+#   words: there a definition is that less a constant (`tool`), and at least a share of its cl100k (`tool_least`).
 # structure: turn opens a run of equal roles, end opens the answer, tools stands around all definitions, system around
 #   a system block, tool_use and tool_result around a call and its result. Fitted on bills of OpenAI's models from
-#   gpt-4o to gpt-5.4, from where OpenAI's cookbook has them; the other makers' are assumed to be the same.
+#   gpt-4o to gpt-5.4, from where OpenAI's cookbook has them. Gemini 2.0 to 3.5 is billed for words and one token a
+#   message, and for no schema of its output; what it adds to calls and results is assumed. The other makers' are
+#   assumed to be as OpenAI's.
 # guessed: facts whose tokens are a guess; OpenAI's formula for images is that of gpt-4o and gpt-4.1.
-# error: for o200k of a prompt's billed length (50 tokens and more), for the others of its texts as their tokenizer
-#   counts them; each source judged by a fit on all the others.
+# error: for o200k and gemini of a prompt's billed length (50 tokens and more), for the others of its texts as their
+#   tokenizer counts them; each source judged by a fit on all the others.
 """
 SOURCES: Mapping[str, str] = {
     OPENAI: "o200k_base, and bills of models from gpt-4o to gpt-5.4",
-    "gemini": "the tokenizer of Gemma 3, which google-genai takes for Gemini 2.0 to 3.0; structure assumed",
+    "gemini": "the tokenizer of Gemma 3, and bills of Gemini 2.0 to 3.5",
     "deepseek": "the tokenizer of DeepSeek V4; structure assumed",
     "mistral": "Mistral's tekken of September 2024; structure assumed",
     "qwen": "the tokenizer of Qwen 3.6; structure assumed",
@@ -53,6 +55,8 @@ ASSUMED: Mapping[str, str] = {
     "minimax": "no tokenizer to be had, as the middle of five other makers",
     "open": "the model is not known, as the middle of five makers",
 }
+BILLED = (OPENAI, GEMINI)
+"""Makers of whose models bills are to be had."""
 KINDS_BILLED = frozenset({"tool", "text", "tool_use", "tool_result"})
 """A bill for anything else (images, thinking, files) tells no constants."""
 SHORTEST = 50
@@ -80,21 +84,34 @@ def errors(
             crossed[maker] += _told(desk.error(sample, maker, between) for sample in mine)
             found[maker] += _told(desk.error(sample, maker, ratios) for sample in mine)
     widest = max(crossed.values(), key=lambda values: percentile(values, 95))
-    return {**found, OPENAI: _billed_errors(desk, samples, billed, texts), **dict.fromkeys(ASSUMED, widest)}
+    judged = {maker: _billed_errors(desk, maker, samples, of(maker, billed), texts) for maker in BILLED}
+    return {**found, **judged, **dict.fromkeys(ASSUMED, widest)}
+
+
+def of(maker: str, bills: Sequence[Sample]) -> list[Sample]:
+    """The bills of one maker's models. Gemini's answers that are sent again carry reasoning that no body shows, and it
+    is billed: they tell nothing."""
+    if maker == GEMINI:
+        return [one for one in bills if one.request.model.startswith(GEMINI) and not _has_answers(one)]
+    return [one for one in bills if not one.request.model.startswith(GEMINI)]
+
+
+def _has_answers(sample: Sample) -> bool:
+    return any(block.role == "assistant" for block in sample.blocks)
 
 
 def _billed_errors(
-    desk: Desk, samples: Sequence[Sample], billed: Sequence[Sample], texts: Sequence[Text]
+    desk: Desk, maker: str, samples: Sequence[Sample], billed: Sequence[Sample], texts: Sequence[Text]
 ) -> list[float]:
     found: list[float] = []
     for source in sorted({one.source for one in billed}):
-        fit = desk.openai([one for one in billed if one.source != source], samples, texts)
-        found += [desk.openai_error(one, fit) for one in billed if one.source == source]
+        fit = desk.billed(maker, [one for one in billed if one.source != source], samples, texts)
+        found += [desk.billed_error(one, maker, fit) for one in billed if one.source == source]
     return found
 
 
 def bills_in(files: Iterable[Path]) -> list[Sample]:
-    """Billed prompts of OpenAI's models, each once: rows as of Claude's logs, the body in the words of Messages."""
+    """Billed prompts of other makers' models, each once: rows as Claude's, bodies in the words of Messages."""
     intake, renderer = Intake(keep_content=True), Renderer(Nothing())
     rules = RuleBook().rules("anthropic", "claude-sonnet-4-5")
     found: dict[tuple[object, ...], Sample] = {}
@@ -128,16 +145,20 @@ def toml(
     files: int,
 ) -> str:
     """The file of other makers' calibrations."""
-    found, openai = errors(desk, samples, billed, texts), desk.openai(billed, samples, texts)
+    found = errors(desk, samples, billed, texts)
+    fits = {maker: desk.billed(maker, of(maker, billed), samples, texts) for maker in BILLED}
     lines = [HEAD, "[fit]", f"date = {day}", f"requests = {len(samples)}"]
-    lines += [f"texts = {len(texts)}", f"text_files = {files}", f"bills = {len(billed)}"]
+    lines += [
+        f"texts = {len(texts)}",
+        f"text_files = {files}",
+        f"bills = {sum(len(of(maker, billed)) for maker in BILLED)}",
+    ]
     lines += ["sources = [", *(f'  "{source}",' for source in sorted({one.source for one in billed})), "]"]
-    lines += _row(OPENAI, "measured", openai, texts, found)
-    lines += ['guessed = ["image"]', f"tool_least = {openai.tool_least}"]
-    around = {name: value for name, value in openai.structure.items() if name != "tool"}
+    around = {name: value for name, value in fits[OPENAI].structure.items() if name != "tool"}
     for maker in desk.makers:
-        if maker != OPENAI:
-            lines += _row(maker, "measured", Fit(ratios_of(texts, maker), around), texts, found)
+        fit = fits.get(maker) or Fit(ratios_of(texts, maker), around)
+        lines += _row(maker, "measured", fit, texts, found)
+        lines += ['guessed = ["image"]'] if maker == OPENAI else []
     for maker in ASSUMED:
         lines += _row(maker, "assumed", Fit(middle(texts, desk.makers), around), texts, found)
     return "\n".join(lines) + "\n"
@@ -155,6 +176,7 @@ def _row(
         f"ratio = {_table(fit.ratios)}",
         f"structure = {_table({name: value for name, value in fit.structure.items() if value} | {'unseen': unseen})}",
         f"error.tiktoken = {_error(found[maker])}",
+        *([f"tool_least = {fit.tool_least}"] if fit.tool_least else []),
     ]
 
 
@@ -187,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m cachecost.tokens.calibrate.makers", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, help='JSON Lines: {"source", "request", "usage", …}')
     parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
-    parser.add_argument("--bills", nargs="+", required=True, type=Path, help="the same, of OpenAI's models")
+    parser.add_argument("--bills", nargs="+", required=True, type=Path, help="the same of OpenAI's and Gemini's models")
     parser.add_argument("--text", nargs="*", default=[], type=Path, help="JSON (Lines) files whose texts tell ratios")
     parser.add_argument("--tokenizer", nargs="*", default=[], help="MAKER=FILE: a tokenizer.json, or Mistral's tekken")
     parser.add_argument("--write", type=Path, help=f"where to write the result, e.g. {MAKERS}")
