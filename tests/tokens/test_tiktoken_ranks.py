@@ -38,7 +38,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 def forget() -> None:
-    tiktoken_._encoder.cache_clear()
+    tiktoken_.encoder.cache_clear()
     import tiktoken.registry
 
     tiktoken.registry.ENCODINGS.clear()

@@ -365,8 +365,8 @@ def test_raw_counts_of_a_block_without_content_are_those_it_has() -> None:
         (
             "tiktoken",
             "claude-4.9",
-            "tokenizer generation 'claude-4.9' is not calibrated: expected one of claude-3, claude-4.7, claude-4.8 "
-            "(did you mean 'claude-4.8'?)",
+            "tokenizer generation 'claude-4.9' is not calibrated: expected one of claude-3, claude-4.7, claude-4.8, "
+            "o200k, gemini, deepseek, mistral, qwen, grok, minimax, open (did you mean 'claude-4.8'?)",
         ),
     ],
 )

@@ -1,10 +1,13 @@
-"""What was measured of each tokenizer generation: ratios, structure constants, error bands (`calibration.toml`)."""
+"""What was measured of each tokenizer generation: ratios, structure constants, error bands .
+
+Claude's are in `calibration.toml`, those of other makers in `makers.toml`.
+"""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -13,17 +16,25 @@ from typing import Any
 from cachecost.faults import CannotEvaluate, nearest
 
 DATA = "calibration.toml"
+MAKERS = "makers.toml"
+"""Of other makers than Anthropic."""
+CLAUDE = "claude-"
+"""What Anthropic's generations begin with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Measured facts of one tokenizer generation.
 
-    `ratio` is Claude tokens per cl100k token by content kind; `structure` tokens per fact of a block
+    `ratio` is tokens per cl100k token by content kind; `structure` tokens per fact of a block
     (and `format`, for a request with structured output); `tool_prompt_head` how many tokens of the
     tool-use system prompt stand before the tool definitions, the rest standing after the system prompt.
     `band` is, by counter name, the relative error of a prompt's length at the 95th percentile, on
     sources that were held out of the fit.
+
+    Of other makers: `confidence` is "measured" (their tokenizer counted texts) or "assumed",
+    `source` says by what; facts in `guessed` are counted by a guess; a tool definition is at least `tool_least`
+    tokens for each of cl100k.
     """
 
     generation: str
@@ -32,6 +43,10 @@ class Calibration:
     tool_prompt_head: int
     band: Mapping[str, float]
     fitted: date
+    confidence: str = "fitted"
+    source: str = ""
+    guessed: frozenset[str] = field(default_factory=frozenset)
+    tool_least: float = 0.0
 
 
 def calibration(generation: str) -> Calibration:
@@ -47,8 +62,12 @@ def calibration(generation: str) -> Calibration:
 
 @cache
 def _shipped() -> dict[str, Calibration]:
-    data = tomllib.loads(files("cachecost.tokens").joinpath(DATA).read_text(encoding="utf-8"))
-    return {name: _read(name, row, data["fit"]["date"]) for name, row in data["generations"].items()}
+    return {**_file(DATA), **_file(MAKERS)}
+
+
+def _file(name: str) -> dict[str, Calibration]:
+    data = tomllib.loads(files("cachecost.tokens").joinpath(name).read_text(encoding="utf-8"))
+    return {generation: _read(generation, row, data["fit"]["date"]) for generation, row in data["generations"].items()}
 
 
 def _read(generation: str, row: Mapping[str, Any], fitted: date) -> Calibration:
@@ -57,7 +76,11 @@ def _read(generation: str, row: Mapping[str, Any], fitted: date) -> Calibration:
         generation,
         ratio=row["ratio"],
         structure=row["structure"],
-        tool_prompt_head=row["tool_prompt_head"],
+        tool_prompt_head=row.get("tool_prompt_head", 0),
         band={counter: errors[counter]["p95"] for counter in errors},
         fitted=fitted,
+        confidence=row.get("confidence", "fitted"),
+        source=row.get("source", ""),
+        guessed=frozenset(row.get("guessed", ())),
+        tool_least=row.get("tool_least", 0.0),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.prompts.counting import TokenCounter
 from cachecost.tokens.bytecount import BytesCounter
+from cachecost.tokens.calibration import CLAUDE, calibration
 
 DEFAULT = "tiktoken"
 """Where nothing is asked for and no bill can anchor the counts: it needs no network, no key and runs on
@@ -31,14 +32,20 @@ COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
     "tiktoken": _tiktoken,
 }
 PLANNED = ("anchored", "count_tokens")
+OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_tokens is Anthropic's API"}
+"""Counters that know no other maker's models, and why."""
 
 
 def make_counter(name: str, generation: str) -> TokenCounter:
-    """The counter that `--tokens NAME` means for a tokenizer generation ("claude-3", "claude-4.7", "claude-4.8").
+    """The counter that `--tokens NAME` means for a tokenizer generation ("claude-3", "o200k", …).
 
     Raises CannotEvaluate for a name that is not known or not there yet, for a generation that is not
-    calibrated, and for ctok where it is not installed.
+    calibrated, for ctok where it is not installed, and for what only counts Claude's tokens where others are meant.
     """
+    if name in OF_CLAUDE and not calibration(generation).generation.startswith(CLAUDE):
+        raise CannotEvaluate(
+            f"--tokens {name} cannot count for {generation}: {OF_CLAUDE[name]}. Use --tokens tiktoken, or bytes"
+        )
     if name in COUNTERS:
         return COUNTERS[name](generation)
     planned = name in PLANNED

@@ -10,6 +10,9 @@ Measured on recorded calls whose last mark, or whose last 1h mark before a 5m on
 - Citations, enabled on any block, add a prompt of their own to the system prompt.
 - Results of parallel calls come with more around them, once for all of them together (`parallel`).
 - A turn's frame opens each run of equal roles, and the answer to come: that last one is never cached.
+
+Where the rules of a host state no frame, that of the tokenizer generation holds, if it has one (`turn`, `end`), and
+what stands around all tool definitions (`tools`): other makers than Anthropic publish a format, not bills.
 """
 
 from __future__ import annotations
@@ -29,15 +32,15 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     layers = {"tools": told.frame_const, "system": 0, "messages": 0}
     head, rest, after = _tool_prompt(request, told, measured.tool_prompt_head)
     prefix, tail = _thinking(request, told)
-    layers["tools"] += head
+    layers["tools"] += head + (round(measured.structure.get("tools", 0)) if _has_tools(request) else 0)
     layers["messages"] += rest
     layers[rules.switches.thinking_rendered_at] += prefix
     layers[rules.switches.structured_output_at] += format_tokens
     layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
     return Hidden(
         **layers,
-        turn=told.frame_turn,
-        tail=_opening(request, told) + after + tail,
+        turn=told.frame_turn or round(measured.structure.get("turn", 0)),
+        tail=_opening(request, told, measured) + after + tail,
         parallel=round(measured.structure.get("parallel", 0)),
     )
 
@@ -47,10 +50,11 @@ def has_citations(request: Request) -> bool:
     return request.thread.has_citations or request.system.has_citations
 
 
-def _opening(request: Request, told: HiddenTokens) -> int:
+def _opening(request: Request, told: HiddenTokens, measured: Calibration) -> int:
     """The frame of the answer, unless the request ends with the beginning of that answer."""
     last = request.thread.message
-    return 0 if last and last.role == "assistant" else told.frame_turn
+    frame = told.frame_turn or round(measured.structure.get("end", 0))
+    return 0 if last and last.role == "assistant" else frame
 
 
 def _tool_prompt(request: Request, told: HiddenTokens, head: int) -> tuple[int, int, int]:

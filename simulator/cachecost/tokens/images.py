@@ -1,4 +1,4 @@
-"""Tokens of an image by its size: Anthropic's formula, its tiers as data (`images.toml`)."""
+"""Tokens of an image by its size: Anthropic's formula and OpenAI's, their tiers and tiles as data (`images.toml`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from importlib.resources import files
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, nearest
+from cachecost.prompts.counting import CannotCount
 
 DATA = "images.toml"
+INSTEAD = "Leave it out of what is counted, or use --tokens bytes"
 Size = tuple[int, int]
 
 
@@ -21,6 +23,18 @@ class Tier:
 
     edge: int
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """An image scaled down to fit `square`, then its short side to `short`, in tiles of `side`, all in pixels; `base`
+    tokens an image and `tile` tokens each."""
+
+    square: int
+    short: int
+    side: int
+    base: int
+    tile: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +49,22 @@ class Unknown:
 
 
 def image_tokens(width: int, height: int, generation: str) -> int:
-    """Tokens of an image of so many pixels, without what stands around it. Raises CannotEvaluate."""
+    """Tokens of an image of so many pixels, without what stands around it. Raises CannotCount where no formula is
+    known of a maker, CannotEvaluate for an unknown generation."""
+    if generation in _data()["tiles"]:
+        return _tiles(width, height, Tiles(**_data()["tiles"][generation]["formula"]))
+    if generation in _data()["uncounted"]:
+        raise CannotCount(f"{width}x{height} image: {_data()['uncounted'][generation]['why']}. {INSTEAD}")
     return _patches(*fitted(width, height, tier_of(generation)))
+
+
+def _tiles(width: int, height: int, told: Tiles) -> int:
+    """Whole pixels, rounded to the nearest: OpenAI's own examples need no more."""
+    long, short = max(width, height), min(width, height)
+    shrink = min(1.0, told.square / long)
+    shrink *= min(1.0, told.short / (short * shrink))
+    across, down = (max(1, -(-round(side * shrink) // told.side)) for side in (long, short))
+    return told.base + told.tile * across * down
 
 
 def page_tokens(width: int, height: int) -> int:

@@ -9,10 +9,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from cachecost.tokens.calibration import calibration
+from cachecost.prompts.counting import CannotCount
+from cachecost.tokens.calibration import CLAUDE, calibration
 
 DATA = "provider_tools.toml"
 VERSION = re.compile(r"_\d{8}$")
+INSTEAD = "Define it as a tool of your own, or use --tokens bytes"
 GENERATIONS = ("claude-3", "claude-4.7", "claude-4.8")
 """Oldest first."""
 
@@ -29,10 +31,15 @@ def known_tool(type_: str) -> str | None:
 
 
 def provider_tool_tokens(type_: str, generation: str) -> int:
-    """Tokens of the definition of a tool that has a row of its own; 0 for any other name. Raises CannotEvaluate."""
+    """Tokens of the definition of a tool that has a row of its own; 0 for any other name.
+
+    Raises CannotCount for another maker's generation.
+    """
     row = _rows().get(type_)
     if row is None:
         return 0
+    if not generation.startswith(CLAUDE):
+        raise CannotCount(f"{type_}: a tool that Anthropic defines, which {generation} has no count for. {INSTEAD}")
     if generation in row:
         return int(row[generation])
     before = GENERATIONS[: GENERATIONS.index(generation)] if generation in GENERATIONS else ()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from cachecost.tokens.images import image_tokens, page_tokens
+from cachecost.prompts.counting import CannotCount
+from cachecost.tokens.calibration import CLAUDE
+from cachecost.tokens.images import INSTEAD, image_tokens, page_tokens
 from cachecost.tokens.provider_tools import provider_tool_tokens
 
 SIZED = re.compile(r"(\d{1,9})x(\d{1,9}) (image|page)", re.ASCII)
@@ -32,4 +34,8 @@ def size_tokens(fact: str, generation: str) -> int:
     if sized is None:
         return provider_tool_tokens(fact, generation)
     width, height = max(1, int(sized[1])), max(1, int(sized[2]))
-    return image_tokens(width, height, generation) if sized[3] == "image" else page_tokens(width, height)
+    if sized[3] == "image":
+        return image_tokens(width, height, generation)
+    if not generation.startswith(CLAUDE):
+        raise CannotCount(f"{fact} of a PDF: no rule tells its tokens in {generation}. {INSTEAD}")
+    return page_tokens(width, height)

@@ -16,6 +16,7 @@ from cachecost.tokens.content import Content, facts_of, parts_of, prose_of, well
 from cachecost.tokens.disk import DiskCounts, Measured, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
 from cachecost.tokens.parts import GUESSED
+from cachecost.tokens.prose import KINDS
 from cachecost.tokens.sizes import constant_of, size_tokens
 
 
@@ -38,7 +39,7 @@ def count_texts(tally: Tally, texts: tuple[str, ...]) -> int:
 class TextCounter:
     """A TokenCounter over a tokenizer. A block without content counts exactly as it did with it.
 
-    `ratio` is tokens per token of the tally, by content kind.
+    `ratio` is tokens per token of the tally, by content kind; a schema's is that of tools where none is told.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class TextCounter:
         self._guessed: set[str] = set()
         self._calibration = calibration
         self._tally = tally
-        self._ratio = ratio
+        self._ratio = {kind: worth for kind, worth in ratio.items() if kind in KINDS}
+        self._schema_ratio = ratio.get("schema")
         self._disk: DiskCounts | None = disk_counts(tally.key)
         self._blocks: dict[bytes, int] = {}
         self._schemas: dict[str, int] = {}
@@ -75,9 +77,16 @@ class TextCounter:
 
     def _count(self, block: Block) -> int:
         prose, raw, told = self._measured(block)
-        if GUESSED in told:
+        facts = {**facts_of(block), **told}
+        if GUESSED in told or self._has_guess(facts):
             self._guessed.add(block.kind)
-        return round(raw * self._worth(prose) + self._structure({**facts_of(block), **told}))
+        tokens = raw * self._worth(prose) + self._structure(facts)
+        return round(max(tokens, raw * self._calibration.tool_least) if block.kind == "tool" else tokens)
+
+    def _has_guess(self, facts: Mapping[str, int]) -> bool:
+        """Whether this generation's count of a fact is a guess."""
+        guessed = self._calibration.guessed
+        return bool(guessed) and any(constant_of(fact) in guessed for fact in facts)
 
     def _measured(self, block: Block) -> Measured:
         if block.content is not None:
@@ -119,7 +128,8 @@ class TextCounter:
         schema = schema_text(wanted.get("schema"))
         if schema not in self._schemas:
             raw = self._shown(schema) if unseen is None else self._stored(schema, unseen)
-            self._schemas[schema] = round(raw * self._worth("tools") + self._structure({"format": 1}))
+            worth = self._worth("tools") if self._schema_ratio is None else self._schema_ratio
+            self._schemas[schema] = round(raw * worth + self._structure({"format": 1}))
         return self._schemas[schema]
 
     def _shown(self, schema: str) -> int:

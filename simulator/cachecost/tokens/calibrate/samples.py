@@ -72,7 +72,7 @@ class Samples:
 
     def read(self, logs: Iterable[Path]) -> list[Sample]:
         """The samples of all logs, in order. A row: {"source"?, "request", "usage", "redacted"?}. Raises InputError."""
-        return [sample for log in logs for row in _rows(log) for sample in self._take(row, log.stem)]
+        return [sample for log in logs for row in read_rows(log) for sample in self._take(row, log.stem)]
 
     def _take(self, row: Mapping[str, Any], name: str) -> Iterator[Sample]:
         try:
@@ -112,7 +112,8 @@ class Samples:
 USAGE = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens")
 
 
-def _rows(log: Path) -> Iterator[Mapping[str, Any]]:
+def read_rows(log: Path) -> Iterator[Mapping[str, Any]]:
+    """The rows of a log. Raises InputError for one without request and usage."""
     for number, line in enumerate(log.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip():
             yield _row(log, number, line)
