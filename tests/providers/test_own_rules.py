@@ -60,7 +60,8 @@ from = "today"
     with pytest.raises(InputError) as error:
         own_rules(path)
     assert [str(fault).removeprefix(f"{path}:").partition(";")[0] for fault in error.value.faults] == [
-        "1 switchs: expected one of data, switches, minimum_tokens, evidence (did you mean 'switches'?)",
+        "1 switchs: expected one of data, switches, minimum_tokens, capacity_tokens, step_tokens, evidence"
+        " (did you mean 'switches'?)",
         "3 switches.ttl_in_keys: unknown rule (did you mean 'ttl_in_key'?)",
         "4 switches.lookback_runs: expected one of by_date, collapsed, counted",
         "6 minimum_tokens[0].model: unknown model 'claude-opus-4-66' on host anthropic"

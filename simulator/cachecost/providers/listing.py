@@ -138,7 +138,7 @@ def _rows_of(host: str | None) -> frozenset[int]:
 
 
 def switch_rows(host: str | None = None) -> Iterator[SwitchRow]:
-    """Every switch that matters on `host` (None: on any), with its readings and their sources, in the rulebook's order."""
+    """Every switch that matters on `host` (None: on any), its readings and their sources, in the rulebook's order."""
     sources = switch_table()["sources"]
     for entry in switch_table()["switch"]:
         only_on = tuple(entry.get("only_on", ()))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-
 CONFIDENCES = ("documented", "measured", "assumed", "unknown")
 """How sure a row is: the maker says so; somebody measured it; it is taken over from something near; a bare guess."""
 
@@ -64,6 +63,11 @@ class Model(NamedTuple):
     modifiers: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
     is_other_way: bool = False
+
+    @property
+    def price_names(self) -> tuple[str, ...]:
+        """The names under which its prices stand, the last that has one decides."""
+        return (self.name, self.id) if self.is_other_way else (self.name,)
 
 
 class Refuted(NamedTuple):

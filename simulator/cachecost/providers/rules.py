@@ -153,7 +153,7 @@ class RuleBook:
             **{name: book.value(model, name, when) for name in NEEDED},
             **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if name in book.rules},
         )
-        own = self.own.values(host, model, when)
+        own: dict[str, Any] = {**self.own.values(host, model, when)}
         return replace(rules, **own) if own else rules
 
     def _collapses(self, book: Catalogue, model: Model, day: date) -> bool:
