@@ -95,12 +95,12 @@ class SwitchRow:
 
 
 def model_rows(book: RuleBook, host: str | None = None) -> Iterator[ModelRow]:
-    """The models of `host` (None: of all) that were out on the book's day, newest first."""
+    """The models of `host` (None: of all) that were out on the book's day, newest first, each in all its ways."""
     for name in (host,) if host else hosts():
         known = catalogue(name)
-        for model in known.models.values():
-            if model.released <= (book.as_of or known.data_date):
-                yield _model_row(name, model, book.rules(name, model.id))
+        out = (model for model in known.models.values() if model.released <= (book.as_of or known.data_date))
+        for model in (each for one in out for each in (one, *known.other_ways(one))):
+            yield _model_row(name, model, book.rules(name, model.id))
 
 
 def rule_rows(host: str | None = None) -> Iterator[RuleRow]:

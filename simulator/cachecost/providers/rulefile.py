@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -71,6 +71,11 @@ class Catalogue(NamedTuple):
         open_ids = (model for key, model in self.models.items() if ANY in key and fnmatchcase(name, key))
         found = next(open_ids, None)
         return found._replace(id=name, name=name) if found else None
+
+    def other_ways(self, model: Model) -> Iterator[Model]:
+        """The model as the ids name it that mean another way of caching."""
+        if self.naming:
+            yield from (self.model(self.naming.write(model.name, way)) for way in model.ways)
 
     def under(self, model: Model, switches: object) -> Model:
         """The model with the rows of the readings in force."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cachecost.commands.listings import MODEL_COLUMNS, model_cells, price_cells
+from cachecost.commands.listings import MODEL_COLUMNS, model_cells, price_cells, price_of
 from cachecost.providers.listing import model_rows
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
@@ -36,4 +36,4 @@ def _rows(host: str) -> Iterator[tuple[str, ...]]:
     prices = PriceBook.load(None, None)
     for row in model_rows(RuleBook(), host):
         name, *limits = model_cells(row)
-        yield (code(name), *limits, *price_cells(prices.prices(host, row.id, row.rules.day, 0)))
+        yield (code(name), *limits, *price_cells(price_of(row, prices)))
