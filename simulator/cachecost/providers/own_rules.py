@@ -28,8 +28,9 @@ from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
 from cachecost.providers.switches import read_switches
 from cachecost.providers.toml_text import Lines, read_toml
 
-VALUES = ("minimum_tokens", "capacity_tokens", "step_tokens")
-"""Rules in tokens that a file may give for a model."""
+LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
+"""Rules in tokens that a file may give for a model, and the least that each can be."""
+VALUES = tuple(LEAST)
 TABLES = ("data", "switches", *VALUES, "evidence")
 VALUE_KEYS = ("host", "model", "value", "from", "source")
 DEFAULT_HOST = "anthropic"
@@ -99,16 +100,16 @@ def _value_faults(rule: str, rows: Any, lines: Lines, file: str) -> Iterator[Fau
         yield Fault(file, f"{rule}: expected [[{rule}]], one table a row", lines.top(rule))
         return
     for number, row in enumerate(rows):
-        for key, words in _row_faults(row):
+        for key, words in _row_faults(row, LEAST[rule]):
             yield Fault(file, f"{rule}[{number}]{'.' if key else ''}{key}: {words}", lines.of(rule, number, key))
 
 
-def _row_faults(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _row_faults(row: Mapping[str, Any], least: int) -> Iterator[tuple[str, str]]:
     yield from ((key, f"unknown key{nearest(key, VALUE_KEYS)}") for key in row if key not in VALUE_KEYS)
     yield from (("", f"{key} is missing") for key in ("model", "value") if key not in row)
-    value = row.get("value", 0)
-    if type(value) is not int or value < 0:
-        yield "value", f"expected tokens, a whole number from 0; got {value!r}"
+    value = row.get("value", least)
+    if type(value) is not int or value < least:
+        yield "value", f"expected tokens, a whole number from {least}; got {value!r}"
     if "from" in row and type(row["from"]) is not date:
         yield "from", f"expected a day like 2026-03-07; got {row['from']!r}"
     host = row.get("host", DEFAULT_HOST)
