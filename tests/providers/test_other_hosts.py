@@ -74,6 +74,35 @@ def test_how_each_matches(line: str) -> None:
     assert [found.minimum_tokens, found.step_tokens, found.reported_step_tokens] == list(map(int, numbers))
 
 
+PARAMETERS = {
+    *("model", "parallel_tool_calls", "format", "effort", "verbosity", "thinking", "tool_choice", "cache_key"),
+    "images_detail",
+}
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_rules_are_in_the_words_that_the_cache_knows(host: str) -> None:
+    for found in (row.rules for row in model_rows(BOOK, host)):
+        assert found.matching in {"breakpoint", "grid", "units", "named", "best_effort"}
+        assert found.surplus_marks in {"refused", "oldest_dropped"}
+        assert found.finds in {"lookback", "boundaries"}
+        assert set(found.markable_layers) <= {"tools", "system", "messages"}
+        assert set(found.accepted_ttls) <= set(found.ttl_s) or not found.markable_layers
+        assert found.scope == "organization"
+        assert found.salted_by is not None
+        assert found.salted_by.keys() <= {"tools", "system", "messages"}
+        assert {name for names in found.salted_by.values() for name in names} <= PARAMETERS
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-haiku-4-5"])
+@pytest.mark.parametrize("host", ["anthropic", "bedrock", "google-cloud", "foundry", "openrouter"])
+def test_claude_everywhere_is_cached_anthropics_way(host: str, model: str) -> None:
+    found = rules(host, model)
+    assert (found.matching, found.finds, found.surplus_marks) == ("breakpoint", "lookback", "refused")
+    assert (found.salted_by, found.implicit_mark, found.capacity_tokens) == (None, False, None)
+    assert (found.step_tokens, found.reported_step_tokens, found.refreshes_on_read) == (1, 1, True)
+
+
 def test_openai_from_5_6_on() -> None:
     found = rules("openai", "gpt-6.1-sol")
     assert found.ttl_s == {"5m": 1800.0, "1h": 43200.0}
@@ -175,12 +204,18 @@ def told(command: str, host: str) -> str:
     return result.stdout
 
 
+def over_anthropic() -> set[str]:
+    return {host for host in hosts() if catalogue(host).base == "anthropic"}
+
+
 @pytest.mark.parametrize("host", sorted(hosts()))
 def test_rules_and_models_are_told_of_every_host(host: str) -> None:
     head, *lines = told("rules", host).splitlines()
     assert head.split() == ["rule", "model", "value", "from", "to", "confidence", "source"]
     assert len(lines) > 10
-    assert told("models", host).startswith("model")
+    tables = told("models", host).splitlines()
+    assert any(line.split()[:3] == ["model", "from", "to"] for line in tables[:2])
+    assert tables[0].startswith("5m and 1h stand for") is (host not in {"anthropic", *over_anthropic()})
 
 
 def test_models_of_which_the_same_is_said_stand_on_one_line() -> None:

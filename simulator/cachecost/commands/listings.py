@@ -16,6 +16,8 @@ from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.views.plain_table import print_table
 
+USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
+LIFETIMES = "5m and 1h stand for the host's short and long lifetime (rules, ttl_s)."
 PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
 MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)
 RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
@@ -59,7 +61,7 @@ def models(as_json: bool, base: Ground) -> None:
     if as_json:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
     return print_table(
-        "",
+        "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else LIFETIMES,
         MODEL_COLUMNS,
         [(*model_cells(row), *price_cells(price)) for row, price in priced],
     )
