@@ -215,6 +215,10 @@ def test_the_public_rows_name_models_of_their_host() -> None:
     named = [(host, model) for host, model in OVERLAID.rows]
     named += [(row.host, model) for row in OVERLAID.modifiers for model in (*row.models, *row.exceptions)]
     named += [(host, model) for row in OVERLAID.same for host in (row.host, row.base) for model in row.models]
-    assert all(model == "*" or model in catalogue(host).models for host, model in named)
+    named += [
+        (row.host, model) for row in (*OVERLAID.instead, *OVERLAID.storage, *OVERLAID.peaks) for model in row.models
+    ]
+    assert all(model == "*" or catalogue(host).model(model).price_names[-1] == model for host, model in named)
     assert HOSTS.parent == OVERLAY.parent
-    assert all(row.start and row.source for row in OVERLAID.same)
+    dated = (*OVERLAID.same, *OVERLAID.instead, *OVERLAID.storage, *OVERLAID.peaks, *OVERLAID.holidays)
+    assert all(row.start and row.source for row in dated)

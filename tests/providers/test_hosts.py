@@ -248,6 +248,7 @@ def test_what_was_published_and_refuted_on_bedrock() -> None:
     assert {key: row.value for key, row in refuted.items()} == {
         ("lookback_positions", "*"): 20,
         ("minimum_tokens", "claude-sonnet-4-5"): 4096,
+        ("minimum_tokens", "claude-sonnet-4-6"): 2048,
         ("accepted_ttls", "claude-opus-4-6"): ["5m"],
     }
     for (rule, model), row in refuted.items():

@@ -134,7 +134,7 @@ def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:
         "mine.toml:19 modifier[0].models: expected a list of models, or [\"*\"]; got 'claude-opus-5'",
         "mine.toml:20 modifier[0].multiplier: expected a number from 0; got 'half'",
         f"mine.toml:21 modifier[0].not_with: expected a list of {NAMES}; got ['quick']",
-        "mine.toml:23 prises: expected [[price]] or [[modifier]] (did you mean 'price'?)",
+        "mine.toml:23 prises: expected [[price]], [[modifier]] or [[gpu]] (did you mean 'price'?)",
     ]
 
 

@@ -60,7 +60,8 @@ from = "today"
     with pytest.raises(InputError) as error:
         own_rules(path)
     assert [str(fault).removeprefix(f"{path}:").partition(";")[0] for fault in error.value.faults] == [
-        "1 switchs: expected one of data, switches, minimum_tokens, evidence (did you mean 'switches'?)",
+        "1 switchs: expected one of data, switches, minimum_tokens, capacity_tokens, step_tokens, evidence"
+        " (did you mean 'switches'?)",
         "3 switches.ttl_in_keys: unknown rule (did you mean 'ttl_in_key'?)",
         "4 switches.lookback_runs: expected one of by_date, collapsed, counted",
         "6 minimum_tokens[0].model: unknown model 'claude-opus-4-66' on host anthropic"
@@ -72,3 +73,39 @@ from = "today"
         "10 minimum_tokens[1].host: no rules for host 'antropic' (did you mean 'anthropic'?)",
         "11 minimum_tokens[1].from: expected a day like 2026-03-07",
     ]
+
+
+SERVER = """
+[[capacity_tokens]]
+host = "vllm"
+model = "*"
+value = 1_200_000
+[[capacity_tokens]]
+host = "vllm"
+model = "big"
+value = 300_000
+[[step_tokens]]
+host = "vllm"
+model = "big"
+value = 32
+"""
+
+
+def test_what_a_server_of_ones_own_holds(tmp_path: Path) -> None:
+    path = tmp_path / "server.toml"
+    path.write_text(SERVER, encoding="utf-8")
+    book = RuleBook(own=own_rules(path))
+    found = [(book.rules("vllm", name).capacity_tokens, book.rules("vllm", name).step_tokens) for name in ("x", "big")]
+    assert found == [(1_200_000, 16), (300_000, 32)]
+    assert book.rules("sglang", "x").capacity_tokens is None
+
+
+@pytest.mark.parametrize(("rule", "least"), [("minimum_tokens", 0), ("capacity_tokens", 1), ("step_tokens", 1)])
+def test_the_least_of_each(tmp_path: Path, rule: str, least: int) -> None:
+    path = tmp_path / "server.toml"
+    row = f'[[{rule}]]\nhost = "vllm"\nmodel = "x"\nvalue = '
+    path.write_text(f"{row}{least}\n", encoding="utf-8")
+    assert getattr(RuleBook(own=own_rules(path)).rules("vllm", "x"), rule) == least
+    path.write_text(f"{row}{least - 1}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"expected tokens, a whole number from {least}; got {least - 1}$"):
+        own_rules(path)

@@ -8,7 +8,10 @@ import pytest
 
 from cachecost.providers.ruleparse import Parsed, parse
 
-SOURCES = {"page": {"title": "A page", "date": date(2026, 1, 1)}, "other": {"title": "Other", "date": date(2026, 2, 2)}}
+SOURCES = {
+    "page": {"title": "A page", "date": date(2026, 1, 1), "confidence": "documented"},
+    "other": {"title": "Other", "date": date(2026, 2, 2), "confidence": "measured"},
+}
 BASE: dict[str, Any] = {
     "data": {"host": "base", "date": date(2026, 11, 21)},
     "sources": SOURCES,
@@ -91,6 +94,18 @@ def test_a_model_may_be_the_files_own() -> None:
     assert list(over(model=[entry], generations={"h": {}}).models) == ["mine", "new", "old"]
 
 
+def test_a_family_goes_before_the_generation_and_a_model_before_its_family() -> None:
+    families = {"f": {"scope": {"value": "family", "source": "other"}, "minimum": {"value": 7, "source": "other"}}}
+    entry = {"id": "mine", "released": date(2026, 7, 1), "source": "page", "generation": "h", "family": "f"}
+    own = {**entry, "minimum": {"value": 9, "source": "page", "confidence": "assumed"}}
+    generations = {"h": {"scope": {"value": "generation", "source": "page"}}}
+    rows = over(model=[own], generations=generations, families=families).models["mine"].rows
+    assert [(rows[name][0].value, rows[name][0].confidence) for name in ("scope", "minimum")] == [
+        ("family", "measured"),
+        (9, "assumed"),
+    ]
+
+
 def test_a_list_is_a_value_and_a_list_of_rows_a_history() -> None:
     (row,) = BASED.rules["ttls"].rows
     assert row.value == ["5m", "1h"]
@@ -108,6 +123,16 @@ BAD = [
         {"rules": {"scope": {"default": {"value": 1, "source": "page"}}}},
         "rule scope: a row that holds for all models needs a 'from'",
     ),
+    (
+        {"sources": {"page": {"title": "A page", "date": date(2026, 1, 1)}}},
+        "source page: confidence is one of documented, measured, assumed, unknown; got None",
+    ),
+    (
+        {"model": [{"id": "old", "minimum": {"value": 3, "source": "page", "confidence": "sure"}}]},
+        "rule minimum: confidence is one of documented, measured, assumed, unknown; got 'sure'",
+    ),
+    ({"ways": {"far": {"minimun": 3}}}, "way far: no rule is called minimun"),
+    ({"reading": [{"switch": "s", "value": "v", "minimun": 3}]}, "reading s: no rule is called minimun"),
     ({"data": {**HEAD, "lacks": ["odl", "new"]}}, "lacks: its base has no odl"),
 ]
 

@@ -240,7 +240,7 @@ UNKNOWN = [
     (HOST, "claude-opus-5", "2025-01-01", "claude-opus-5 has no rules on 2025-01-01: they start on 2026-07-24"),
     (HOST, "claude-opus-5", "2026-07-23", "claude-opus-5 has no rules on 2026-07-23: they start on 2026-07-24"),
     ("antropic", "x", None, f"no rules for host 'antropic'{{anthropic}}; known: {KNOWN}"),
-    ("typewriter", "x", None, f"no rules for host 'typewriter'; known: {KNOWN}"),
+    ("phone", "x", None, f"no rules for host 'phone'; known: {KNOWN}"),
     (
         HOST,
         "claude-3-opus",

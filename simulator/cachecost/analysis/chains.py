@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from cachecost.analysis.chain_states import TOLERANCE, Entry, Span, State, in_loop, span_of, states_of
 from cachecost.conversations.readers.transcripts.transcript import Step, read_steps
@@ -147,7 +148,7 @@ class _Room:
 
     def _dollars(self, step: Step, rules: ModelRules, usage: Usage) -> Decimal | None:
         """Of the input side; None where no price is known."""
-        ways = dict.fromkeys(step.modes, True)
+        ways: dict[str, Any] = dict.fromkeys(step.modes, True)
         try:
             prices = self.prices.prices(rules.host, rules.model, rules.day, usage.total_input, **ways)
         except CannotEvaluate:

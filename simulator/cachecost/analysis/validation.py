@@ -54,7 +54,7 @@ class Validation:
 
     def readings(self) -> Iterator[Supported]:
         """How many calls come out exactly right under each reading of each switch, the defaults first."""
-        for switch in switch_rows():
+        for switch in switch_rows(self.host):
             if switch.number is None:
                 for reading in switch.readings:
                     yield self._reading(switch.name, reading.value)

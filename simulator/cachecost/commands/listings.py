@@ -10,13 +10,17 @@ import click
 import msgspec
 
 from cachecost.commands.options import Ground, ground_options
-from cachecost.providers.listing import ModelRow, SwitchRow, model_rows, rule_rows, switch_rows
+from cachecost.faults import CannotEvaluate
+from cachecost.providers.listing import ModelRow, RuleRow, SwitchRow, model_rows, rule_rows, switch_rows
+from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.rulefile import catalogue
 from cachecost.views.plain_table import print_table
 
-MODEL_COLUMNS = (
-    *("model", "from", "to", "minimum", "window", "thinking", "tokenizer"),
-    *("input", "5m write", "1h write", "read", "out"),
-)
+USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
+LIFETIMES = "5m and 1h stand for the host's short and long lifetime (rules, ttl_s)."
+PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
+MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)
+RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
@@ -53,11 +57,11 @@ def models(as_json: bool, base: Ground) -> None:
     """The models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
     host = base.host
     rows = list(model_rows(base.rules, host))
-    priced = [(row, base.prices.prices(host, row.id, row.rules.day, 0)) for row in rows]
+    priced = [(row, price_of(row, base.prices)) for row in rows]
     if as_json:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
     return print_table(
-        "",
+        "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else LIFETIMES,
         MODEL_COLUMNS,
         [(*model_cells(row), *price_cells(price)) for row, price in priced],
     )
@@ -79,8 +83,24 @@ def model_cells(row: ModelRow) -> tuple[str, ...]:
     )
 
 
-def price_cells(price: Any) -> tuple[str, ...]:
-    """USD per 10**6 tokens, by token class."""
+def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
+    """The prices on the day of the rules; None for a server of one's own, and a way of caching, without any.
+
+    Raises CannotEvaluate for any other model without a price.
+    """
+    book = catalogue(row.host)
+    try:
+        return prices.prices(row.host, row.id, row.rules.day, 0)
+    except CannotEvaluate:
+        if book.is_priced and not book.model(row.id).is_other_way:
+            raise
+        return None
+
+
+def price_cells(price: Prices | None) -> tuple[str, ...]:
+    """USD per 10**6 tokens, by token class; blank where there are none."""
+    if price is None:
+        return ("",) * len(PRICE_COLUMNS)
     amounts = (price.input, price.write_5m, price.write_1h, price.read, price.output)
     return tuple(f"{amount.normalize():f}" for amount in amounts)
 
@@ -96,21 +116,44 @@ def rules(switches: bool, as_json: bool, base: Ground) -> None:
     rows = list(rule_rows(base.host))
     if as_json:
         return _print_json("rules", rows)
-    return print_table(
-        "",
-        ("rule", "model", "value", "from", "to", "source"),
-        [
-            (
-                row.rule,
-                row.model,
-                str(row.value),
-                str(row.start),
-                str(row.end or ""),
-                f"{row.source} ({row.source_date})",
-            )
-            for row in rows
-        ],
-    )
+    return print_table("", RULE_COLUMNS, _rule_lines(rows))
+
+
+def _rule_lines(rows: list[RuleRow]) -> list[tuple[str, ...]]:
+    """Rule by rule, in the order of the file: models of which the same is said since their release stand together."""
+    order = {rule: number for number, rule in enumerate(dict.fromkeys(row.rule for row in rows))}
+    together: dict[tuple[str, ...], list[str]] = {}
+    for row in sorted(rows, key=lambda row: order[row.rule]):
+        together.setdefault(_rule_cells(row), []).append(_holds_for(row))
+    return [(rule, ", ".join(models), *rest) for (rule, *rest), models in together.items()]
+
+
+def _rule_cells(row: RuleRow) -> tuple[str, ...]:
+    known = catalogue(row.host).models.get(row.model)
+    start = "release" if known and known.released == row.start else str(row.start)
+    sure = "refuted" if row.refuted_by else row.confidence
+    source = f"{row.source} ({row.source_date})"
+    return row.rule, value_words(row.value), start, str(row.end or ""), sure, source
+
+
+def _holds_for(row: RuleRow) -> str:
+    special = row.way or row.reading
+    return f"{row.model} ({special})" if special else row.model
+
+
+def value_words(value: Any) -> str:
+    """ "5m 1,800, 1h 43,200" for a table; none for an empty list or table."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_inner(each)}" for key, each in value.items()) or "none"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(value_words, value)) or "none"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _inner(value: Any) -> str:
+    return f"({value_words(value)})" if isinstance(value, (list, tuple, dict)) else value_words(value)
 
 
 def _print_switches(rows: list[SwitchRow], as_json: bool) -> None:

@@ -29,6 +29,7 @@ HOSTS = (
     "xai",
     "mistral",
     "qwen",
+    "minimax",
     "vllm",
     "sglang",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -33,7 +33,8 @@ class RuleRow:
 
     `end` is the first day it no longer holds (None: until a later row of the same rule and model, if
     there is one). `refuted_by` is the source that contradicts a published value; such a row is never used.
-    `as_on` is the host whose row it is, where this one's file says nothing else.
+    `as_on` is the host whose row it is, where this one's file says nothing else. `confidence` is documented, measured,
+    assumed or unknown. `way` is the endpoint at which alone the row holds, `reading` the switch's reading.
     """
 
     host: str
@@ -48,6 +49,9 @@ class RuleRow:
     source_date: date
     refuted_by: str | None = None
     as_on: str | None = None
+    confidence: str = "documented"
+    way: str | None = None
+    reading: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ class HostDefault:
 class SwitchRow:
     """A switch as `cachecost rules --switches` shows it. The first reading is the default.
 
-    `number` says what numbers it takes ("a number from 0 to 1"); None: only the values of the readings.
+    `number` says what numbers it takes ("a number from 0 to 1"); None: only the values of the readings. It is of no
+    matter on other hosts than `only_on`, where that names any.
     """
 
     name: str
@@ -82,6 +87,7 @@ class SwitchRow:
     readings: tuple[Reading, ...]
     number: str | None = None
     hosts: tuple[HostDefault, ...] = ()
+    only_on: tuple[str, ...] = ()
 
     @property
     def default(self) -> str:
@@ -89,12 +95,12 @@ class SwitchRow:
 
 
 def model_rows(book: RuleBook, host: str | None = None) -> Iterator[ModelRow]:
-    """The models of `host` (None: of all) that were out on the book's day, newest first."""
+    """The models of `host` (None: of all) that were out on the book's day, newest first, each in all its ways."""
     for name in (host,) if host else hosts():
         known = catalogue(name)
-        for model in known.models.values():
-            if model.released <= (book.as_of or known.data_date):
-                yield _model_row(name, model, book.rules(name, model.id))
+        out = (model for model in known.models.values() if model.released <= (book.as_of or known.data_date))
+        for model in (each for one in out for each in (one, *known.other_ways(one))):
+            yield _model_row(name, model, book.rules(name, model.id))
 
 
 def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
@@ -105,8 +111,19 @@ def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
         for rule, model, rows in _histories(book):
             as_on = book.base if id(rows) in inherited else None
             yield from (_rule_row(book, rule, model, row, None, as_on) for row in rows)
+        yield from _special_rows(book)
         for false in book.refuted:
             yield from (_rule_row(book, false.rule, model, false.row, false.by.title) for model in false.models)
+
+
+def _special_rows(book: Catalogue) -> Iterator[RuleRow]:
+    """Rows that hold at one endpoint, or under one reading of a switch."""
+    for way, rules in book.ways.items():
+        told = (_rule_row(book, rule, "*", row) for rule, rows in rules.items() for row in rows)
+        yield from (replace(row, way=way) for row in told)
+    for (switch, value), rules in book.readings.items():
+        told = (_rule_row(book, rule, "*", row) for rule, rows in rules.items() for row in rows)
+        yield from (replace(row, reading=f"{switch}={value}") for row in told)
 
 
 def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[Row, ...]]]:
@@ -120,14 +137,17 @@ def _rows_of(host: str | None) -> frozenset[int]:
     return frozenset(id(rows) for _, _, rows in _histories(catalogue(host))) if host else frozenset()
 
 
-def switch_rows() -> Iterator[SwitchRow]:
-    """Every switch with its readings and their sources, in the rulebook's order."""
+def switch_rows(host: str | None = None) -> Iterator[SwitchRow]:
+    """Every switch that matters on `host` (None: on any), its readings and their sources, in the rulebook's order."""
     sources = switch_table()["sources"]
     for entry in switch_table()["switch"]:
+        only_on = tuple(entry.get("only_on", ()))
+        if host and only_on and host not in only_on:
+            continue
         on = tuple(_host_default(row, sources) for row in entry.get("on", ()))
         readings = tuple(_reading(reading, sources, on) for reading in entry["reading"])
         number = number_range(entry["number"]) if "number" in entry else None
-        yield SwitchRow(entry["name"], entry["about"], readings, number, on)
+        yield SwitchRow(entry["name"], entry["about"], readings, number, on, only_on)
 
 
 def _host_default(entry: dict[str, Any], sources: dict[str, Any]) -> HostDefault:
@@ -173,4 +193,5 @@ def _rule_row(
         row.source.date,
         refuted_by,
         as_on,
+        row.confidence,
     )

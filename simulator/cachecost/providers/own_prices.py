@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
-from cachecost.providers.pricefile import ANY_MODEL, CLASSES, DEFAULT_HOST, Sheet, sheet_of
+from cachecost.providers.pricefile import CLASSES, DEFAULT_HOST, sheet_of
+from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.toml_text import Lines, read_toml
 
@@ -17,7 +18,12 @@ MODIFIERS = ("batch", "fast", "us", "regional", "discount")
 DAYS = ("from", "to")
 PRICE_KEYS = ("host", "model", *DAYS, "above", *CLASSES, "source")
 MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_with", "source")
-SHAPES = {"price": PRICE_KEYS, "modifier": MODIFIER_KEYS}
+GPU_NEEDS = ("host", "usd_per_hour", "prefill_tokens_per_s")
+GPU_KEYS = (*GPU_NEEDS, "model", *DAYS, "output", "source")
+SHAPES = {"price": PRICE_KEYS, "modifier": MODIFIER_KEYS, "gpu": GPU_KEYS}
+SECONDS_PER_HOUR = 3600
+MEGATOKENS = 6
+SMALLEST = Decimal("0.000001")
 
 
 def own_sheet(path: Path) -> Sheet:
@@ -29,7 +35,20 @@ def own_sheet(path: Path) -> Sheet:
     faults = list(_Checker(data, lines, str(path)).faults())
     if faults:
         raise InputError(sorted(faults, key=lambda fault: fault.line or 0))
-    return sheet_of(data, str(path))
+    sheet = sheet_of(data, str(path))
+    rows = {key: list(found) for key, found in sheet.rows.items()}
+    for entry in data.get("gpu", []):
+        rows.setdefault((entry["host"], entry.get("model", ANY_MODEL)), []).insert(0, _gpu_row(entry, str(path)))
+    return sheet._replace(rows={key: tuple(found) for key, found in rows.items()})
+
+
+def _gpu_row(entry: dict[str, Any], file: str) -> PriceRow:
+    """What a server's time comes to, in USD per 10**6 tokens (to the millionth): a hit costs nothing."""
+    seconds = Decimal(entry["usd_per_hour"]) / SECONDS_PER_HOUR
+    price = (seconds / Decimal(entry["prefill_tokens_per_s"])).scaleb(MEGATOKENS).quantize(SMALLEST)
+    prices = {"input": price, "read": Decimal(0), "write_5m": price, "write_1h": price}
+    prices["output"] = Decimal(entry.get("output", 0))
+    return PriceRow(entry.get("from"), entry.get("to"), 0, prices, entry.get("source", file))
 
 
 class _Checker:
@@ -53,7 +72,9 @@ class _Checker:
         for key, value in self._data.items():
             line = self._lines.top(key)
             if key not in SHAPES:
-                yield Fault(self._file, f"{key}: expected [[price]] or [[modifier]]{nearest(key, SHAPES)}", line)
+                yield Fault(
+                    self._file, f"{key}: expected [[price]], [[modifier]] or [[gpu]]{nearest(key, SHAPES)}", line
+                )
             elif not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
                 yield Fault(self._file, f"{key}: expected [[{key}]], one table a row", line)
 
@@ -66,7 +87,7 @@ def _entry_faults(kind: str, keys: tuple[str, ...], entry: dict[str, Any]) -> It
     yield from ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
     yield from _day_faults(entry)
     yield from _name_faults(entry)
-    yield from _price_faults(entry) if kind == "price" else _modifier_faults(entry)
+    yield from FAULTS[kind](entry)
 
 
 def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -102,6 +123,20 @@ def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "not_with", f"expected a list of {', '.join(MODIFIERS)}; got {_shown(excluded)}"
 
 
+def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from (("", f"{key} is missing") for key in GPU_NEEDS if key not in entry)
+    for name in ("usd_per_hour", "output"):
+        if name in entry and not _is_amount(entry[name]):
+            yield name, f"expected USD, a number from 0; got {_shown(entry[name])}"
+    speed = entry.get("prefill_tokens_per_s", 1)
+    if not _is_amount(speed) or not speed:
+        yield "prefill_tokens_per_s", f"expected tokens a second, a number above 0; got {_shown(speed)}"
+    host = entry.get("host")
+    if host in hosts() and catalogue(str(host)).is_priced:
+        own = ", ".join(name for name in hosts() if not catalogue(name).is_priced)
+        yield "host", f"{host} is no server of one's own; expected one of {own}"
+
+
 def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Faults of host and models: an unknown name would be a row that never fits."""
     host = entry.get("host", DEFAULT_HOST)
@@ -126,6 +161,9 @@ def _model_faults(key: str, host: str, names: list[Any]) -> Iterator[tuple[str, 
             catalogue(host).model(str(name))
         except CannotEvaluate as error:
             yield key, str(error)
+
+
+FAULTS = {"price": _price_faults, "modifier": _modifier_faults, "gpu": _gpu_faults}
 
 
 def _is_amount(value: object) -> bool:

@@ -8,6 +8,10 @@ ttl_in_key = false
 model = "claude-opus-5-5"                # host = "anthropic" unless it says so
 value = 512
 from = 2026-11-22
+[[capacity_tokens]]                      # what a server of one's own holds; [[step_tokens]] its block: the same keys
+host = "vllm"
+model = "*"
+value = 1_200_000
 [[evidence]]                             # what was measured: for people
 """
 
@@ -20,20 +24,24 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
-from cachecost.providers.rulefile import catalogue, hosts
+from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
 from cachecost.providers.switches import read_switches
 from cachecost.providers.toml_text import Lines, read_toml
 
-TABLES = ("data", "switches", "minimum_tokens", "evidence")
-MINIMUM_KEYS = ("host", "model", "value", "from", "source")
+LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
+"""Rules in tokens that a file may give for a model, and the least that each can be."""
+VALUES = tuple(LEAST)
+TABLES = ("data", "switches", *VALUES, "evidence")
+VALUE_KEYS = ("host", "model", "value", "from", "source")
 DEFAULT_HOST = "anthropic"
 NO_SWITCHES: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class OwnMinimum:
-    """A model's minimum length in tokens on a host, from a day on."""
+class OwnValue:
+    """A rule of a model on a host in tokens, from a day on."""
 
+    rule: str
     host: str
     model: str
     value: int
@@ -42,15 +50,16 @@ class OwnMinimum:
 
 @dataclass(frozen=True, slots=True)
 class OwnRules:
-    """What a rules file says: readings by switch, and minimum lengths in the order of their days."""
+    """What a rules file says: readings by switch, and rules of models in the order of their days."""
 
     switches: Mapping[str, Any] = field(default_factory=lambda: NO_SWITCHES)
-    minimums: tuple[OwnMinimum, ...] = ()
+    rows: tuple[OwnValue, ...] = ()
 
-    def minimum(self, host: str, model: str, day: date) -> int | None:
-        """The minimum length that holds on `day` by this file; None: it says nothing."""
-        found = [one for one in self.minimums if (one.host, one.model) == (host, model) and one.begins <= day]
-        return found[-1].value if found else None
+    def values(self, host: str, model: Model, day: date) -> dict[str, int]:
+        """The rules that hold for the model on `day` by this file, by name; a row of a model goes before one of all."""
+        found = [one for one in self.rows if one.host == host and one.begins <= day]
+        wanted = (ANY, model.id)
+        return {one.rule: one.value for name in wanted for one in found if one.model == name}
 
 
 NO_OWN_RULES = OwnRules()
@@ -63,8 +72,9 @@ def own_rules(path: Path) -> OwnRules:
     if faults:
         raise InputError(faults)
     rows = (
-        OwnMinimum(host, catalogue(host).model(row["model"]).id, row["value"], row.get("from", date.min))
-        for row in data.get("minimum_tokens", [])
+        OwnValue(rule, host, catalogue(host).model(row["model"]).id, row["value"], row.get("from", date.min))
+        for rule in VALUES
+        for row in data.get(rule, [])
         for host in (row.get("host", DEFAULT_HOST),)
     )
     return OwnRules(data.get("switches", {}), tuple(sorted(rows, key=lambda row: row.begins)))
@@ -81,22 +91,25 @@ def _faults(data: Mapping[str, Any], lines: Lines, file: str) -> Iterator[Fault]
         _, problems = read_switches(switches)
         for name, words in problems.items():
             yield Fault(file, f"switches.{words}", lines.of("switches", 0, name))
-    rows = data.get("minimum_tokens", [])
+    for rule in VALUES:
+        yield from _value_faults(rule, data.get(rule, []), lines, file)
+
+
+def _value_faults(rule: str, rows: Any, lines: Lines, file: str) -> Iterator[Fault]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        yield Fault(file, "minimum_tokens: expected [[minimum_tokens]], one table a row", lines.top("minimum_tokens"))
+        yield Fault(file, f"{rule}: expected [[{rule}]], one table a row", lines.top(rule))
         return
     for number, row in enumerate(rows):
-        for key, words in _row_faults(row):
-            line = lines.of("minimum_tokens", number, key)
-            yield Fault(file, f"minimum_tokens[{number}]{'.' if key else ''}{key}: {words}", line)
+        for key, words in _row_faults(row, LEAST[rule]):
+            yield Fault(file, f"{rule}[{number}]{'.' if key else ''}{key}: {words}", lines.of(rule, number, key))
 
 
-def _row_faults(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from ((key, f"unknown key{nearest(key, MINIMUM_KEYS)}") for key in row if key not in MINIMUM_KEYS)
+def _row_faults(row: Mapping[str, Any], least: int) -> Iterator[tuple[str, str]]:
+    yield from ((key, f"unknown key{nearest(key, VALUE_KEYS)}") for key in row if key not in VALUE_KEYS)
     yield from (("", f"{key} is missing") for key in ("model", "value") if key not in row)
-    value = row.get("value", 0)
-    if type(value) is not int or value < 0:
-        yield "value", f"expected tokens, a whole number from 0; got {value!r}"
+    value = row.get("value", least)
+    if type(value) is not int or value < least:
+        yield "value", f"expected tokens, a whole number from {least}; got {value!r}"
     if "from" in row and type(row["from"]) is not date:
         yield "from", f"expected a day like 2026-03-07; got {row['from']!r}"
     host = row.get("host", DEFAULT_HOST)

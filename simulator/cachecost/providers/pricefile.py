@@ -9,8 +9,9 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from cachecost.providers.pricerows import ANY_MODEL, Holiday, Instead, Modifier, Peak, PriceRow, SameAs, Sheet, Storage
 from cachecost.providers.rulefile import catalogue
 
 FOLDER = Path(__file__).with_name("prices")
@@ -19,77 +20,14 @@ OVERLAY = FOLDER / "overlay.toml"
 HOSTS = FOLDER / "hosts.toml"
 
 CLASSES = ("input", "read", "write_5m", "write_1h", "output")
-ANY_MODEL = "*"
 DEFAULT_HOST = "anthropic"
-
-
-def _within(start: date | None, day: date, end: date | None) -> bool:
-    return (start is None or start <= day) and (end is None or day < end)
-
-
-class PriceRow(NamedTuple):
-    """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
-
-    start: date | None
-    end: date | None
-    above: int
-    prices: Mapping[str, Decimal]
-    source: str
-
-    def holds(self, day: date) -> bool:
-        return _within(self.start, day, self.end)
-
-
-class Modifier(NamedTuple):
-    """What a way of calling multiplies all prices by, for some models and days."""
-
-    name: str
-    host: str
-    models: tuple[str, ...]
-    exceptions: tuple[str, ...]
-    multiplier: Decimal
-    start: date | None
-    end: date | None
-    not_with: tuple[str, ...]
-    source: str
-
-    def covers(self, host: str, model: str) -> bool:
-        named = model in self.models or ANY_MODEL in self.models
-        return host == self.host and named and model not in self.exceptions
-
-    def holds(self, day: date) -> bool:
-        return _within(self.start, day, self.end)
-
-
-class SameAs(NamedTuple):
-    """Models that cost on `host` what they cost on the host `base`, where `host` has no price of its own."""
-
-    host: str
-    base: str
-    models: tuple[str, ...]
-    start: date | None
-    end: date | None
-    source: str
-
-    def covers(self, host: str, model: str, day: date) -> bool:
-        named = model in self.models or ANY_MODEL in self.models
-        return host == self.host and named and _within(self.start, day, self.end)
-
-
-class Sheet(NamedTuple):
-    """One layer of prices. Rows of a model are in the order in which they win: the last that fits."""
-
-    name: str
-    rows: Mapping[tuple[str, str], tuple[PriceRow, ...]]
-    modifiers: tuple[Modifier, ...] = ()
-    same: tuple[SameAs, ...] = ()
 
 
 @cache
 def shipped() -> tuple[Sheet, Sheet]:
     """The public prices: the table made from genai-prices, and the overlay over it.
 
-    The overlay brings along which host charges what another does (`prices/hosts.toml`).
+    The overlay brings along how hosts charge otherwise (`prices/hosts.toml`).
     """
     table = json.loads(SHIPPED_TABLE.read_text(encoding="utf-8"))
     name = f"genai-prices {table['genai_prices']}"
@@ -100,16 +38,7 @@ def shipped() -> tuple[Sheet, Sheet]:
     }
     overlay = tomllib.loads(OVERLAY.read_text(encoding="utf-8"), parse_float=Decimal)
     over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", _as_it_is)
-    return Sheet(name, rows), over._replace(same=_same_prices())
-
-
-def _same_prices() -> tuple[SameAs, ...]:
-    data = tomllib.loads(HOSTS.read_text(encoding="utf-8"))
-    titles = _titles(data)
-    return tuple(
-        SameAs(row["host"], row["as"], tuple(row["models"]), row["from"], row.get("to"), titles[row["source"]])
-        for row in data["same"]
-    )
+    return Sheet(name, rows), over._replace(**_of_hosts())
 
 
 def _titles(data: Mapping[str, Any]) -> dict[str, str]:
@@ -129,8 +58,8 @@ def _as_it_is(host: str, model: str) -> str:
 
 
 def _id_of(host: str, model: str) -> str:
-    """The id behind an alias; prices are the model's, an endpoint's are modifiers of them."""
-    return model if model == ANY_MODEL else catalogue(host).model(model).name
+    """The id behind an alias; prices are the model's, an endpoint's are modifiers of them unless it is another way."""
+    return model if model == ANY_MODEL else catalogue(host).model(model).price_names[-1]
 
 
 def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] = _id_of) -> Sheet:
@@ -146,6 +75,50 @@ def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] =
     ordered = {key: tuple(sorted(found, key=lambda row: row.above)) for key, found in rows.items()}
     modifiers = tuple(_modifier(entry, titles, name, id_of) for entry in data.get("modifier", []))
     return Sheet(name, ordered, modifiers)
+
+
+def _of_hosts() -> dict[str, Any]:
+    """What `prices/hosts.toml` says, as fields of a sheet: every row with its days and its source."""
+    data = tomllib.loads(HOSTS.read_text(encoding="utf-8"), parse_float=Decimal)
+    titles = _titles(data)
+    return {
+        "same": tuple(_same(row, titles) for row in data["same"]),
+        "instead": tuple(_instead(row, titles) for row in data["instead"]),
+        "storage": tuple(_storage(row, titles) for row in data["storage"]),
+        "peaks": tuple(_peak(row, titles) for row in data["peak"]),
+        "holidays": tuple(_holiday(row, days, titles) for row in data["holidays"] for days in row["days"]),
+    }
+
+
+def _same(row: dict[str, Any], titles: dict[str, str]) -> SameAs:
+    return SameAs(row["host"], row["as"], tuple(row["models"]), row["from"], row.get("to"), titles[row["source"]])
+
+
+def _holiday(row: dict[str, Any], days: tuple[date, date], titles: dict[str, str]) -> Holiday:
+    return Holiday(row["host"], days[0], days[1], titles[row["source"]])
+
+
+def _instead(row: dict[str, Any], titles: dict[str, str]) -> Instead:
+    host, models, times = row["host"], tuple(row["models"]), Decimal(row.get("times", 1))
+    return Instead(host, models, row["price"], row["like"], times, row["from"], row.get("to"), titles[row["source"]])
+
+
+def _storage(row: dict[str, Any], titles: dict[str, str]) -> Storage:
+    price = Decimal(row["usd_per_hour"])
+    return Storage(row["host"], tuple(row["models"]), price, row["from"], row.get("to"), titles[row["source"]])
+
+
+def _peak(row: dict[str, Any], titles: dict[str, str]) -> Peak:
+    return Peak(
+        row["host"],
+        tuple(row["models"]),
+        Decimal(row["multiplier"]),
+        tuple((start, end) for start, end in row["hours"]),
+        tuple(row["weekdays"]),
+        row["from"],
+        row.get("to"),
+        titles[row["source"]],
+    )
 
 
 def _modifier(entry: dict[str, Any], titles: dict[str, str], name: str, id_of: Callable[[str, str], str]) -> Modifier:

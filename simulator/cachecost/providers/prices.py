@@ -6,22 +6,21 @@ here), then a small dated overlay, then a user's own file. Rows are data; no pri
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
 
 from cachecost.faults import CannotEvaluate, nearest
-from cachecost.providers.pricefile import CLASSES, DEFAULT_HOST, Modifier, PriceRow, Sheet, shipped
-from cachecost.providers.rulefile import Model, catalogue, hosts
-from cachecost.providers.usage import Usage
+from cachecost.providers.pricefile import DEFAULT_HOST, shipped
+from cachecost.providers.pricerows import ANY_MODEL, Instead, Modifier, Peak, PriceRow, Sheet
+from cachecost.providers.quotes import Kept, Prices, Pricing, Quote
+from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts
 
-ZERO = Decimal(0)
-PER_TOKEN = -6
-"""Prices are per 10**6 tokens."""
+__all__ = ["PriceBook", "Prices"]
+
+NAMED = "named"
+"""The way of matching whose objects are paid for by the hour."""
 IN_WORDS = {
     "batch": "batch processing",
     "fast": "fast mode",
@@ -31,43 +30,6 @@ IN_WORDS = {
 }
 UNASKED = ("regional", "discount")
 """Modifiers that need no request: where no row has one, nothing is multiplied."""
-CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What each token class costs, in USD per 10**6 tokens, modifiers included. `source` says who says so."""
-
-    read: Decimal
-    write_5m: Decimal
-    write_1h: Decimal
-    input: Decimal
-    output: Decimal
-    source: str = ""
-
-    def cost(self, usage: Usage) -> dict[str, Decimal]:
-        """Dollars of `usage` by token class, exact: read, write_5m, write_1h, input, output."""
-        return {
-            "read": _dollars(usage.read, self.read),
-            "write_5m": _dollars(usage.write_5m, self.write_5m),
-            "write_1h": _dollars(usage.write_1h, self.write_1h),
-            "input": _dollars(usage.input_tokens, self.input),
-            "output": _dollars(usage.output_tokens, self.output),
-        }
-
-
-def _dollars(tokens: int, price: Decimal) -> Decimal:
-    return (tokens * price).scaleb(PER_TOKEN) if tokens else ZERO
-
-
-class _Quote(NamedTuple):
-    """Prices of one way of calling a model on a day, by prompt length: `tiers[i]` from above `above[i - 1]` tokens."""
-
-    above: tuple[int, ...]
-    tiers: tuple[Prices, ...]
-
-    def of(self, tokens: int) -> Prices:
-        return self.tiers[bisect_left(self.above, tokens)]
 
 
 class PriceBook:
@@ -76,7 +38,9 @@ class PriceBook:
     def __init__(self, own: Sheet | None = None, as_of: date | None = None) -> None:
         self._sheets = (*shipped(), own) if own else shipped()
         self._as_of = as_of
-        self._quotes: dict[tuple[str, str, date | None, bool, bool, bool, bool | None], _Quote] = {}
+        self._peaks = tuple(peak for sheet in self._sheets for peak in sheet.peaks)
+        self._with_peaks = frozenset(peak.host for peak in self._peaks)
+        self._quotes: dict[tuple[str, str, date | None, bool, bool, bool, bool | None, Peak | None], Quote] = {}
 
     @classmethod
     def load(cls, own: Path | None = None, as_of: date | None = None) -> PriceBook:
@@ -103,26 +67,55 @@ class PriceBook:
         fast: bool = False,
         us: bool = False,
         regional: bool | None = None,
+        moment: datetime | None = None,
     ) -> Prices:
         """Prices of a call of `model` (id or alias) whose prompt has `total_input_tokens` (uncached + read + written).
 
         `regional`: through a regional endpoint; None: as the id says, where the host's ids say it. `as_of`
-        wins over `day`; without either, the date of the shipped data decides. Raises CannotEvaluate for an
-        unknown host, model, day or token class, and for a way of calling that the model lacks.
+        wins over `day`; without either, the date of the shipped data decides. `moment` is when the call was made:
+        a few hosts have hours that cost more; without it none is taken. Raises CannotEvaluate for an unknown host,
+        model, day or token class, and for a way of calling that the model lacks.
         """
-        key = (host, model, self._as_of or day, batch, fast, us, regional)
+        peak = self._peak(host, model, moment) if moment and host in self._with_peaks else None
+        key = (host, model, self._as_of or day, batch, fast, us, regional, peak)
         quote = self._quotes.get(key)
         if quote is None:
             asked = [name for name, is_asked in (("batch", batch), ("fast", fast), ("us", us)) if is_asked]
-            quote = self._quotes[key] = self._quote(host, model, key[2], asked, regional)
+            quote = self._quotes[key] = self._quote(host, model, key[2], asked, regional, peak)
         return quote.of(total_input_tokens)
 
-    def _quote(self, host: str, name: str, day: date | None, asked: list[str], regional: bool | None) -> _Quote:
+    def _peak(self, host: str, name: str, moment: datetime) -> Peak | None:
+        """The peak hours that the moment is in. A moment without a zone is one of UTC."""
+        when = moment.astimezone(UTC) if moment.tzinfo else moment
+        day, model = when.date(), catalogue(host).model(name).name
+        off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
+        if any(row.start <= day <= row.end for row in off):
+            return None
+        return next((peak for peak in self._peaks if peak.covers(host, model, when)), None)
+
+    def _quote(
+        self, host: str, name: str, day: date | None, asked: list[str], regional: bool | None, peak: Peak | None
+    ) -> Quote:
         model, when = self._resolve(host, name, day)
-        rows = self._rows(host, model.name, when)
+        rows = self._rows(host, model, when)
         factor, sources = self._factor(host, model.name, when, _ways(asked, model.modifiers, regional))
+        if peak:
+            factor, sources = factor * peak.multiplier, [*sources, f"peak hours × {peak.multiplier}: {peak.source}"]
         above = tuple(sorted({row.above for row in rows if row.above}))
-        return _Quote(above, tuple(_tier(host, model.name, rows, length, factor, sources) for length in (0, *above)))
+        named = _has_objects(model, when, catalogue(host))
+        kept = self._kept(host, model, when) if named else None
+        pricing = Pricing(host, model.id, rows, {} if named else self._instead(host, model.name, when), kept)
+        return Quote(above, tuple(pricing.tier(length, factor, sources) for length in (0, *above)))
+
+    def _instead(self, host: str, model: str, day: date) -> dict[str, Instead]:
+        """What a class without a price of its own costs, by class."""
+        rows = (row for sheet in self._sheets for row in sheet.instead)
+        return {row.price: row for row in rows if row.covers(host, model, day)}
+
+    def _kept(self, host: str, model: Model, day: date) -> Kept | None:
+        """What keeping an object of this model costs for as long as it lives, where somebody says so."""
+        rows = [row for sheet in self._sheets for row in sheet.storage if row.covers(host, model.name, day)]
+        return Kept(rows[-1], catalogue(host).value(model, "ttl_s", day)) if rows else None
 
     def _resolve(self, host: str, name: str, day: date | None) -> tuple[Model, date]:
         """The model of `name`, and the day that decides."""
@@ -135,13 +128,15 @@ class PriceBook:
             raise CannotEvaluate(f"{model.id} has no price on {when}: it was released on {model.released}")
         return model, when
 
-    def _rows(self, host: str, model: str, day: date) -> list[PriceRow]:
-        known = [row for sheet in self._sheets for row in sheet.rows.get((host, model), ())]
-        rows = self._same(host, model, day, any(row.holds(day) for row in known))
+    def _rows(self, host: str, model: Model, day: date) -> list[PriceRow]:
+        names = (ANY_MODEL, *model.price_names)
+        known = [row for sheet in self._sheets for name in names for row in sheet.rows.get((host, name), ())]
+        rows = self._same(host, model.name, day, any(row.holds(day) for row in known))
         rows += [row for row in known if row.holds(day)]
         if not rows:
             when = f" on {day} (only {_spans(known)})" if known else ""
-            raise CannotEvaluate(f"no price known for {model} on host {host}{when}; give one with --prices")
+            own = "give one" if catalogue(host).is_priced else "it is a server of one's own: give its [[gpu]]"
+            raise CannotEvaluate(f"no price known for {model.name} on host {host}{when}; {own} with --prices")
         return rows
 
     def _same(self, host: str, model: str, day: date, has_own: bool) -> list[PriceRow]:
@@ -182,6 +177,11 @@ class PriceBook:
         raise CannotEvaluate(f"{model} has no {IN_WORDS[name]}{where}{when}")
 
 
+def _has_objects(model: Model, day: date, book: Catalogue) -> bool:
+    """Whether the cache of this model is of named objects, which are paid for by the hour."""
+    return "matching" in book.rules and book.value(model, "matching", day) == NAMED
+
+
 def _ways(asked: list[str], of_endpoint: tuple[str, ...], regional: bool | None) -> list[str]:
     """What multiplies the prices: what was asked for, what the endpoint brings, and what needs no request."""
     brought = [name for name in of_endpoint if name != "regional" or regional is not False]
@@ -198,17 +198,3 @@ def _check_together(modifier: Modifier, asked: list[str], model: str) -> None:
     for other in asked:
         if other in modifier.not_with:
             raise CannotEvaluate(f"{model} has no {IN_WORDS[modifier.name]} together with {IN_WORDS[other]}")
-
-
-def _tier(host: str, model: str, rows: list[PriceRow], length: int, factor: Decimal, notes: list[str]) -> Prices:
-    """Prices of prompts just above `length` tokens: of each class, the last row that names it."""
-    chosen = {name: row for row in rows if row.above <= length for name in row.prices}
-    for name in CLASSES:
-        if name not in chosen:
-            words = CLASS_IN_WORDS.get(name, f"{name} tokens")
-            raise CannotEvaluate(f"no price of {words} known for {model} on host {host}; give one with --prices")
-    sources = dict.fromkeys(chosen[name].source for name in CLASSES)
-    return Prices(
-        **{name: chosen[name].prices[name] * factor for name in CLASSES},
-        source=", ".join([*sources, *notes]),
-    )

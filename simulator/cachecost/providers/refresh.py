@@ -20,9 +20,20 @@ from cachecost.providers.rulefile import Model, catalogue, hosts
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice, Provider
 
-PROVIDERS = {"anthropic": "anthropic", "bedrock": "aws", "google-cloud": "google"}
-"""Host -> provider of genai-prices whose models are shipped. It has no list for Foundry."""
-SPELLINGS = {"bedrock": ("global.anthropic.{}", "anthropic.{}")}
+PROVIDERS = {
+    "anthropic": "anthropic",
+    "bedrock": "aws",
+    "deepseek": "deepseek",
+    "gemini": "google",
+    "google-cloud": "google",
+    "minimax": "minimax",
+    "mistral": "mistral",
+    "openai": "openai",
+    "openrouter": "openrouter",
+    "xai": "x-ai",
+}
+"""Host -> provider of genai-prices whose models are shipped. It has no list for Foundry, and none of Qwen's own."""
+SPELLINGS = {"bedrock": ("global.anthropic.{}", "anthropic.{}"), "openrouter": ("anthropic/{}",)}
 """How genai-prices writes an id of the host at its list price: the first that it knows (default: the id itself)."""
 CLASSES = {
     "input": "input_mtok",
@@ -72,12 +83,11 @@ def _provider(name: str) -> Provider:
 
 
 def _models(host: str, provider: Provider) -> dict[str, list[dict[str, Any]]]:
-    """Rows by our id where our rules know the model; of others too, by their id, where they are the host's own."""
+    """Rows by our id where our rules know the model; all of them, by their id, on a host that has no rules."""
     book = catalogue(host) if host in hosts() else None
     found = {model.name: _find(host, provider, model) for model in book.models.values()} if book else {}
     ours = {name: model for name, model in found.items() if model}
-    matched = {id(model) for model in ours.values()}
-    theirs = {} if book and book.base else {model.id: model for model in provider.models if id(model) not in matched}
+    theirs = {} if book else {model.id: model for model in provider.models}
     return {name: rows for name, model in {**theirs, **ours}.items() if (rows := list(_rows(model)))}
 
 
@@ -90,7 +100,7 @@ def _find(host: str, provider: Provider, model: Model) -> ModelInfo | None:
 
 
 def _rows(model: ModelInfo) -> Iterator[dict[str, Any]]:
-    """One row a date and tier. Nothing for a model whose prices change with the hour."""
+    """One row a date and tier. Of prices that change with the hour those outside its hours: the overlay has these."""
     dated = _dated(model)
     ends = [start for start, _ in dated[1:]]
     for (start, prices), end in zip_longest(dated, ends):
@@ -113,8 +123,6 @@ def _dated(model: ModelInfo) -> list[tuple[str | None, ModelPrice]]:
             dated.append((None, entry.prices))
         elif isinstance(entry.constraint, StartDateConstraint):
             dated.append((entry.constraint.start_date.isoformat(), entry.prices))
-        else:
-            return []
     return dated
 
 

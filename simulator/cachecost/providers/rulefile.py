@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.providers.naming import Naming
-from cachecost.providers.ruleparse import Parsed, parse
+from cachecost.providers.ruleparse import NO_ROWS, Parsed, Rows, parse
 from cachecost.providers.rulerows import Model, Refuted, Row, Rule, Source
 
 __all__ = ["Catalogue", "Model", "Refuted", "Row", "Rule", "Source", "catalogue", "hosts"]
 
 FOLDER = Path(__file__).with_name("rules")
 NO_HOST = frozenset({"switches"})
+ANY = "*"
+"""Stands for any text in the id of a model that its user names."""
 
 
 class Catalogue(NamedTuple):
     """One host's rule file. `data_date` is that of the shipped data.
 
-    `base` is the host on which all holds that this one's file does not say; its rows are among these.
+    `base` is the host on which all holds that this one's file does not say; its rows are among these. `ways` are rows
+    of an endpoint, `readings` of a (switch, value); both in the place of the model's. A host that `is_priced` has
+    public prices in dollars.
     """
 
     host: str
@@ -35,10 +40,13 @@ class Catalogue(NamedTuple):
     refuted: tuple[Refuted, ...]
     base: str | None = None
     naming: Naming | None = None
+    ways: Mapping[str, Rows] = NO_ROWS
+    readings: Mapping[tuple[str, str], Rows] = NO_ROWS
+    is_priced: bool = True
 
     def model(self, name: str) -> Model:
         """The model of an alias, or of an id as this host writes it. Raises CannotEvaluate naming the nearest."""
-        found = self.names.get(name) or self._spelt(name)
+        found = self.names.get(name) or self._spelt(name) or self._named_by_user(name)
         if found is None:
             raise CannotEvaluate(f"unknown model '{name}' on host {self.host}{_near(self.host, name)}")
         return found
@@ -50,8 +58,29 @@ class Catalogue(NamedTuple):
         if self.naming is None or read is None or known is None:
             return None
         endpoint = read[1]
-        at = self.naming.write(known.name, endpoint)
-        return known._replace(id=at, endpoint=endpoint, modifiers=self.naming.modifiers(endpoint))
+        found = known._replace(
+            id=self.naming.write(known.name, endpoint), endpoint=endpoint, modifiers=self.naming.modifiers(endpoint)
+        )
+        if endpoint not in self.ways:
+            return found
+        rows = {**known.rows, **self.ways[endpoint]}
+        return found._replace(rows=rows, is_other_way=True) if endpoint in known.ways else None
+
+    def _named_by_user(self, name: str) -> Model | None:
+        """A self-hosted model: the first of the file whose id, with `*` for any text, fits the name."""
+        open_ids = (model for key, model in self.models.items() if ANY in key and fnmatchcase(name, key))
+        found = next(open_ids, None)
+        return found._replace(id=name, name=name) if found else None
+
+    def other_ways(self, model: Model) -> Iterator[Model]:
+        """The model as the ids name it that mean another way of caching."""
+        if self.naming:
+            yield from (self.model(self.naming.write(model.name, way)) for way in model.ways)
+
+    def under(self, model: Model, switches: object) -> Model:
+        """The model with the rows of the readings in force."""
+        rows = [rows for (name, value), rows in self.readings.items() if getattr(switches, name) == value]
+        return model._replace(rows={**model.rows, **{key: row for one in rows for key, row in one.items()}})
 
     def value(self, model: Model, rule: str, day: date) -> Any:
         """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row says."""
@@ -88,6 +117,17 @@ def _load(host: str) -> Catalogue:
     data = tomllib.loads((FOLDER / f"{host}.toml").read_text(encoding="utf-8"))
     head = data["data"]
     base = catalogue(head["base"]) if "base" in head else None
-    rules, models, refuted, naming = parse(data, Parsed(base.rules, base.models) if base else None)
-    names = {name: model for model in models.values() for name in (model.id, *model.aliases)}
-    return Catalogue(head["host"], head["date"], rules, models, names, refuted, head.get("base"), naming)
+    read = parse(data, Parsed(base.rules, base.models) if base else None)
+    return Catalogue(
+        head["host"],
+        head["date"],
+        read.rules,
+        read.models,
+        {name: model for model in read.models.values() for name in (model.id, *model.aliases)},
+        read.refuted,
+        head.get("base"),
+        read.naming,
+        read.ways,
+        read.readings,
+        head.get("is_priced", True),
+    )

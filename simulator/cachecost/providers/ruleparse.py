@@ -11,11 +11,12 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from cachecost.providers.naming import Naming, naming_of
-from cachecost.providers.rulerows import Model, Refuted, Row, Rule, Source
+from cachecost.providers.rulerows import CONFIDENCES, Model, Refuted, Row, Rule, Source
 
 Rows = Mapping[str, tuple[Row, ...]]
-FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation"})
+FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways"})
 """What a [[model]] says besides the rows of rules."""
+NO_ROWS: Mapping[Any, Rows] = {}
 
 
 class Parsed(NamedTuple):
@@ -25,6 +26,8 @@ class Parsed(NamedTuple):
     models: Mapping[str, Model]
     refuted: tuple[Refuted, ...] = ()
     naming: Naming | None = None
+    ways: Mapping[str, Rows] = NO_ROWS
+    readings: Mapping[tuple[str, str], Rows] = NO_ROWS
 
 
 def parse(data: Mapping[str, Any], base: Parsed | None = None) -> Parsed:
@@ -39,12 +42,24 @@ class _File:
         self._data = data
         self._base = base
         self._naming = naming_of(data["naming"]) if "naming" in data else None
-        self._sources = {key: Source(**source) for key, source in data.get("sources", {}).items()}
+        self._sources = {key: _source(key, source) for key, source in data.get("sources", {}).items()}
         self._said: Mapping[str, Any] = data.get("rules", {})
         self._rules = {**base.rules, **{name: self._rule(name, rule) for name, rule in self._said.items()}}
 
     def parsed(self) -> Parsed:
-        return Parsed(self._rules, self._models(), tuple(self._refuted()), self._naming)
+        return Parsed(
+            self._rules, self._models(), tuple(self._refuted()), self._naming, self._ways(), dict(self._readings())
+        )
+
+    def _ways(self) -> dict[str, Rows]:
+        """By endpoint, the rows that hold there in the place of the model's."""
+        return {name: self._stated(f"way {name}", said, None) for name, said in self._data.get("ways", {}).items()}
+
+    def _readings(self) -> Iterator[tuple[tuple[str, str], Rows]]:
+        """By (switch, value), the rows that hold under that reading."""
+        for entry in self._data.get("reading", []):
+            said = {name: value for name, value in entry.items() if name not in ("switch", "value")}
+            yield (entry["switch"], entry["value"]), self._stated(f"reading {entry['switch']}", said, None)
 
     def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
         """A rule with its rows for all models, over what the base says that it means."""
@@ -70,8 +85,9 @@ class _File:
         return lacks
 
     def _new(self, entry: Mapping[str, Any]) -> Model:
-        generation = self._data["generations"][entry["generation"]]
-        stated = {name: self._rows(name, value, entry["released"]) for name, value in generation.items()}
+        """A model of this file: its own rows go before those of its family, these before its generation's."""
+        released = entry["released"]
+        group = {**self._data["generations"][entry["generation"]], **self._family(entry)}
         return self._at_default(
             Model(
                 entry["id"],
@@ -80,10 +96,15 @@ class _File:
                 entry["released"],
                 entry.get("retired"),
                 self._sources[entry["source"]],
-                {**stated, **self._own(entry, entry["released"])},
+                {**self._stated(f"model {entry['id']}", group, released), **self._own(entry, released)},
                 entry["id"],
+                ways=tuple(entry.get("ways", self._data.get("ways", {}))),
             )
         )
+
+    def _family(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._data["families"][entry["family"]] if "family" in entry else {}
+        return found
 
     def _over(self, model: Model, entry: Mapping[str, Any]) -> Model:
         """A model of the base with what this file says of it. No host speaks for the retirements of another."""
@@ -105,10 +126,13 @@ class _File:
         return model._replace(endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
 
     def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
-        names = [name for name in entry if name not in FACTS]
-        if unknown := [name for name in names if name not in self._rules]:
-            raise ValueError(f"model {entry['id']}: no rule is called {', '.join(unknown)}")
-        return {name: self._rows(name, entry[name], released) for name in names}
+        said = {name: value for name, value in entry.items() if name not in FACTS}
+        return self._stated(f"model {entry['id']}", said, released)
+
+    def _stated(self, what: str, said: Mapping[str, Any], released: date | None) -> Rows:
+        if unknown := [name for name in said if name not in self._rules]:
+            raise ValueError(f"{what}: no rule is called {', '.join(unknown)}")
+        return {name: self._rows(name, value, released) for name, value in said.items()}
 
     def _rows(self, rule: str, value: Any, released: date | None) -> tuple[Row, ...]:
         """The three ways to write a value, as rows. A list without rows in it is a value."""
@@ -122,12 +146,26 @@ class _File:
             raise ValueError(f"rule {rule}: a row that holds for all models needs a 'from'")
         if source is None:
             raise ValueError(f"rule {rule}: a row of it needs a 'source', as the rule names none here")
-        return Row(entry["value"], start, entry.get("to"), self._sources[source])
+        read = self._sources[source]
+        sure = _known_confidence(f"rule {rule}", entry.get("confidence", read.confidence))
+        return Row(entry["value"], start, entry.get("to"), read, sure)
 
     def _refuted(self) -> Iterator[Refuted]:
         for entry in self._data.get("refuted", []):
-            row = Row(entry["value"], entry["from"], entry["to"], self._sources[entry["source"]])
+            source = self._sources[entry["source"]]
+            row = Row(entry["value"], entry["from"], entry["to"], source, source.confidence)
             yield Refuted(entry["rule"], tuple(entry["models"]), row, self._sources[entry["by"]])
+
+
+def _source(key: str, said: Mapping[str, Any]) -> Source:
+    """Raises ValueError for a source that does not say how sure it is."""
+    return Source(said["title"], said["date"], _known_confidence(f"source {key}", said.get("confidence")))
+
+
+def _known_confidence(what: str, said: str | None) -> str:
+    if said not in CONFIDENCES:
+        raise ValueError(f"{what}: confidence is one of {', '.join(CONFIDENCES)}; got {said!r}")
+    return said
 
 
 def _is_row(item: Any) -> bool:

@@ -9,12 +9,16 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
+CONFIDENCES = ("documented", "measured", "assumed", "unknown")
+"""How sure a row is: the maker says so; somebody measured it; it is taken over from something near; a bare guess."""
+
 
 class Source(NamedTuple):
-    """Where a row comes from: a title and the day it was read."""
+    """Where a row comes from: a title, the day it was read, and how sure what it says is (one of CONFIDENCES)."""
 
     title: str
     date: date
+    confidence: str
 
 
 class Row(NamedTuple):
@@ -24,6 +28,7 @@ class Row(NamedTuple):
     start: date
     end: date | None
     source: Source
+    confidence: str
 
     def holds(self, day: date) -> bool:
         return self.start <= day and (self.end is None or day < self.end)
@@ -42,7 +47,8 @@ class Model(NamedTuple):
     """A model of a host: its ids, its days, and the rows that are its own or its generation's.
 
     `name` is what its host calls it in the rule file; `id` tells the endpoint too, where it is not the
-    host's default. `modifiers` are the price modifiers that the endpoint brings.
+    host's default. `modifiers` are the price modifiers that the endpoint brings. `ways` are the endpoints with
+    rules of their own that serve it; where `id` names one of these, `is_other_way` and prices may be its own too.
     """
 
     id: str
@@ -55,6 +61,13 @@ class Model(NamedTuple):
     name: str
     endpoint: str = ""
     modifiers: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+    is_other_way: bool = False
+
+    @property
+    def price_names(self) -> tuple[str, ...]:
+        """The names under which its prices stand, the last that has one decides."""
+        return (self.name, self.id) if self.is_other_way else (self.name,)
 
 
 class Refuted(NamedTuple):

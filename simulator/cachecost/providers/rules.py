@@ -19,21 +19,16 @@ from cachecost.providers.switches import Switches, read_switches, switches_from
 __all__ = ["HiddenTokens", "ModelRules", "RuleBook", "Switches", "data_date", "read_switches", "switches_from"]
 
 DEFAULT_HOST = "anthropic"
-COPIED = (
-    "minimum_tokens",
-    "keeps_thinking",
-    "accepts_forced_choice",
-    "default_effort",
-    "context_window",
-    "standard_context_window",
-    "scope",
-    "lookback_positions",
-    "maximum_marks",
-    "ttl_s",
+NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
+"""Rules that every host states; each is a field of ModelRules under the same name."""
+WHERE_STATED = (
+    *("keeps_thinking", "accepts_forced_choice", "default_effort", "standard_context_window", "lookback_positions"),
+    *("maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens", "reported_step_tokens"),
+    *("grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read", "surplus_marks"),
+    *("markable_layers", "implicit_mark", "finds", "salted_by"),
 )
-"""Rules that are a field of ModelRules under the same name."""
-WHERE_STATED = ("accepts_automatic", "accepted_ttls")
-"""Such rules that a host may leave out: the field has a default."""
+"""Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
+NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +55,20 @@ class ModelRules:
     `model` is the id behind an alias. `context_window` is what the API took at most that day, with the
     1M beta header where one was needed; `standard_context_window` is what it took without. `retired`
     is the first day on which the host no longer served the model: its last rules hold on. `day` is
-    the day asked for. `endpoint` is the one that the id names ("us", "global"), where ids name one.
+    the day asked for. `endpoint` is the one that the id names ("us", "explicit"), where ids name one.
+    `ttl_s` are the host's short and its long lifetime; empty: none is known. A host with one has only "5m".
     """
 
     host: str
     model: str
     generation: str
     minimum_tokens: int
-    keeps_thinking: bool
-    accepts_forced_choice: bool
-    default_effort: str | None
     context_window: int
-    collapses_runs: bool
     scope: str
+    keeps_thinking: bool = True
+    accepts_forced_choice: bool = True
+    default_effort: str | None = None
+    collapses_runs: bool = False
     lookback_positions: int = 20
     maximum_marks: int = 4
     ttl_s: Mapping[str, float] = field(default_factory=lambda: {"5m": 300.0, "1h": 3600.0})
@@ -139,8 +135,8 @@ class RuleBook:
         return found
 
     def _resolve(self, host: str, name: str, day: date | None) -> ModelRules:
-        book = catalogue(host)
-        model = book.model(name)
+        book, switches = catalogue(host), self.switches.on(host)
+        model = book.under(book.model(name), switches)
         when = day or book.data_date
         if when < model.released:
             raise CannotEvaluate(f"{model.id} has no rules on {when}: they start on {model.released}")
@@ -150,36 +146,42 @@ class RuleBook:
             generation=model.generation,
             collapses_runs=self._collapses(book, model, when),
             hidden=_hidden(book, model, when),
-            switches=self.switches.on(host),
+            switches=switches,
             retired=model.retired,
             day=when,
             endpoint=model.endpoint,
-            **{name: book.value(model, name, when) for name in COPIED},
-            **_stated(book, model, when),
+            **{name: book.value(model, name, when) for name in NEEDED},
+            **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if name in book.rules},
         )
-        minimum = self.own.minimum(host, model.id, when)
-        return rules if minimum is None else replace(rules, minimum_tokens=minimum)
+        own: dict[str, Any] = {**self.own.values(host, model, when)}
+        return replace(rules, **own) if own else rules
 
     def _collapses(self, book: Catalogue, model: Model, day: date) -> bool:
+        if "collapses_runs" not in book.rules:
+            return False
         reading = self.switches.lookback_runs
         return bool(book.value(model, "collapses_runs", day)) if reading == "by_date" else reading == "collapsed"
 
 
-def _stated(book: Catalogue, model: Model, day: date) -> dict[str, Any]:
-    """The rules that only some hosts state, where this one does."""
-    stated = {name: book.value(model, name, day) for name in WHERE_STATED if name in book.rules}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
+def _plain(value: Any) -> Any:
+    """Lists as tuples, also in a table: rules are compared and kept."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _hidden(book: Catalogue, model: Model, day: date) -> HiddenTokens:
-    frame, thinking, adaptive = (
-        book.value(model, name, day) for name in ("frame", "thinking_tokens", "adaptive_tokens")
-    )
+    """What the host states that it adds: nothing, where it has no such rule."""
+
+    def stated(name: str, without: Any) -> Any:
+        return book.value(model, name, day) if name in book.rules else without
+
+    frame, thinking, adaptive = (stated(name, NO_TOKENS) for name in ("frame", "thinking_tokens", "adaptive_tokens"))
     return HiddenTokens(
-        book.value(model, "tool_prompt", day),
+        stated("tool_prompt", {}),
         frame["const"],
         frame["turn"],
-        book.value(model, "forced_tail", day),
+        stated("forced_tail", {}),
         thinking["prefix"],
         thinking["tail"],
         adaptive["prefix"],

@@ -33,6 +33,9 @@ class Switches:
     visibility_lag_probability: float = 0.0
     early_eviction_probability: float = 0.0
     seed: int = 0
+    openai_boundaries: str = "guide"
+    openai_developer_end: str = "readable"
+    deepseek_unit: str = "launch"
     given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def on(self, host: str) -> Switches:

@@ -80,7 +80,7 @@ def explained(traffic: Traffic, readings: bool = False) -> Explanation:
 
 def _flips(traffic: Traffic, told: Explanation) -> Iterator[str]:
     """A sentence for each reading under which other causes are found, or the dollars are not about the same."""
-    for switch in switch_rows():
+    for switch in switch_rows(traffic.host):
         for reading in switch.readings[1:] if switch.number is None else ():
             other = traffic.read_as({switch.name: reading.value})
             under = explain(other.calls, other.simulation)

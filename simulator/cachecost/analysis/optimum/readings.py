@@ -47,7 +47,7 @@ def other_readings(terms: Terms) -> list[tuple[str, str]]:
     switches = in_force.on(terms.host)
     return [
         (row.name, reading.value)
-        for row in switch_rows()
+        for row in switch_rows(terms.host)
         if row.number is None
         for reading in row.readings
         if reading.value != str(getattr(switches, row.name)).lower()

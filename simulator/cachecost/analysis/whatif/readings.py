@@ -33,7 +33,7 @@ BY_PRICE = frozenset({"model", "batch", "us"})
 
 def other_readings(traffic: Traffic) -> Iterator[tuple[str, str]]:
     """Every reading that is not in force and can matter to some call, as (switch, reading)."""
-    for switch in switch_rows():
+    for switch in switch_rows(traffic.host):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
             now = str(getattr(traffic.rules.switches, switch.name)).lower()
             yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)

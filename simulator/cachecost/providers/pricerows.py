@@ -1,0 +1,136 @@
+"""What a price sheet is made of: dated, sourced rows. Records are named tuples, as those of rules are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+ANY_MODEL = "*"
+
+
+def _within(start: date | None, day: date, end: date | None) -> bool:
+    return (start is None or start <= day) and (end is None or day < end)
+
+
+def _names(models: tuple[str, ...], model: str) -> bool:
+    return model in models or ANY_MODEL in models
+
+
+class PriceRow(NamedTuple):
+    """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
+
+    start: date | None
+    end: date | None
+    above: int
+    prices: Mapping[str, Decimal]
+    source: str
+
+    def holds(self, day: date) -> bool:
+        return _within(self.start, day, self.end)
+
+
+class Modifier(NamedTuple):
+    """What a way of calling multiplies all prices by, for some models and days."""
+
+    name: str
+    host: str
+    models: tuple[str, ...]
+    exceptions: tuple[str, ...]
+    multiplier: Decimal
+    start: date | None
+    end: date | None
+    not_with: tuple[str, ...]
+    source: str
+
+    def covers(self, host: str, model: str) -> bool:
+        return host == self.host and _names(self.models, model) and model not in self.exceptions
+
+    def holds(self, day: date) -> bool:
+        return _within(self.start, day, self.end)
+
+
+class SameAs(NamedTuple):
+    """Models that cost on `host` what they cost on the host `base`, where `host` has no price of its own."""
+
+    host: str
+    base: str
+    models: tuple[str, ...]
+    start: date | None
+    end: date | None
+    source: str
+
+    def covers(self, host: str, model: str, day: date) -> bool:
+        return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
+
+
+class Instead(NamedTuple):
+    """A class without a price of its own on `host` costs `times` what the class `like` costs there."""
+
+    host: str
+    models: tuple[str, ...]
+    price: str
+    like: str
+    times: Decimal
+    start: date | None
+    end: date | None
+    source: str
+
+    def covers(self, host: str, model: str, day: date) -> bool:
+        return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
+
+
+class Storage(NamedTuple):
+    """What keeping a named object costs, in USD per 10**6 tokens and hour."""
+
+    host: str
+    models: tuple[str, ...]
+    usd_per_hour: Decimal
+    start: date | None
+    end: date | None
+    source: str
+
+    def covers(self, host: str, model: str, day: date) -> bool:
+        return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
+
+
+class Peak(NamedTuple):
+    """Hours (UTC; from, to, the latter excluded) of weekdays (Monday is 0) that cost `multiplier` times as much."""
+
+    host: str
+    models: tuple[str, ...]
+    multiplier: Decimal
+    hours: tuple[tuple[int, int], ...]
+    weekdays: tuple[int, ...]
+    start: date | None
+    end: date | None
+    source: str
+
+    def covers(self, host: str, model: str, moment: datetime) -> bool:
+        """Whether a call at `moment` (in UTC) is one at peak, holidays aside."""
+        if host != self.host or not _names(self.models, model) or not _within(self.start, moment.date(), self.end):
+            return False
+        return moment.weekday() in self.weekdays and any(start <= moment.hour < end for start, end in self.hours)
+
+
+class Holiday(NamedTuple):
+    """Days on which a host has no peak."""
+
+    host: str
+    start: date
+    end: date
+    source: str
+
+
+class Sheet(NamedTuple):
+    """One layer of prices. Rows of a model are in the order in which they win: the last that fits."""
+
+    name: str
+    rows: Mapping[tuple[str, str], tuple[PriceRow, ...]]
+    modifiers: tuple[Modifier, ...] = ()
+    same: tuple[SameAs, ...] = ()
+    instead: tuple[Instead, ...] = ()
+    storage: tuple[Storage, ...] = ()
+    peaks: tuple[Peak, ...] = ()
+    holidays: tuple[Holiday, ...] = ()
