@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
+
+import msgspec
 
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Prefix
@@ -17,8 +18,7 @@ Key = tuple[Prefix, str]
 State = Literal["absent", "live", "expired", "unreadable"]
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, eq=False):
     """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last.
 
     `minimum` is the length in tokens that it must have, or it was never written (rule 8): asked when it

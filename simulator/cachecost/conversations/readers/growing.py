@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -35,8 +34,7 @@ MARKS_MOVE_IN = 8
 """Messages at the end in which the next line may have its marks elsewhere."""
 
 
-@dataclass(slots=True)
-class Grown:
+class Grown(msgspec.Struct, eq=False):
     """A conversation as its last line had it.
 
     `settled` are the bytes of its first messages with what separates them, `ends` where each of them ends; `loose`
@@ -45,9 +43,9 @@ class Grown:
 
     opening: bytes
     trail: Trail
-    settled: bytearray = field(default_factory=bytearray)
-    ends: list[int] = field(default_factory=list)
-    loose: list[bytes] = field(default_factory=list)
+    settled: bytearray = msgspec.field(default_factory=bytearray)
+    ends: list[int] = msgspec.field(default_factory=list)
+    loose: list[bytes] = msgspec.field(default_factory=list)
     size: int = 0
 
     def same(self, line: Line, at: int) -> tuple[int, int]:
