@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Literal
 
 import msgspec
@@ -198,5 +197,7 @@ def _drawn(what: str, number: int, probability: float, switches: Switches) -> bo
 
 def _share(what: str, number: int, switches: Switches) -> float:
     """A reproducible share in [0, 1) for the `number`-th write: the seed decides, no generator's state does."""
+    from hashlib import blake2b
+
     digest = blake2b(f"{switches.seed}:{what}:{number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

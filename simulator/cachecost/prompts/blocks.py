@@ -12,11 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
-from hashlib import blake2b
 from json import JSONEncoder
 from typing import Any
 
 from cachecost.facts import thing
+
+try:
+    from _blake2 import blake2b  # as `random` does: hashlib loads OpenSSL, which takes milliseconds
+except ImportError:  # not every Python has it there
+    from hashlib import blake2b
 
 DIGEST_BYTES = 16
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
