@@ -13,7 +13,7 @@ import pytest
 
 from growing_log import PAUSE_S, STEP_S, Shape, lines, write_log
 from growth import exponent
-from log_shapes import Found
+from log_shapes import Found, Peaks
 from log_shapes import told as shape_told
 from ratios import Result, measured
 
@@ -131,3 +131,15 @@ def test_a_shape_is_held_to_the_median(median_ratio: float, words: str) -> None:
 def test_the_exponent_of_a_power_law_is_found(power: float) -> None:
     sizes = [100, 200, 400, 800]
     assert exponent(sizes, [0.003 * size**power for size in sizes]) == pytest.approx(power)
+
+
+@pytest.mark.parametrize(
+    ("peak_mib", "is_missed", "words"),
+    [
+        (29.0, False, "memory 10 MiB, of 10 times the log 29 MiB: 2.90 × (goal 1.3)"),
+        (29.1, True, "memory 10 MiB, of 10 times the log 29 MiB: 2.91 × (goal 1.3), over its limit of 2.9"),
+    ],
+)
+def test_memory_is_told_with_its_goal_and_its_limit(peak_mib: float, is_missed: bool, words: str) -> None:
+    found = Peaks(10.0, peak_mib)
+    assert (found.is_missed, str(found)) == (is_missed, words)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from cachecost.facts import fact
 
 ANY_ENDPOINT = "*"
 
 
-class Naming(NamedTuple):
+@fact
+class Naming:
     """The ids of a host. `pattern` has the groups `model` and, where ids tell them, `endpoint` and `version`.
 
     `endpoints` maps an endpoint ("us", "global"; "*" for any other) to the price modifiers it brings;

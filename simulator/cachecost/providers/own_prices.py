@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -39,7 +40,7 @@ def own_sheet(path: Path) -> Sheet:
     rows = {key: list(found) for key, found in sheet.rows.items()}
     for entry in data.get("gpu", []):
         rows.setdefault((entry["host"], entry.get("model", ANY_MODEL)), []).insert(0, _gpu_row(entry, str(path)))
-    return sheet._replace(rows={key: tuple(found) for key, found in rows.items()})
+    return replace(sheet, rows={key: tuple(found) for key, found in rows.items()})
 
 
 def _gpu_row(entry: dict[str, Any], file: str) -> PriceRow:

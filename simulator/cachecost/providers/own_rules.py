@@ -18,11 +18,12 @@ value = 1_200_000
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
 from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
 from cachecost.providers.switches import read_switches
@@ -37,7 +38,7 @@ DEFAULT_HOST = "anthropic"
 NO_SWITCHES: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OwnValue:
     """A rule of a model on a host in tokens, from a day on."""
 
@@ -48,7 +49,7 @@ class OwnValue:
     begins: date
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OwnRules:
     """What a rules file says: readings by switch, and rules of models in the order of their days."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -38,7 +39,7 @@ def shipped() -> tuple[Sheet, Sheet]:
     }
     overlay = tomllib.loads(OVERLAY.read_text(encoding="utf-8"), parse_float=Decimal)
     over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", _as_it_is)
-    return Sheet(name, rows), over._replace(**_of_hosts())
+    return Sheet(name, rows), replace(over, **_of_hosts())
 
 
 def _titles(data: Mapping[str, Any]) -> dict[str, str]:

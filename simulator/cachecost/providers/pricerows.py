@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import NamedTuple
+
+from cachecost.facts import fact
 
 ANY_MODEL = "*"
 
@@ -18,7 +19,8 @@ def _names(models: tuple[str, ...], model: str) -> bool:
     return model in models or ANY_MODEL in models
 
 
-class PriceRow(NamedTuple):
+@fact
+class PriceRow:
     """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
 
     start: date | None
@@ -31,7 +33,8 @@ class PriceRow(NamedTuple):
         return _within(self.start, day, self.end)
 
 
-class Modifier(NamedTuple):
+@fact
+class Modifier:
     """What a way of calling multiplies all prices by, for some models and days."""
 
     name: str
@@ -51,7 +54,8 @@ class Modifier(NamedTuple):
         return _within(self.start, day, self.end)
 
 
-class SameAs(NamedTuple):
+@fact
+class SameAs:
     """Models that cost on `host` what they cost on the host `base`, where `host` has no price of its own."""
 
     host: str
@@ -65,7 +69,8 @@ class SameAs(NamedTuple):
         return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
-class Instead(NamedTuple):
+@fact
+class Instead:
     """A class without a price of its own on `host` costs `times` what the class `like` costs there."""
 
     host: str
@@ -81,7 +86,8 @@ class Instead(NamedTuple):
         return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
-class Storage(NamedTuple):
+@fact
+class Storage:
     """What keeping a named object costs, in USD per 10**6 tokens and hour."""
 
     host: str
@@ -95,7 +101,8 @@ class Storage(NamedTuple):
         return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
-class Peak(NamedTuple):
+@fact
+class Peak:
     """Hours (UTC; from, to, the latter excluded) of weekdays (Monday is 0) that cost `multiplier` times as much."""
 
     host: str
@@ -114,7 +121,8 @@ class Peak(NamedTuple):
         return moment.weekday() in self.weekdays and any(start <= moment.hour < end for start, end in self.hours)
 
 
-class Holiday(NamedTuple):
+@fact
+class Holiday:
     """Days on which a host has no peak."""
 
     host: str
@@ -123,7 +131,8 @@ class Holiday(NamedTuple):
     source: str
 
 
-class Sheet(NamedTuple):
+@fact
+class Sheet:
     """One layer of prices. Rows of a model are in the order in which they win: the last that fits."""
 
     name: str

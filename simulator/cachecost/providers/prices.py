@@ -7,6 +7,7 @@ here), then a small dated overlay, then a user's own file. Rows are data; no pri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -147,7 +148,7 @@ class PriceBook:
         same = [row for sheet in shipped() for row in sheet.same if row.covers(host, model, day)][-1:]
         rows = [(row, of) for of in same for sheet in shipped() for row in sheet.rows.get((of.base, model), ())]
         return [
-            row._replace(source=f"as on {of.base} ({of.source}): {row.source}")
+            replace(row, source=f"as on {of.base} ({of.source}): {row.source}")
             for row, of in rows
             if row.holds(day) and not (has_own and row.above)
         ]

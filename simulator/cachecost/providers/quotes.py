@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
-from typing import NamedTuple
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.pricefile import CLASSES
 from cachecost.providers.pricerows import Instead, PriceRow, Storage
@@ -22,7 +21,7 @@ WRITES = {"write_5m": "5m", "write_1h": "1h"}
 CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Prices:
     """What each token class costs, in USD per 10**6 tokens, modifiers included. `source` says who says so."""
 
@@ -48,7 +47,8 @@ def _dollars(tokens: int, price: Decimal) -> Decimal:
     return (tokens * price).scaleb(PER_TOKEN) if tokens else ZERO
 
 
-class Quote(NamedTuple):
+@fact
+class Quote:
     """Prices of one way of calling a model on a day, by prompt length: `tiers[i]` from above `above[i - 1]` tokens."""
 
     above: tuple[int, ...]
@@ -58,7 +58,8 @@ class Quote(NamedTuple):
         return self.tiers[bisect_left(self.above, tokens)]
 
 
-class Kept(NamedTuple):
+@fact
+class Kept:
     """The storage of a named object, and its lifetimes in seconds by TTL."""
 
     storage: Storage
@@ -71,7 +72,8 @@ class Kept(NamedTuple):
         return found["input"] + found["read"] + kept
 
 
-class Pricing(NamedTuple):
+@fact
+class Pricing:
     """The rows of a model on a day, and what stands in for classes that no row prices."""
 
     host: str

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.providers.naming import Naming
 from cachecost.providers.ruleparse import NO_ROWS, Parsed, Rows, parse
@@ -23,7 +25,8 @@ ANY = "*"
 """Stands for any text in the id of a model that its user names."""
 
 
-class Catalogue(NamedTuple):
+@fact
+class Catalogue:
     """One host's rule file. `data_date` is that of the shipped data.
 
     `base` is the host on which all holds that this one's file does not say; its rows are among these. `ways` are rows
@@ -58,19 +61,22 @@ class Catalogue(NamedTuple):
         if self.naming is None or read is None or known is None:
             return None
         endpoint = read[1]
-        found = known._replace(
-            id=self.naming.write(known.name, endpoint), endpoint=endpoint, modifiers=self.naming.modifiers(endpoint)
+        found = replace(
+            known,
+            id=self.naming.write(known.name, endpoint),
+            endpoint=endpoint,
+            modifiers=self.naming.modifiers(endpoint),
         )
         if endpoint not in self.ways:
             return found
         rows = {**known.rows, **self.ways[endpoint]}
-        return found._replace(rows=rows, is_other_way=True) if endpoint in known.ways else None
+        return replace(found, rows=rows, is_other_way=True) if endpoint in known.ways else None
 
     def _named_by_user(self, name: str) -> Model | None:
         """A self-hosted model: the first of the file whose id, with `*` for any text, fits the name."""
         open_ids = (model for key, model in self.models.items() if ANY in key and fnmatchcase(name, key))
         found = next(open_ids, None)
-        return found._replace(id=name, name=name) if found else None
+        return replace(found, id=name, name=name) if found else None
 
     def other_ways(self, model: Model) -> Iterator[Model]:
         """The model as the ids name it that mean another way of caching."""
@@ -80,7 +86,7 @@ class Catalogue(NamedTuple):
     def under(self, model: Model, switches: object) -> Model:
         """The model with the rows of the readings in force."""
         rows = [rows for (name, value), rows in self.readings.items() if getattr(switches, name) == value]
-        return model._replace(rows={**model.rows, **{key: row for one in rows for key, row in one.items()}})
+        return replace(model, rows={**model.rows, **{key: row for one in rows for key, row in one.items()}})
 
     def value(self, model: Model, rule: str, day: date) -> Any:
         """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row says."""

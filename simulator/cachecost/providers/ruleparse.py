@@ -7,9 +7,11 @@ The ways to write a value, and what a file with a base may say, are told at the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
+from cachecost.facts import fact
 from cachecost.providers.naming import Naming, naming_of
 from cachecost.providers.rulerows import CONFIDENCES, Model, Refuted, Row, Rule, Source
 
@@ -19,7 +21,8 @@ FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation
 NO_ROWS: Mapping[Any, Rows] = {}
 
 
-class Parsed(NamedTuple):
+@fact
+class Parsed:
     """What a rule file comes to."""
 
     rules: Mapping[str, Rule]
@@ -112,7 +115,8 @@ class _File:
         released = max(entry.get("released", model.released), head["since"])
         kept = model.retired if head.get("retires_with_base") else None
         return self._at_default(
-            model._replace(
+            replace(
+                model,
                 aliases=(*model.aliases, *entry.get("aliases", ())),
                 released=released,
                 retired=entry.get("retired", kept),
@@ -123,7 +127,7 @@ class _File:
 
     def _at_default(self, model: Model) -> Model:
         naming = self._naming
-        return model._replace(endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
+        return replace(model, endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
 
     def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
         said = {name: value for name, value in entry.items() if name not in FACTS}

@@ -1,19 +1,19 @@
-"""What a rule file is made of: sources, dated rows, rules and models.
-
-Records are named tuples, not dataclasses: each of those costs a millisecond of every start.
-"""
+"""What a rule file is made of: sources, dated rows, rules and models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
+
+from cachecost.facts import fact
 
 CONFIDENCES = ("documented", "measured", "assumed", "unknown")
 """How sure a row is: the maker says so; somebody measured it; it is taken over from something near; a bare guess."""
 
 
-class Source(NamedTuple):
+@fact
+class Source:
     """Where a row comes from: a title, the day it was read, and how sure what it says is (one of CONFIDENCES)."""
 
     title: str
@@ -21,7 +21,8 @@ class Source(NamedTuple):
     confidence: str
 
 
-class Row(NamedTuple):
+@fact
+class Row:
     """One value of a rule: holds from `start` until the day before `end` (None: until a later row)."""
 
     value: Any
@@ -34,7 +35,8 @@ class Row(NamedTuple):
         return self.start <= day and (self.end is None or day < self.end)
 
 
-class Rule(NamedTuple):
+@fact
+class Rule:
     """What a rule of the file means, its unit ("" for none), and the rows that hold for all models."""
 
     name: str
@@ -43,7 +45,8 @@ class Rule(NamedTuple):
     rows: tuple[Row, ...]
 
 
-class Model(NamedTuple):
+@fact
+class Model:
     """A model of a host: its ids, its days, and the rows that are its own or its generation's.
 
     `name` is what its host calls it in the rule file; `id` tells the endpoint too, where it is not the
@@ -70,7 +73,8 @@ class Model(NamedTuple):
         return (self.name, self.id) if self.is_other_way else (self.name,)
 
 
-class Refuted(NamedTuple):
+@fact
+class Refuted:
     """A published value that recordings of the same days contradict. Shown, never used."""
 
     rule: str

@@ -7,10 +7,11 @@ milliseconds, once, when the first model is asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
@@ -31,7 +32,7 @@ WHERE_STATED = (
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class HiddenTokens:
     """Fitted and published sizes of what the provider adds (rule 4), in tokens."""
 
@@ -48,7 +49,7 @@ class HiddenTokens:
     adaptive_tail: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ModelRules:
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 
