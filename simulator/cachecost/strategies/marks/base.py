@@ -54,6 +54,8 @@ class Primitive:
     """Where its marks stand as far as that is certain: 0 tools, 1 system, 2 messages, 3 the very end."""
     least: ClassVar[int] = 1
     """The least value of its whole-number options."""
+    sees_forks: ClassVar[bool] = False
+    """Whether it looks at how else the threads of its tree went on."""
 
     def __post_init__(self) -> None:
         for option in fields(self):

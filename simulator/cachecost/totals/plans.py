@@ -1,0 +1,148 @@
+"""What agents send, each once: whatever model they are told, and whatever lifetime their placement gives its marks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
+from cachecost.facts import thing
+from cachecost.prompts.blocks import Block, Thread
+from cachecost.prompts.edits import edits_of
+from cachecost.prompts.refusals import SentMarks, marks_sent
+from cachecost.prompts.request import TTL, Request
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.plan import PlannedCall
+from cachecost.terms import in_time
+
+UNSAID = cast("TTL", "as the placement says")
+"""The lifetime of marks that name none."""
+SOME_MODEL = "as the agent is told"
+"""The model of requests that name no other."""
+
+
+class Unusual(Exception):
+    """Nothing that can be shared: it goes the plain way, call by call."""
+
+
+class Sent(NamedTuple):
+    """A planned call; `marks` are those the API sees, `params` and `shape` number what calls have in common."""
+
+    call: PlannedCall
+    request: Request
+    marks: SentMarks
+    params: int
+    shape: int
+
+
+class Shape(NamedTuple):
+    """A request as an example for all that are refused, or not, for the same reasons (rule 6), length apart."""
+
+    request: Request
+    marks: SentMarks
+
+    def lasting(self, ttl: TTL) -> tuple[Request, SentMarks]:
+        """The request where marks that name no lifetime last for `ttl`."""
+        automatic = ttl if self.request.automatic is UNSAID else self.request.automatic
+        marks = tuple(replace(mark, ttl=ttl) if mark.ttl is UNSAID else mark for mark in self.marks.marks)
+        return replace(self.request, automatic=automatic), SentMarks(marks, self.marks.fault)
+
+
+@thing
+class Plan:
+    """The calls of an agent in the order they start. `window` is what its questions are cut to, in tokens."""
+
+    agent: Agent
+    window: int | None
+    sent: list[Sent]
+    shapes: list[Shape]
+
+
+class Plans:
+    """The plans of some conversations. Threads of agents that cannot see each other's grow in one tree."""
+
+    def __init__(self, talks: Sequence[Conversation]) -> None:
+        self._talks = talks
+        self._root = Thread()
+        self._known: list[Plan] = []
+        self._params: dict[str, int] = {}
+        self._are_plain = are_plain(talks)
+
+    def of(self, agent: Agent) -> Plan:
+        """What `agent` sends. Raises Unusual, CannotEvaluate."""
+        if agent.changes or not self._are_plain:
+            raise Unusual
+        return self._of(agent, bare_of(agent))
+
+    def _of(self, agent: Agent, bare: Agent) -> Plan:
+        window = agent.window()
+        for known in self._known:
+            if known.window == window and known.agent == bare:
+                return known
+        root = Thread() if sees_forks(agent) else self._root
+        shapes: dict[Hashable, tuple[int, Shape]] = {}
+        calls = in_time(replace(bare, facts=agent.facts), self._talks, root)
+        plan = Plan(bare, window, list(self._sent(calls, shapes)), [shape for _, shape in shapes.values()])
+        self._known.append(plan)
+        return plan
+
+    def _sent(self, calls: Iterator[PlannedCall], shapes: dict[Hashable, tuple[int, Shape]]) -> Iterator[Sent]:
+        last: Mapping[str, Any] | None = None
+        number = 0
+        for call in calls:
+            request = call.request
+            if request.params is not last:
+                last = request.params
+                number = self._params.setdefault(repr(last), len(self._params))
+                if edits_of(request):
+                    raise Unusual
+            marks = marks_sent(request)
+            if request.thread.compaction is not None or (marks.fault and _is_unsaid(request)):
+                raise Unusual
+            ttls = tuple([mark.ttl for mark in marks.marks])
+            key = (number, ttls, request.automatic, marks.fault is None, request.fault is None)
+            shape = shapes.get(key)
+            if shape is None:
+                shape = shapes[key] = (len(shapes), Shape(request, marks))
+            yield Sent(call, request, marks, number, shape[0])
+
+
+def _is_unsaid(request: Request) -> bool:
+    """Whether the lifetimes of marks on one block may turn out to be equal, or not."""
+    return request.automatic is UNSAID or any(mark.ttl is UNSAID for mark in request.marks)
+
+
+def bare_of(agent: Agent) -> Agent:
+    """What decides where marks stand: not whose they are, who says so, on which model, nor how long most last."""
+    model = None if agent.model is None else SOME_MODEL
+    placement = replace(agent.placement, ttl=UNSAID)
+    return replace(agent, name="", what="", source="", date="", rules={}, facts=None, model=model, placement=placement)
+
+
+def sees_forks(agent: Agent) -> bool:
+    """Whether marks depend on how else threads of the plan's tree went on."""
+    marks = agent.asking.marks if agent.asking and isinstance(agent.asking.marks, tuple) else ()
+    return any(primitive.sees_forks for primitive in (*agent.placement.primitives, *marks))
+
+
+def are_plain(talks: Sequence[Conversation]) -> bool:
+    """Whether blocks of one digest are of one length, so that it does not matter who sends which of them first."""
+    known: dict[bytes, Block] = {}
+    for talk in talks:
+        for block in _blocks(talk):
+            first = known.setdefault(block.digest, block)
+            if (first.tokens, first.size, first.counts) != (block.tokens, block.size, block.counts):
+                return False
+    return True
+
+
+def _blocks(talk: Conversation) -> Iterator[Block]:
+    for event in talk.events:
+        if isinstance(event, Human | Reply | Results):
+            yield from event.blocks
+        elif isinstance(event, Rewrite):
+            for message in event.messages:
+                yield from message.blocks
+        elif isinstance(event, Inquiry):
+            yield from (event.question, event.answer)

@@ -1,0 +1,128 @@
+"""Prompts under one reading of the rules: each rendered once, whoever sends it with whatever marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import NamedTuple
+
+from cachecost.facts import fact
+from cachecost.prompts.blocks import Layer, Part, Prefix, Thread
+from cachecost.prompts.counting import Hidden, TokenCounter
+from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.request import Mark, Request
+from cachecost.providers.own_rules import OwnRules
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.switches import Switches
+from cachecost.terms import Terms
+from cachecost.totals.plans import Sent, Unusual
+
+Place = tuple[Prefix, Thread | None, Layer, Thread | None, int]
+
+
+@fact
+class Ground:
+    """What prompts depend on besides requests. `given` are the switches that a user asked for."""
+
+    host: str
+    day: date | None
+    switches: Switches
+    given: frozenset[str]
+    own: OwnRules
+    tokens: str
+
+
+class Bare(NamedTuple):
+    """A prompt without its marks: where its messages begin, and its length in tokens."""
+
+    start: Prefix
+    tokens: int
+
+
+class Side:
+    """The prompts for one model on one host in one workspace."""
+
+    def __init__(self, rules: ModelRules, renderer: Renderer, workspace: str) -> None:
+        self.rules = rules
+        self.counter = renderer.counter
+        self._renderer = renderer
+        self._workspace = workspace
+        self._bare: dict[tuple[Thread, bytes, bytes, int], Bare] = {}
+        self._places: dict[Place, Prefix] = {}
+        self._seen: set[tuple[Prefix, Part, Part, Hidden]] = set()
+
+    def prompt(self, sent: Sent) -> tuple[int, list[Prefix]]:
+        """The length in tokens, and the prefixes that marks end. Raises Unusual, CannotEvaluate."""
+        request, marks = sent.request, sent.marks.marks
+        key = (request.thread, request.tools.digest, request.system.digest, sent.params)
+        bare = self._bare.get(key)
+        if bare is not None:
+            human, places = request.thread.human, self._places
+            found = [places.get((bare.start, human, mark.layer, mark.node, mark.index)) for mark in marks]
+            if None not in found:
+                return bare.tokens, found  # type: ignore[return-value]
+        made = self._renderer.render(request, marks, self.rules, self._workspace)
+        self._check(request, made)
+        self._bare[key] = Bare(made.head, made.total_tokens)
+        prefixes = [mark.prefix for mark in made.marks]
+        for mark, prefix in zip(marks, prefixes, strict=True):
+            self._places[_place(made.head, request, mark)] = prefix
+        return made.total_tokens, prefixes
+
+    def _check(self, request: Request, made: Prompt) -> None:
+        """That the head is as long as this request alone would make it: prefixes keep the length they get first."""
+        hidden = self.counter.hidden(request, self.rules)
+        key = (made.head, request.tools, request.system, hidden)
+        if key in self._seen:
+            return
+        node = made.head
+        for tokens in reversed(list(_head(request, hidden, self.counter))):
+            assert node.parent is not None
+            if node.tokens - node.parent.tokens != tokens:
+                raise Unusual
+            node = node.parent
+        self._seen.add(key)
+
+
+def _place(start: Prefix, request: Request, mark: Mark) -> Place:
+    """What a marked prefix depends on: of thinking, what the last human message leaves."""
+    return (start, request.thread.human, mark.layer, mark.node, mark.index)
+
+
+def _head(request: Request, hidden: Hidden, counter: TokenCounter) -> Iterator[int]:
+    """The tokens of each prefix up to the start of the messages."""
+    yield hidden.tools
+    yield from map(counter.block, request.tools.blocks)
+    yield hidden.system
+    yield from map(counter.block, request.system.blocks)
+    yield hidden.messages
+
+
+class Reading:
+    """All prompts on one ground, in one tree a tokenizer generation."""
+
+    def __init__(self, terms: Terms, book: RuleBook) -> None:
+        self.ground = ground_of(terms, book)
+        self._book = book
+        self._terms = terms
+        self._renderers: dict[str, Renderer] = {}
+        self._sides: dict[tuple[str, str, str], Side] = {}
+
+    def side(self, host: str, model: str, workspace: str) -> Side:
+        """Raises CannotEvaluate for a model that is not known."""
+        key = (host, model, workspace)
+        side = self._sides.get(key)
+        if side is None:
+            rules = self._book.rules(host, model)
+            side = self._sides[key] = Side(rules, self._renderer(rules.generation), workspace)
+        return side
+
+    def _renderer(self, generation: str) -> Renderer:
+        if generation not in self._renderers:
+            self._renderers[generation] = Renderer(self._terms.counter(generation))
+        return self._renderers[generation]
+
+
+def ground_of(terms: Terms, book: RuleBook) -> Ground:
+    switches = book.switches
+    return Ground(terms.host, book.as_of, switches, switches.given, book.own, terms.tokens)
