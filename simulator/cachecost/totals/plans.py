@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, cast
 
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
@@ -15,6 +15,7 @@ from cachecost.prompts.request import TTL, Request
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.plan import PlannedCall
 from cachecost.terms import in_time
+from cachecost.totals.lookback import Numbers, Tree
 
 UNSAID = cast("TTL", "as the placement says")
 """The lifetime of marks that name none."""
@@ -51,12 +52,24 @@ class Shape(NamedTuple):
 
 @thing
 class Plan:
-    """The calls of an agent in the order they start. `window` is what its questions are cut to, in tokens."""
+    """The calls of an agent in the order they start. `window` is what its questions are cut to, in tokens.
+
+    `looked` is what its calls may find, for every way that their prompts stood to each other so far.
+    """
 
     agent: Agent
     window: int | None
     sent: list[Sent]
     shapes: list[Shape]
+    looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
+
+    def candidates(self, tree: Tree) -> list[Numbers]:
+        """Of each call the entries that it may find: the same on models whose prompts stand alike."""
+        for known, found in self.looked:
+            if known == tree:
+                return found
+        self.looked.append((tree, tree.candidates()))
+        return self.looked[-1][1]
 
 
 class Plans:

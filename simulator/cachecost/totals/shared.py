@@ -21,7 +21,7 @@ from cachecost.totals.structure import Structure, structure_of
 from cachecost.totals.walk import Totals, walked
 
 MOST_VISITS = 64_000
-"""Calls whose structure is kept, about a kilobyte each; the structure used least recently goes first."""
+"""Calls whose structure is kept, about half a kilobyte each; the structure used least recently goes first."""
 
 
 class _Key(NamedTuple):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cachecost.facts import thing
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.request import TTL
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation import quoted
+from cachecost.totals.lookback import Entries, Look, Numbers, tree_of
 from cachecost.totals.plans import SOME_MODEL, Plan, Sent, Shape
 from cachecost.totals.prompts import Reading, Side
 
@@ -18,25 +16,12 @@ TOO_LONG = -1
 """Instead of a number of prices: the prompt does not fit the model's window."""
 
 
-class Spot(NamedTuple):
-    """A mark: the number of the entry it writes, how deep it stands, its length in tokens, and how long it lasts."""
-
-    entry: int
-    depth: int
-    size: int
-    ttl: TTL
-
-
-class Candidate(NamedTuple):
-    """An entry that a call may find, in the order it looks (rule 9)."""
-
-    entry: int
-    depth: int
-    size: int
-
-
 class Visit(NamedTuple):
-    """A call: what it may be refused for, at which prices, its whole length, its output, all in numbers and tokens."""
+    """A call. Times are seconds, `total` and `output` tokens; all else are numbers of what the structure lists.
+
+    `spots` are the entries that its marks write, in prompt order; `candidates` those that it may find, in the order it
+    looks (rule 9).
+    """
 
     start: float
     first_token_s: float
@@ -44,8 +29,8 @@ class Visit(NamedTuple):
     prices: int
     total: int
     output: int
-    spots: tuple[Spot, ...]
-    candidates: tuple[Candidate, ...]
+    spots: Numbers
+    candidates: Numbers
 
 
 class Sort(NamedTuple):
@@ -57,10 +42,11 @@ class Sort(NamedTuple):
 
 @thing
 class Structure:
-    """All calls in order, how many entries they could write, and what they refer to by number."""
+    """All calls in order, and what they name by number. An entry has a depth in blocks and a size in tokens."""
 
     visits: list[Visit]
-    entries: int
+    depths: list[int]
+    sizes: list[int]
     sorts: list[Sort]
     prices: list[Prices]
 
@@ -70,99 +56,62 @@ def structure_of(plan: Plan, reading: Reading, prices: PriceBook, model: str | N
     return _Building(plan, reading, prices, model).made()
 
 
-class _Marked(NamedTuple):
-    """A call as rendered: its model, its length, and the prefixes its marks end."""
-
-    sent: Sent
-    side: Side
-    total: int
-    prefixes: list[Prefix]
-
-
 class _Building:
     def __init__(self, plan: Plan, reading: Reading, prices: PriceBook, model: str | None) -> None:
         self._plan = plan
         self._reading = reading
         self._book = prices
         self._model = model
-        self._marked: set[Prefix] = set()
-        self._above: dict[Prefix, Prefix | None] = {}
-        self._entries: dict[Prefix, int] = {}
-        self._sorts: dict[tuple[int, int], tuple[int, Sort]] = {}
+        self._sides: dict[tuple[str, str | None, str], tuple[Side, list[int]]] = {}
+        self._sorts: list[Sort] = []
         self._prices: dict[int, tuple[int, Prices]] = {}
 
     def made(self) -> Structure:
-        calls = [self._rendered(sent) for sent in self._plan.sent]
-        for call in calls:
-            self._marked.update(call.prefixes)
-        visits = list(map(self._visit, calls))
-        sorts = [sort for _, sort in self._sorts.values()]
-        return Structure(visits, len(self._entries), sorts, [prices for _, prices in self._prices.values()])
+        entries = Entries()
+        called = [self._rendered(sent, entries) for sent in self._plan.sent]
+        tree = tree_of(entries, [Look(spots, side.rules) for side, _, spots in called])
+        found = self._plan.candidates(tree)
+        visits = [
+            self._visit(sent, side, total, spots, candidates)
+            for sent, (side, total, spots), candidates in zip(self._plan.sent, called, found, strict=True)
+        ]
+        sizes = [prefix.tokens for prefix in entries.prefixes]
+        return Structure(visits, tree.depths, sizes, self._sorts, [prices for _, prices in self._prices.values()])
 
-    def _rendered(self, sent: Sent) -> _Marked:
+    def _rendered(self, sent: Sent, entries: Entries) -> tuple[Side, int, Numbers]:
+        """A call's side, length, and the entries that its marks write."""
+        side, _ = self._side(sent)
+        total, prefixes = side.prompt(sent)
+        return side, total, tuple([entries.number(prefix) for prefix in prefixes])
+
+    def _side(self, sent: Sent) -> tuple[Side, list[int]]:
+        """Where a call is rendered, and its sorts by the number of its shape."""
         call, name = sent.call, sent.request.model
-        model = self._model if name is SOME_MODEL else name
-        side = self._reading.side(call.host or self._reading.ground.host, str(model), call.workspace)
-        return _Marked(sent, side, *side.prompt(sent))
+        key = (call.host or self._reading.ground.host, self._model if name is SOME_MODEL else name, call.workspace)
+        found = self._sides.get(key)
+        if found is None:
+            side = self._reading.side(key[0], str(key[1]), key[2])
+            first = len(self._sorts)
+            self._sorts += [Sort(shape, side.rules) for shape in self._plan.shapes]
+            found = self._sides[key] = (side, list(range(first, len(self._sorts))))
+        return found
 
-    def _visit(self, call: _Marked) -> Visit:
-        sent, side, total, prefixes = call
-        planned, output = sent.call, sent.call.output_tokens
-        candidates = tuple(self._candidates(prefixes, side.rules))
+    def _visit(self, sent: Sent, side: Side, total: int, spots: Numbers, candidates: Numbers) -> Visit:
+        call = sent.call
+        output = call.output_tokens
         return Visit(
-            planned.start,
-            planned.first_token_s or 0.0,
-            self._sort(sent, side),
+            call.start,
+            call.first_token_s or 0.0,
+            self._side(sent)[1][sent.shape],
             self._quote(sent, side, total),
             total,
-            sum(map(side.counter.block, planned.output)) if output is None else output,
-            self._spots(sent, prefixes),
+            sum(map(side.counter.block, call.output)) if output is None else output,
+            spots,
             candidates,
         )
-
-    def _spots(self, sent: Sent, prefixes: Sequence[Prefix]) -> tuple[Spot, ...]:
-        entries = self._entries
-        return tuple(
-            [
-                Spot(entries.setdefault(prefix, len(entries)), prefix.depth, prefix.tokens, mark.ttl)
-                for mark, prefix in zip(sent.marks.marks, prefixes, strict=True)
-            ]
-        )
-
-    def _sort(self, sent: Sent, side: Side) -> int:
-        key = (sent.shape, id(side.rules))
-        found = self._sorts.get(key)
-        if found is None:
-            found = self._sorts[key] = (len(self._sorts), Sort(self._plan.shapes[sent.shape], side.rules))
-        return found[0]
 
     def _quote(self, sent: Sent, side: Side, total: int) -> int:
         if total > side.rules.context_window and side.counter.name != "bytes":
             return TOO_LONG
         prices = quoted(self._book, sent.request, side.rules, total, sent.call.is_batch)
         return self._prices.setdefault(id(prices), (len(self._prices), prices))[0]
-
-    def _candidates(self, prefixes: Sequence[Prefix], rules: ModelRules) -> Iterator[Candidate]:
-        """The entries that rule 9 looks at, as far as an earlier call could have written them, each once."""
-        seen: set[int] = set()
-        for mark in reversed(prefixes):
-            node: Prefix | None = mark
-            while node is not None and _steps(mark, node, rules) < rules.lookback_positions:
-                entry = self._entries.get(node)
-                if entry is not None and entry not in seen:
-                    seen.add(entry)
-                    yield Candidate(entry, node.depth, node.tokens)
-                node = self._above[node] if node in self._above else self._next(node, rules)
-
-    def _next(self, prefix: Prefix, rules: ModelRules) -> Prefix | None:
-        """The nearest prefix before this one that any call marks; None where that is out of sight from here."""
-        node = prefix.parent
-        while node is not None and node not in self._marked:
-            node = node.parent if _steps(prefix, node, rules) < rules.lookback_positions else None
-        self._above[prefix] = node
-        return node
-
-
-def _steps(mark: Prefix, node: Prefix, rules: ModelRules) -> int:
-    """Lookback steps from `mark` back to `node`."""
-    return mark.position - node.position if rules.collapses_runs else mark.depth - node.depth

@@ -11,10 +11,11 @@ from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.totals.plans import UNSAID
-from cachecost.totals.structure import TOO_LONG, Candidate, Spot, Structure, Visit
+from cachecost.totals.lookback import Numbers
+from cachecost.totals.structure import TOO_LONG, Sort, Structure, Visit
 
 ZERO = Decimal(0)
+HOUR = "1h"
 
 
 class Totals(NamedTuple):
@@ -46,78 +47,93 @@ class _Bill:
 
 class _Walk:
     def __init__(self, structure: Structure, ttl: TTL) -> None:
-        self._structure = structure
-        self._ttl = ttl
-        self._entries: list[Entry | None] = [None] * structure.entries
+        self._visits = structure.visits
+        self._depths = structure.depths
+        self._sizes = structure.sizes
+        self._entries: list[Entry | None] = [None] * len(structure.depths)
+        self._answers = [_answer(sort, ttl) for sort in structure.sorts]
+        self._bills = [_Bill(prices) for prices in structure.prices]
         self._errors = 0
-        self._rules: list[ModelRules | None] = [
-            None if refusal(*shape.lasting(ttl), rules) else rules for shape, rules in structure.sorts
-        ]
 
     def totals(self) -> Totals:
-        bills = [_Bill(prices) for prices in self._structure.prices]
-        for visit in self._structure.visits:
-            rules = self._rules[visit.sort]
-            if rules is None or visit.prices == TOO_LONG:
+        for visit in self._visits:
+            answer = self._answers[visit.sort]
+            if answer is None or visit.prices == TOO_LONG:
                 self._errors += 1
             else:
-                self._call(visit, rules, bills[visit.prices])
-        used = [(bill.usage(), bill.prices) for bill in bills]
+                self._call(visit, answer, self._bills[visit.prices])
+        used = [(bill.usage(), bill.prices) for bill in self._bills]
         cost = sum((dollars for usage, prices in used for dollars in prices.cost(usage).values()), ZERO)
         usage = sum((usage for usage, _ in used), Usage())
-        return Totals(len(self._structure.visits), self._errors, usage, cost)
+        return Totals(len(self._visits), self._errors, usage, cost)
 
-    def _call(self, visit: Visit, rules: ModelRules, bill: _Bill) -> None:
+    def _call(self, visit: Visit, answer: _Answer, bill: _Bill) -> None:
         start, wait, _, _, total, output, spots, candidates = visit
         hit = self._found(candidates, start)
-        if hit is None:
-            depth = a = 0
-        else:
-            _, depth, a = hit
-            self._read(hit, visit, rules)
+        depth = a = 0
+        if hit is not None:
+            depth, a = self._depths[hit], self._sizes[hit]
+            self._read(hit, visit, answer)
         b = c = a
-        for entry, below, size, said in spots:
-            if below > depth:
-                ttl = self._ttl if said is UNSAID else said
-                minimum = rules.minimum_tokens
-                self._entries[entry] = Entry(minimum, ttl, rules.ttl_s[ttl], start, start, start + wait)
-                if size >= minimum:
-                    c = size
-                    if ttl == "1h":
-                        b = size
+        for spot, ttl in zip(spots, answer.ttls, strict=True):
+            if self._depths[spot] > depth:
+                self._entries[spot] = answer.entry(ttl, start, wait)
+                if self._sizes[spot] >= answer.minimum:
+                    c = self._sizes[spot]
+                    b = c if ttl == HOUR else b
         bill.read += a
         bill.write_1h += b - a
         bill.write_5m += c - b
         bill.input += total - c
         bill.output += output
 
-    def _found(self, candidates: tuple[Candidate, ...], now: float) -> Candidate | None:
+    def _found(self, candidates: Numbers, now: float) -> int | None:
         """Rule 9: the first entry that lives, can be read and is long enough."""
-        entries = self._entries
-        for candidate in candidates:
-            entry = entries[candidate[0]]
-            if entry is not None and candidate[2] >= entry.minimum and entry.state(now) == "live":
-                return candidate
+        for number in candidates:
+            entry = self._entries[number]
+            if entry is not None and self._sizes[number] >= entry.minimum and entry.state(now) == "live":
+                return number
         return None
 
-    def _read(self, hit: Candidate, visit: Visit, rules: ModelRules) -> None:
+    def _read(self, hit: int, visit: Visit, answer: _Answer) -> None:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
-        now, found = visit.start, self._entries[hit.entry]
+        now, found, depth = visit.start, self._entries[hit], self._depths[hit]
         assert found is not None
         found.touched = max(found.touched, now)
-        reading = rules.switches.shallow_marks
-        for spot in visit.spots if reading != "ignore" else ():
-            if spot.depth <= hit.depth:
-                entry = self._entries[spot.entry]
+        reading = answer.rules.switches.shallow_marks
+        if reading == "ignore":
+            return
+        for spot, ttl in zip(visit.spots, answer.ttls, strict=True):
+            if self._depths[spot] <= depth:
+                entry = self._entries[spot]
                 if entry is not None and entry.state(now) == "live":
                     entry.touched = max(entry.touched, now)
                 elif reading == "rewrite":
-                    self._rewrite(spot, found, visit, rules)
+                    self._entries[spot] = answer.entry(answer.shorter(ttl, found.ttl), now, visit.first_token_s)
 
-    def _rewrite(self, spot: Spot, hit: Entry, visit: Visit, rules: ModelRules) -> None:
-        said = self._ttl if spot.ttl is UNSAID else spot.ttl
-        ttl = min(said, hit.ttl, key=lambda one: rules.ttl_s[one])
-        readable_at = visit.start + visit.first_token_s
-        self._entries[spot.entry] = Entry(
-            rules.minimum_tokens, ttl, rules.ttl_s[ttl], visit.start, visit.start, readable_at
-        )
+
+class _Answer:
+    """How calls of a sort are answered, their lifetimes known."""
+
+    __slots__ = ("_ttl_s", "minimum", "rules", "ttls")
+
+    def __init__(self, rules: ModelRules, ttls: tuple[str, ...]) -> None:
+        self.rules = rules
+        self.minimum = rules.minimum_tokens
+        self.ttls = ttls
+        self._ttl_s = rules.ttl_s
+
+    def entry(self, ttl: str, start: float, first_token_s: float) -> Entry:
+        """What a call that starts now writes."""
+        return Entry(self.minimum, ttl, self._ttl_s[ttl], start, start, start + first_token_s)
+
+    def shorter(self, one: str, other: str) -> str:
+        return min(one, other, key=self._ttl_s.__getitem__)
+
+
+def _answer(sort: Sort, ttl: TTL) -> _Answer | None:
+    """None: calls of this sort are refused."""
+    request, sent = sort.shape.lasting(ttl)
+    if refusal(request, sent, sort.rules):
+        return None
+    return _Answer(sort.rules, tuple([mark.ttl for mark in sent.marks]))
