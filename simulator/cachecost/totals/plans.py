@@ -28,13 +28,22 @@ class Unusual(Exception):
 
 
 class Sent(NamedTuple):
-    """A planned call; `marks` are those the API sees, `params` and `shape` number what calls have in common."""
+    """A planned call; `marks` are those the API sees. `params`, `shape` and `goal` number what calls have in common."""
 
     call: PlannedCall
     request: Request
     marks: SentMarks
     params: int
     shape: int
+    goal: int
+
+
+class Goal(NamedTuple):
+    """Where calls go. No host is that of the comparison; the model may be SOME_MODEL."""
+
+    host: str | None
+    model: str
+    workspace: str
 
 
 class Shape(NamedTuple):
@@ -61,6 +70,7 @@ class Plan:
     window: int | None
     sent: list[Sent]
     shapes: list[Shape]
+    goals: list[Goal]
     looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
 
     def candidates(self, tree: Tree) -> list[Numbers]:
@@ -95,12 +105,16 @@ class Plans:
                 return known
         root = Thread() if sees_forks(agent) else self._root
         shapes: dict[Hashable, tuple[int, Shape]] = {}
+        goals: dict[Goal, int] = {}
         calls = in_time(replace(bare, facts=agent.facts), self._talks, root)
-        plan = Plan(bare, window, list(self._sent(calls, shapes)), [shape for _, shape in shapes.values()])
+        sent = list(self._sent(calls, shapes, goals))
+        plan = Plan(bare, window, sent, [shape for _, shape in shapes.values()], list(goals))
         self._known.append(plan)
         return plan
 
-    def _sent(self, calls: Iterator[PlannedCall], shapes: dict[Hashable, tuple[int, Shape]]) -> Iterator[Sent]:
+    def _sent(
+        self, calls: Iterator[PlannedCall], shapes: dict[Hashable, tuple[int, Shape]], goals: dict[Goal, int]
+    ) -> Iterator[Sent]:
         last: Mapping[str, Any] | None = None
         number = 0
         for call in calls:
@@ -118,7 +132,8 @@ class Plans:
             shape = shapes.get(key)
             if shape is None:
                 shape = shapes[key] = (len(shapes), Shape(request, marks))
-            yield Sent(call, request, marks, number, shape[0])
+            goal = Goal(call.host, request.model, call.workspace)
+            yield Sent(call, request, marks, number, shape[0], goals.setdefault(goal, len(goals)))
 
 
 def _is_unsaid(request: Request) -> bool:

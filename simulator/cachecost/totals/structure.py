@@ -9,11 +9,13 @@ from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation import quoted
 from cachecost.totals.lookback import Entries, Look, Numbers, tree_of
-from cachecost.totals.plans import SOME_MODEL, Plan, Sent, Shape
+from cachecost.totals.plans import SOME_MODEL, Goal, Plan, Sent, Shape
 from cachecost.totals.prompts import Reading, Side
 
 TOO_LONG = -1
 """Instead of a number of prices: the prompt does not fit the model's window."""
+LONGEST = 10**12
+"""Tokens of a prompt that is longer than any."""
 
 
 class Visit(NamedTuple):
@@ -59,59 +61,49 @@ def structure_of(plan: Plan, reading: Reading, prices: PriceBook, model: str | N
 class _Building:
     def __init__(self, plan: Plan, reading: Reading, prices: PriceBook, model: str | None) -> None:
         self._plan = plan
-        self._reading = reading
         self._book = prices
-        self._model = model
-        self._sides: dict[tuple[str, str | None, str], tuple[Side, list[int]]] = {}
-        self._sorts: list[Sort] = []
+        self._sides = [reading.side(_told(goal, model)) for goal in plan.goals]
+        self._flat: dict[tuple[int, int, bool], int | None] = {}
         self._prices: dict[int, tuple[int, Prices]] = {}
 
     def made(self) -> Structure:
-        entries = Entries()
-        called = [self._rendered(sent, entries) for sent in self._plan.sent]
-        tree = tree_of(entries, [Look(spots, side.rules) for side, _, spots in called])
-        found = self._plan.candidates(tree)
-        visits = [
-            self._visit(sent, side, total, spots, candidates)
-            for sent, (side, total, spots), candidates in zip(self._plan.sent, called, found, strict=True)
-        ]
+        entries, totals, looks = Entries(), [], []
+        for sent in self._plan.sent:
+            side = self._sides[sent.goal]
+            total, prefixes = side.prompt(sent)
+            totals.append(total)
+            looks.append(Look(tuple([entries.number(prefix) for prefix in prefixes]), side.rules))
+        tree = tree_of(entries, looks)
+        visits = list(map(self._visit, self._plan.sent, totals, tree.looks, self._plan.candidates(tree)))
         sizes = [prefix.tokens for prefix in entries.prefixes]
-        return Structure(visits, tree.depths, sizes, self._sorts, [prices for _, prices in self._prices.values()])
+        sorts = [Sort(shape, side.rules) for side in self._sides for shape in self._plan.shapes]
+        return Structure(visits, tree.depths, sizes, sorts, [prices for _, prices in self._prices.values()])
 
-    def _rendered(self, sent: Sent, entries: Entries) -> tuple[Side, int, Numbers]:
-        """A call's side, length, and the entries that its marks write."""
-        side, _ = self._side(sent)
-        total, prefixes = side.prompt(sent)
-        return side, total, tuple([entries.number(prefix) for prefix in prefixes])
-
-    def _side(self, sent: Sent) -> tuple[Side, list[int]]:
-        """Where a call is rendered, and its sorts by the number of its shape."""
-        call, name = sent.call, sent.request.model
-        key = (call.host or self._reading.ground.host, self._model if name is SOME_MODEL else name, call.workspace)
-        found = self._sides.get(key)
-        if found is None:
-            side = self._reading.side(key[0], str(key[1]), key[2])
-            first = len(self._sorts)
-            self._sorts += [Sort(shape, side.rules) for shape in self._plan.shapes]
-            found = self._sides[key] = (side, list(range(first, len(self._sorts))))
-        return found
-
-    def _visit(self, sent: Sent, side: Side, total: int, spots: Numbers, candidates: Numbers) -> Visit:
-        call = sent.call
+    def _visit(self, sent: Sent, total: int, spots: Numbers, candidates: Numbers) -> Visit:
+        call, side = sent.call, self._sides[sent.goal]
         output = call.output_tokens
-        return Visit(
-            call.start,
-            call.first_token_s or 0.0,
-            self._side(sent)[1][sent.shape],
-            self._quote(sent, side, total),
-            total,
-            sum(map(side.counter.block, call.output)) if output is None else output,
-            spots,
-            candidates,
-        )
+        if output is None:
+            output = sum(map(side.counter.block, call.output))
+        sort = sent.goal * len(self._plan.shapes) + sent.shape
+        prices = self._number(sent, side, total)
+        return Visit(call.start, call.first_token_s or 0.0, sort, prices, total, output, spots, candidates)
 
-    def _quote(self, sent: Sent, side: Side, total: int) -> int:
+    def _number(self, sent: Sent, side: Side, total: int) -> int:
+        """The number of a call's prices. Where they are the same for the shortest and the longest prompt, for all."""
         if total > side.rules.context_window and side.counter.name != "bytes":
             return TOO_LONG
+        way = (sent.goal, sent.params, sent.call.is_batch)
+        if way not in self._flat:
+            least, most = self._quoted(sent, side, 0), self._quoted(sent, side, LONGEST)
+            self._flat[way] = least if least == most else None
+        flat = self._flat[way]
+        return self._quoted(sent, side, total) if flat is None else flat
+
+    def _quoted(self, sent: Sent, side: Side, total: int) -> int:
         prices = quoted(self._book, sent.request, side.rules, total, sent.call.is_batch)
         return self._prices.setdefault(id(prices), (len(self._prices), prices))[0]
+
+
+def _told(goal: Goal, model: str | None) -> Goal:
+    """Where calls go, once the agent's model is known."""
+    return goal._replace(model=str(model)) if goal.model is SOME_MODEL else goal
