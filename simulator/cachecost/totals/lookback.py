@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Prefix
@@ -12,13 +11,6 @@ from cachecost.providers.rules import ModelRules
 NONE = -1
 """No entry."""
 Numbers = tuple[int, ...]
-
-
-class Look(NamedTuple):
-    """A call before the cache: the entries that its marks write, in prompt order, and the rules it looks back by."""
-
-    spots: Numbers
-    rules: ModelRules
 
 
 class Entries:
@@ -51,7 +43,8 @@ class Entries:
 class Tree:
     """All that candidates depend on. Prefixes of different models are different; how they stand is mostly the same."""
 
-    looks: list[Numbers]
+    spots: list[Numbers]
+    """Of each call the entries that its marks write, in prompt order."""
     rules: list[tuple[int, bool]]
     """Of each call, how far it looks back, and whether runs of blocks count as one position."""
     depths: list[int]
@@ -61,7 +54,7 @@ class Tree:
     def candidates(self) -> list[Numbers]:
         """Of each call the entries that it may find, in the order it looks."""
         known, found = 0, []
-        for spots, (most, collapses) in zip(self.looks, self.rules, strict=True):
+        for spots, (most, collapses) in zip(self.spots, self.rules, strict=True):
             at = self.positions if collapses else self.depths
             found.append(self._of(spots, known, most, at))
             known = max(known, max(spots, default=NONE) + 1)
@@ -78,13 +71,13 @@ class Tree:
         return tuple(seen)
 
 
-def tree_of(entries: Entries, looks: Sequence[Look]) -> Tree:
-    """How entries stand to each other."""
-    rules = [(look.rules.lookback_positions, look.rules.collapses_runs) for look in looks]
-    most = max((positions for positions, _ in rules), default=0)
+def tree_of(entries: Entries, spots: list[Numbers], rules: Sequence[ModelRules]) -> Tree:
+    """How the entries of calls stand to each other, each call under its rules."""
+    back = [(one.lookback_positions, one.collapses_runs) for one in rules]
+    most = max((positions for positions, _ in back), default=0)
     return Tree(
-        [look.spots for look in looks],
-        rules,
+        spots,
+        back,
         [prefix.depth for prefix in entries.prefixes],
         [prefix.position for prefix in entries.prefixes],
         [entries.before(number, most) for number in range(len(entries.prefixes))],

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.facts import thing
 from cachecost.prompts.blocks import Block, Thread
-from cachecost.prompts.edits import edits_of
 from cachecost.prompts.refusals import SentMarks, marks_sent
 from cachecost.prompts.request import TTL, Request
 from cachecost.strategies.agent import Agent
@@ -28,14 +27,18 @@ class Unusual(Exception):
 
 
 class Sent(NamedTuple):
-    """A planned call; `marks` are those the API sees. `params`, `shape` and `goal` number what calls have in common."""
+    """A planned call; `marks` are those the API sees. All else are numbers: what calls, plans and models share.
+
+    `content` is of all but marks, `places` of where these stand; `shape` and `way` are of the plan's lists.
+    """
 
     call: PlannedCall
     request: Request
     marks: SentMarks
-    params: int
+    content: int
+    places: Numbers
     shape: int
-    goal: int
+    way: int
 
 
 class Goal(NamedTuple):
@@ -44,6 +47,14 @@ class Goal(NamedTuple):
     host: str | None
     model: str
     workspace: str
+
+
+class Way(NamedTuple):
+    """What a call's prices depend on besides its length; `params` are numbered."""
+
+    goal: Goal
+    params: int
+    is_batch: bool
 
 
 class Shape(NamedTuple):
@@ -70,7 +81,7 @@ class Plan:
     window: int | None
     sent: list[Sent]
     shapes: list[Shape]
-    goals: list[Goal]
+    ways: list[Way]
     looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
 
     def candidates(self, tree: Tree) -> list[Numbers]:
@@ -82,6 +93,13 @@ class Plan:
         return self.looked[-1][1]
 
 
+class Numbering(dict[Hashable, int]):
+    """Numbers from 0, in the order things are met."""
+
+    def of(self, thing: Hashable) -> int:
+        return self.setdefault(thing, len(self))
+
+
 class Plans:
     """The plans of some conversations. Threads of agents that cannot see each other's grow in one tree."""
 
@@ -89,51 +107,52 @@ class Plans:
         self._talks = talks
         self._root = Thread()
         self._known: list[Plan] = []
-        self._params: dict[str, int] = {}
         self._are_plain = are_plain(talks)
+        self._params, self._contents, self._places = Numbering(), Numbering(), Numbering()
 
     def of(self, agent: Agent) -> Plan:
         """What `agent` sends. Raises Unusual, CannotEvaluate."""
         if agent.changes or not self._are_plain:
             raise Unusual
-        return self._of(agent, bare_of(agent))
-
-    def _of(self, agent: Agent, bare: Agent) -> Plan:
-        window = agent.window()
+        bare, window = bare_of(agent), agent.window()
         for known in self._known:
             if known.window == window and known.agent == bare:
                 return known
         root = Thread() if sees_forks(agent) else self._root
-        shapes: dict[Hashable, tuple[int, Shape]] = {}
-        goals: dict[Goal, int] = {}
         calls = in_time(replace(bare, facts=agent.facts), self._talks, root)
-        sent = list(self._sent(calls, shapes, goals))
-        plan = Plan(bare, window, sent, [shape for _, shape in shapes.values()], list(goals))
+        shapes: dict[Hashable, tuple[int, Shape]] = {}
+        ways = Numbering()
+        sent = list(self._sent(calls, shapes, ways))
+        plan = Plan(bare, window, sent, [shape for _, shape in shapes.values()], cast("list[Way]", list(ways)))
         self._known.append(plan)
         return plan
 
     def _sent(
-        self, calls: Iterator[PlannedCall], shapes: dict[Hashable, tuple[int, Shape]], goals: dict[Goal, int]
+        self, calls: Iterator[PlannedCall], shapes: dict[Hashable, tuple[int, Shape]], ways: Numbering
     ) -> Iterator[Sent]:
         last: Mapping[str, Any] | None = None
-        number = 0
+        params = 0
         for call in calls:
             request = call.request
             if request.params is not last:
-                last = request.params
-                number = self._params.setdefault(repr(last), len(self._params))
-                if edits_of(request):
-                    raise Unusual
+                last, params = request.params, self._params.of(repr(request.params))
             marks = marks_sent(request)
-            if request.thread.compaction is not None or (marks.fault and _is_unsaid(request)):
+            if _is_unusual(request, marks):
                 raise Unusual
-            ttls = tuple([mark.ttl for mark in marks.marks])
-            key = (number, ttls, request.automatic, marks.fault is None, request.fault is None)
+            key = (params, tuple([mark.ttl for mark in marks.marks]), request.automatic, marks.fault is None)
             shape = shapes.get(key)
             if shape is None:
                 shape = shapes[key] = (len(shapes), Shape(request, marks))
-            goal = Goal(call.host, request.model, call.workspace)
-            yield Sent(call, request, marks, number, shape[0], goals.setdefault(goal, len(goals)))
+            content = self._contents.of((request.thread, request.tools.digest, request.system.digest, params))
+            places = tuple([self._places.of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
+            way = ways.of(Way(Goal(call.host, request.model, call.workspace), params, call.is_batch))
+            yield Sent(call, request, marks, content, places, shape[0], way)
+
+
+def _is_unusual(request: Request, marks: SentMarks) -> bool:
+    """Whether what is sent is not what is rendered, or lifetimes must be known to tell what is marked."""
+    is_edited = request.thread.compaction is not None or "context_management" in request.params
+    return is_edited or request.fault is not None or bool(marks.fault and _is_unsaid(request))
 
 
 def _is_unsaid(request: Request) -> bool:

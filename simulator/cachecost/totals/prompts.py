@@ -7,17 +7,15 @@ from datetime import date
 from typing import NamedTuple
 
 from cachecost.facts import fact
-from cachecost.prompts.blocks import Layer, Part, Prefix, Thread
+from cachecost.prompts.blocks import Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.render import Prompt, Renderer
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Request
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.switches import Switches
 from cachecost.terms import Terms
 from cachecost.totals.plans import Goal, Sent, Unusual
-
-Place = tuple[Prefix, Thread | None, Layer, Thread | None, int]
 
 
 @fact
@@ -33,10 +31,13 @@ class Ground:
 
 
 class Bare(NamedTuple):
-    """A prompt without its marks: where its messages begin, and its length in tokens."""
+    """A prompt without its marks: its length in tokens, and the prefixes that marks may end, by their places' numbers.
 
-    start: Prefix
+    The same place is another prefix under another head, and where another human message leaves less thinking.
+    """
+
     tokens: int
+    prefixes: dict[int, Prefix]
 
 
 class Side:
@@ -47,27 +48,25 @@ class Side:
         self.counter = renderer.counter
         self._renderer = renderer
         self._workspace = workspace
-        self._bare: dict[tuple[Thread, bytes, bytes, int], Bare] = {}
-        self._places: dict[Place, Prefix] = {}
+        self._bare: dict[int, Bare] = {}
+        self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
         self._seen: set[tuple[Prefix, Part, Part, Hidden]] = set()
 
     def prompt(self, sent: Sent) -> tuple[int, list[Prefix]]:
         """The length in tokens, and the prefixes that marks end. Raises Unusual, CannotEvaluate."""
-        request, marks = sent.request, sent.marks.marks
-        key = (request.thread, request.tools.digest, request.system.digest, sent.params)
-        bare = self._bare.get(key)
+        bare = self._bare.get(sent.content)
         if bare is not None:
-            human, places = request.thread.human, self._places
-            found = [places.get((bare.start, human, mark.layer, mark.node, mark.index)) for mark in marks]
-            if None not in found:
-                return bare.tokens, found  # type: ignore[return-value]
-        made = self._renderer.render(request, marks, self.rules, self._workspace)
-        self._check(request, made)
-        self._bare[key] = Bare(made.head, made.total_tokens)
-        prefixes = [mark.prefix for mark in made.marks]
-        for mark, prefix in zip(marks, prefixes, strict=True):
-            self._places[_place(made.head, request, mark)] = prefix
-        return made.total_tokens, prefixes
+            try:
+                return bare.tokens, [bare.prefixes[place] for place in sent.places]
+            except KeyError:
+                pass
+        made = self._renderer.render(sent.request, sent.marks.marks, self.rules, self._workspace)
+        self._check(sent.request, made)
+        prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
+        self._bare[sent.content] = Bare(made.total_tokens, prefixes)
+        found = [mark.prefix for mark in made.marks]
+        prefixes.update(zip(sent.places, found, strict=True))
+        return made.total_tokens, found
 
     def _check(self, request: Request, made: Prompt) -> None:
         """That the head is as long as this request alone would make it: prefixes keep the length they get first."""
@@ -82,11 +81,6 @@ class Side:
                 raise Unusual
             node = node.parent
         self._seen.add(key)
-
-
-def _place(start: Prefix, request: Request, mark: Mark) -> Place:
-    """What a marked prefix depends on: of thinking, what the last human message leaves."""
-    return (start, request.thread.human, mark.layer, mark.node, mark.index)
 
 
 def _head(request: Request, hidden: Hidden, counter: TokenCounter) -> Iterator[int]:

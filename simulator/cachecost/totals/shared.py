@@ -20,8 +20,8 @@ from cachecost.totals.prompts import Reading, ground_of
 from cachecost.totals.structure import Structure, structure_of
 from cachecost.totals.walk import Totals, walked
 
-MOST_VISITS = 64_000
-"""Calls whose structure is kept, about half a kilobyte each; the structure used least recently goes first."""
+MOST_CALLS = 100_000
+"""Calls whose structure is kept, about a quarter of a kilobyte each; the structure used least recently goes first."""
 
 
 class _Key(NamedTuple):
@@ -70,7 +70,7 @@ class Shared:
     def _structure(self, key: _Key) -> Structure:
         found = self._structures.pop(key, None)
         found = self._structures[key] = found or structure_of(key.plan, key.reading, key.prices, key.model)
-        while len(self._structures) > 1 and sum(len(one.visits) for one in self._structures.values()) > MOST_VISITS:
+        while len(self._structures) > 1 and sum(len(one.starts) for one in self._structures.values()) > MOST_CALLS:
             self._structures.popitem(last=False)
         return found
 

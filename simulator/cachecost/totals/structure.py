@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cachecost.facts import thing
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation import quoted
-from cachecost.totals.lookback import Entries, Look, Numbers, tree_of
+from cachecost.strategies.plan import PlannedCall
+from cachecost.totals.lookback import Entries, Numbers, tree_of
 from cachecost.totals.plans import SOME_MODEL, Goal, Plan, Sent, Shape
 from cachecost.totals.prompts import Reading, Side
 
@@ -16,23 +18,6 @@ TOO_LONG = -1
 """Instead of a number of prices: the prompt does not fit the model's window."""
 LONGEST = 10**12
 """Tokens of a prompt that is longer than any."""
-
-
-class Visit(NamedTuple):
-    """A call. Times are seconds, `total` and `output` tokens; all else are numbers of what the structure lists.
-
-    `spots` are the entries that its marks write, in prompt order; `candidates` those that it may find, in the order it
-    looks (rule 9).
-    """
-
-    start: float
-    first_token_s: float
-    sort: int
-    prices: int
-    total: int
-    output: int
-    spots: Numbers
-    candidates: Numbers
 
 
 class Sort(NamedTuple):
@@ -44,9 +29,21 @@ class Sort(NamedTuple):
 
 @thing
 class Structure:
-    """All calls in order, and what they name by number. An entry has a depth in blocks and a size in tokens."""
+    """All calls in order, as columns. Times are seconds, `totals`, `outputs` and `sizes` tokens, depths blocks.
 
-    visits: list[Visit]
+    Of each call `spots` are the entries that its marks write, in prompt order; `looks` those that it may find, in the
+    order it looks (rule 9). `depths` and `sizes` are those of the entries; `sort` and `price` are numbers of `sorts`
+    and `prices`.
+    """
+
+    starts: list[float]
+    first_tokens: list[float]
+    sort: list[int]
+    price: list[int]
+    totals: list[int]
+    outputs: list[int]
+    spots: list[Numbers]
+    looks: list[Numbers]
     depths: list[int]
     sizes: list[int]
     sorts: list[Sort]
@@ -55,55 +52,60 @@ class Structure:
 
 def structure_of(plan: Plan, reading: Reading, prices: PriceBook, model: str | None) -> Structure:
     """The structure of a plan on `model`. Raises Unusual, CannotEvaluate."""
-    return _Building(plan, reading, prices, model).made()
-
-
-class _Building:
-    def __init__(self, plan: Plan, reading: Reading, prices: PriceBook, model: str | None) -> None:
-        self._plan = plan
-        self._book = prices
-        self._sides = [reading.side(_told(goal, model)) for goal in plan.goals]
-        self._flat: dict[tuple[int, int, bool], int | None] = {}
-        self._prices: dict[int, tuple[int, Prices]] = {}
-
-    def made(self) -> Structure:
-        entries, totals, looks = Entries(), [], []
-        for sent in self._plan.sent:
-            side = self._sides[sent.goal]
-            total, prefixes = side.prompt(sent)
-            totals.append(total)
-            looks.append(Look(tuple([entries.number(prefix) for prefix in prefixes]), side.rules))
-        tree = tree_of(entries, looks)
-        visits = list(map(self._visit, self._plan.sent, totals, tree.looks, self._plan.candidates(tree)))
-        sizes = [prefix.tokens for prefix in entries.prefixes]
-        sorts = [Sort(shape, side.rules) for side in self._sides for shape in self._plan.shapes]
-        return Structure(visits, tree.depths, sizes, sorts, [prices for _, prices in self._prices.values()])
-
-    def _visit(self, sent: Sent, total: int, spots: Numbers, candidates: Numbers) -> Visit:
-        call, side = sent.call, self._sides[sent.goal]
-        output = call.output_tokens
-        if output is None:
-            output = sum(map(side.counter.block, call.output))
-        sort = sent.goal * len(self._plan.shapes) + sent.shape
-        prices = self._number(sent, side, total)
-        return Visit(call.start, call.first_token_s or 0.0, sort, prices, total, output, spots, candidates)
-
-    def _number(self, sent: Sent, side: Side, total: int) -> int:
-        """The number of a call's prices. Where they are the same for the shortest and the longest prompt, for all."""
-        if total > side.rules.context_window and side.counter.name != "bytes":
-            return TOO_LONG
-        way = (sent.goal, sent.params, sent.call.is_batch)
-        if way not in self._flat:
-            least, most = self._quoted(sent, side, 0), self._quoted(sent, side, LONGEST)
-            self._flat[way] = least if least == most else None
-        flat = self._flat[way]
-        return self._quoted(sent, side, total) if flat is None else flat
-
-    def _quoted(self, sent: Sent, side: Side, total: int) -> int:
-        prices = quoted(self._book, sent.request, side.rules, total, sent.call.is_batch)
-        return self._prices.setdefault(id(prices), (len(self._prices), prices))[0]
+    sides = [reading.side(_told(way.goal, model)) for way in plan.ways]
+    entries, totals, spots = Entries(), [], []
+    for sent in plan.sent:
+        tokens, prefixes = sides[sent.way].prompt(sent)
+        totals.append(tokens)
+        spots.append(tuple([entries.number(prefix) for prefix in prefixes]))
+    tree = tree_of(entries, spots, [sides[sent.way].rules for sent in plan.sent])
+    quotes = _Quotes(prices, sides)
+    shapes = len(plan.shapes)
+    return Structure(
+        [sent.call.start for sent in plan.sent],
+        [sent.call.first_token_s or 0.0 for sent in plan.sent],
+        [sent.way * shapes + sent.shape for sent in plan.sent],
+        list(map(quotes.number, plan.sent, totals)),
+        totals,
+        [_output(sent.call, sides[sent.way]) for sent in plan.sent],
+        spots,
+        plan.candidates(tree),
+        tree.depths,
+        [prefix.tokens for prefix in entries.prefixes],
+        [Sort(shape, side.rules) for side in sides for shape in plan.shapes],
+        [one for _, one in quotes.known.values()],
+    )
 
 
 def _told(goal: Goal, model: str | None) -> Goal:
     """Where calls go, once the agent's model is known."""
     return goal._replace(model=str(model)) if goal.model is SOME_MODEL else goal
+
+
+def _output(call: PlannedCall, side: Side) -> int:
+    return call.output_tokens if call.output_tokens is not None else sum(map(side.counter.block, call.output))
+
+
+class _Quotes:
+    """The prices of calls, each numbered once. Those that are the same for no tokens and the most, are for all."""
+
+    def __init__(self, book: PriceBook, sides: Sequence[Side]) -> None:
+        self._book = book
+        self._sides = sides
+        self._flat: dict[int, int | None] = {}
+        self.known: dict[int, tuple[int, Prices]] = {}
+
+    def number(self, sent: Sent, tokens: int) -> int:
+        """The number of a call's prices, or TOO_LONG."""
+        side = self._sides[sent.way]
+        if tokens > side.rules.context_window and side.counter.name != "bytes":
+            return TOO_LONG
+        if sent.way not in self._flat:
+            least, most = self._quoted(sent, 0), self._quoted(sent, LONGEST)
+            self._flat[sent.way] = least if least == most else None
+        flat = self._flat[sent.way]
+        return self._quoted(sent, tokens) if flat is None else flat
+
+    def _quoted(self, sent: Sent, tokens: int) -> int:
+        prices = quoted(self._book, sent.request, self._sides[sent.way].rules, tokens, sent.call.is_batch)
+        return self.known.setdefault(id(prices), (len(self.known), prices))[0]

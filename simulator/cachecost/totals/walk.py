@@ -12,7 +12,7 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.totals.lookback import Numbers
-from cachecost.totals.structure import TOO_LONG, Sort, Structure, Visit
+from cachecost.totals.structure import TOO_LONG, Sort, Structure
 
 ZERO = Decimal(0)
 HOUR = "1h"
@@ -47,69 +47,83 @@ class _Bill:
 
 class _Walk:
     def __init__(self, structure: Structure, ttl: TTL) -> None:
-        self._visits = structure.visits
+        self._told = structure
         self._depths = structure.depths
         self._sizes = structure.sizes
         self._entries: list[Entry | None] = [None] * len(structure.depths)
         self._answers = [_answer(sort, ttl) for sort in structure.sorts]
         self._bills = [_Bill(prices) for prices in structure.prices]
-        self._errors = 0
 
     def totals(self) -> Totals:
-        for visit in self._visits:
-            answer = self._answers[visit.sort]
-            if answer is None or visit.prices == TOO_LONG:
-                self._errors += 1
-            else:
-                self._call(visit, answer, self._bills[visit.prices])
+        errors = self._walk()
         used = [(bill.usage(), bill.prices) for bill in self._bills]
         cost = sum((dollars for usage, prices in used for dollars in prices.cost(usage).values()), ZERO)
-        usage = sum((usage for usage, _ in used), Usage())
-        return Totals(len(self._visits), self._errors, usage, cost)
+        return Totals(len(self._told.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
 
-    def _call(self, visit: Visit, answer: _Answer, bill: _Bill) -> None:
-        start, wait, _, _, total, output, spots, candidates = visit
-        hit = self._found(candidates, start)
+    def _walk(self) -> int:
+        """Make all calls; how many are refused."""
+        told, errors = self._told, 0
+        calls = zip(
+            *(told.starts, told.first_tokens, told.sort, told.price),
+            *(told.totals, told.outputs, told.spots, told.looks),
+            strict=True,
+        )
+        for start, first_token_s, sort, price, total, output, spots, looks in calls:
+            answer = self._answers[sort]
+            if answer is None or price == TOO_LONG:
+                errors += 1
+                continue
+            a, b, c = self._call(start, first_token_s, answer, spots, looks)
+            bill = self._bills[price]
+            bill.read += a
+            bill.write_1h += b - a
+            bill.write_5m += c - b
+            bill.input += total - c
+            bill.output += output
+        return errors
+
+    def _call(
+        self, start: float, first_token_s: float, answer: _Answer, spots: Numbers, looks: Numbers
+    ) -> tuple[int, int, int]:
+        """A, B and C of rule 15: what is read, up to where an hour is paid for, and up to where anything is written."""
+        depths, sizes, entries = self._depths, self._sizes, self._entries
+        hit = self._found(looks, start)
         depth = a = 0
         if hit is not None:
-            depth, a = self._depths[hit], self._sizes[hit]
-            self._read(hit, visit, answer)
+            depth, a = depths[hit], sizes[hit]
+            self._read(hit, start, first_token_s, answer, spots)
         b = c = a
         for spot, ttl in zip(spots, answer.ttls, strict=True):
-            if self._depths[spot] > depth:
-                self._entries[spot] = answer.entry(ttl, start, wait)
-                if self._sizes[spot] >= answer.minimum:
-                    c = self._sizes[spot]
+            if depths[spot] > depth:
+                entries[spot] = answer.entry(ttl, start, first_token_s)
+                if sizes[spot] >= answer.minimum:
+                    c = sizes[spot]
                     b = c if ttl == HOUR else b
-        bill.read += a
-        bill.write_1h += b - a
-        bill.write_5m += c - b
-        bill.input += total - c
-        bill.output += output
+        return a, b, c
 
-    def _found(self, candidates: Numbers, now: float) -> int | None:
+    def _found(self, looks: Numbers, now: float) -> int | None:
         """Rule 9: the first entry that lives, can be read and is long enough."""
-        for number in candidates:
+        for number in looks:
             entry = self._entries[number]
             if entry is not None and self._sizes[number] >= entry.minimum and entry.state(now) == "live":
                 return number
         return None
 
-    def _read(self, hit: int, visit: Visit, answer: _Answer) -> None:
+    def _read(self, hit: int, now: float, first_token_s: float, answer: _Answer, spots: Numbers) -> None:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
-        now, found, depth = visit.start, self._entries[hit], self._depths[hit]
+        found, depth = self._entries[hit], self._depths[hit]
         assert found is not None
         found.touched = max(found.touched, now)
         reading = answer.rules.switches.shallow_marks
         if reading == "ignore":
             return
-        for spot, ttl in zip(visit.spots, answer.ttls, strict=True):
+        for spot, ttl in zip(spots, answer.ttls, strict=True):
             if self._depths[spot] <= depth:
                 entry = self._entries[spot]
                 if entry is not None and entry.state(now) == "live":
                     entry.touched = max(entry.touched, now)
                 elif reading == "rewrite":
-                    self._entries[spot] = answer.entry(answer.shorter(ttl, found.ttl), now, visit.first_token_s)
+                    self._entries[spot] = answer.entry(answer.shorter(ttl, found.ttl), now, first_token_s)
 
 
 class _Answer:
