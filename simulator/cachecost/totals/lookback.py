@@ -71,13 +71,13 @@ class Tree:
         return tuple(seen)
 
 
-def tree_of(entries: Entries, spots: list[Numbers], rules: Sequence[ModelRules]) -> Tree:
-    """How the entries of calls stand to each other, each call under its rules."""
+def tree_of(entries: Entries, spots: list[Numbers], rules: Sequence[ModelRules], ways: Sequence[int]) -> Tree:
+    """How the entries of calls stand to each other; `ways` says by which of the rules each call looks back."""
     back = [(one.lookback_positions, one.collapses_runs) for one in rules]
     most = max((positions for positions, _ in back), default=0)
     return Tree(
         spots,
-        back,
+        [back[way] for way in ways],
         [prefix.depth for prefix in entries.prefixes],
         [prefix.position for prefix in entries.prefixes],
         [entries.before(number, most) for number in range(len(entries.prefixes))],

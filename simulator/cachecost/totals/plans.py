@@ -41,18 +41,15 @@ class Sent(NamedTuple):
     way: int
 
 
-class Goal(NamedTuple):
-    """Where calls go. No host is that of the comparison; the model may be SOME_MODEL."""
+class Way(NamedTuple):
+    """Where a call goes, and what its prices depend on besides its length; `params` are numbered.
+
+    No host is that of the comparison; the model may be SOME_MODEL.
+    """
 
     host: str | None
     model: str
     workspace: str
-
-
-class Way(NamedTuple):
-    """What a call's prices depend on besides its length; `params` are numbered."""
-
-    goal: Goal
     params: int
     is_batch: bool
 
@@ -93,10 +90,10 @@ class Plan:
         return self.looked[-1][1]
 
 
-class Numbering(dict[Hashable, int]):
+class Numbering(dict[tuple[Any, ...], int]):
     """Numbers from 0, in the order things are met."""
 
-    def of(self, thing: Hashable) -> int:
+    def of(self, thing: tuple[Any, ...]) -> int:
         return self.setdefault(thing, len(self))
 
 
@@ -123,7 +120,7 @@ class Plans:
         shapes: dict[Hashable, tuple[int, Shape]] = {}
         ways = Numbering()
         sent = list(self._sent(calls, shapes, ways))
-        plan = Plan(bare, window, sent, [shape for _, shape in shapes.values()], cast("list[Way]", list(ways)))
+        plan = Plan(bare, window, sent, [shape for _, shape in shapes.values()], [Way(*way) for way in ways])
         self._known.append(plan)
         return plan
 
@@ -132,10 +129,11 @@ class Plans:
     ) -> Iterator[Sent]:
         last: Mapping[str, Any] | None = None
         params = 0
+        content_of, place_of, way_of = self._contents.of, self._places.of, ways.of
         for call in calls:
             request = call.request
             if request.params is not last:
-                last, params = request.params, self._params.of(repr(request.params))
+                last, params = request.params, self._params.of((repr(request.params),))
             marks = marks_sent(request)
             if _is_unusual(request, marks):
                 raise Unusual
@@ -143,9 +141,9 @@ class Plans:
             shape = shapes.get(key)
             if shape is None:
                 shape = shapes[key] = (len(shapes), Shape(request, marks))
-            content = self._contents.of((request.thread, request.tools.digest, request.system.digest, params))
-            places = tuple([self._places.of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
-            way = ways.of(Way(Goal(call.host, request.model, call.workspace), params, call.is_batch))
+            content = content_of((request.thread, request.tools.digest, request.system.digest, params))
+            places = tuple([place_of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
+            way = way_of((call.host, request.model, call.workspace, params, call.is_batch))
             yield Sent(call, request, marks, content, places, shape[0], way)
 
 

@@ -15,7 +15,7 @@ from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.switches import Switches
 from cachecost.terms import Terms
-from cachecost.totals.plans import Goal, Sent, Unusual
+from cachecost.totals.plans import Sent, Unusual
 
 
 @fact
@@ -100,14 +100,15 @@ class Reading:
         self._book = book
         self._terms = terms
         self._renderers: dict[str, Renderer] = {}
-        self._sides: dict[Goal, Side] = {}
+        self._sides: dict[tuple[str, str, str], Side] = {}
 
-    def side(self, goal: Goal) -> Side:
-        """The prompts for a goal. Raises CannotEvaluate for a model that is not known."""
-        if goal not in self._sides:
-            rules = self._book.rules(goal.host or self.ground.host, goal.model)
-            self._sides[goal] = Side(rules, self._renderer(rules.generation), goal.workspace)
-        return self._sides[goal]
+    def side(self, host: str | None, model: str, workspace: str) -> Side:
+        """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known."""
+        key = (host or self.ground.host, model, workspace)
+        if key not in self._sides:
+            rules = self._book.rules(key[0], model)
+            self._sides[key] = Side(rules, self._renderer(rules.generation), workspace)
+        return self._sides[key]
 
     def _renderer(self, generation: str) -> Renderer:
         if generation not in self._renderers:

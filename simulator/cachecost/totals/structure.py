@@ -11,7 +11,7 @@ from cachecost.providers.rules import ModelRules
 from cachecost.simulation import quoted
 from cachecost.strategies.plan import PlannedCall
 from cachecost.totals.lookback import Entries, Numbers, tree_of
-from cachecost.totals.plans import SOME_MODEL, Goal, Plan, Sent, Shape
+from cachecost.totals.plans import SOME_MODEL, Plan, Sent, Shape
 from cachecost.totals.prompts import Reading, Side
 
 TOO_LONG = -1
@@ -52,13 +52,13 @@ class Structure:
 
 def structure_of(plan: Plan, reading: Reading, prices: PriceBook, model: str | None) -> Structure:
     """The structure of a plan on `model`. Raises Unusual, CannotEvaluate."""
-    sides = [reading.side(_told(way.goal, model)) for way in plan.ways]
+    sides = [reading.side(way.host, _told(way.model, model), way.workspace) for way in plan.ways]
     entries, totals, spots = Entries(), [], []
     for sent in plan.sent:
         tokens, prefixes = sides[sent.way].prompt(sent)
         totals.append(tokens)
         spots.append(tuple([entries.number(prefix) for prefix in prefixes]))
-    tree = tree_of(entries, spots, [sides[sent.way].rules for sent in plan.sent])
+    tree = tree_of(entries, spots, [side.rules for side in sides], [sent.way for sent in plan.sent])
     quotes = _Quotes(prices, sides)
     shapes = len(plan.shapes)
     return Structure(
@@ -77,9 +77,9 @@ def structure_of(plan: Plan, reading: Reading, prices: PriceBook, model: str | N
     )
 
 
-def _told(goal: Goal, model: str | None) -> Goal:
-    """Where calls go, once the agent's model is known."""
-    return goal._replace(model=str(model)) if goal.model is SOME_MODEL else goal
+def _told(name: str, model: str | None) -> str:
+    """The model of calls, once the agent's is known."""
+    return str(model) if name is SOME_MODEL else name
 
 
 def _output(call: PlannedCall, side: Side) -> int:

@@ -113,26 +113,27 @@ class _Walk:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
         found, depth = self._entries[hit], self._depths[hit]
         assert found is not None
-        found.touched = max(found.touched, now)
-        reading = answer.rules.switches.shallow_marks
-        if reading == "ignore":
+        if now > found.touched:
+            found.touched = now
+        if answer.reading == "ignore":
             return
         for spot, ttl in zip(spots, answer.ttls, strict=True):
             if self._depths[spot] <= depth:
                 entry = self._entries[spot]
                 if entry is not None and entry.state(now) == "live":
-                    entry.touched = max(entry.touched, now)
-                elif reading == "rewrite":
+                    if now > entry.touched:
+                        entry.touched = now
+                elif answer.reading == "rewrite":
                     self._entries[spot] = answer.entry(answer.shorter(ttl, found.ttl), now, first_token_s)
 
 
 class _Answer:
     """How calls of a sort are answered, their lifetimes known."""
 
-    __slots__ = ("_ttl_s", "minimum", "rules", "ttls")
+    __slots__ = ("_ttl_s", "minimum", "reading", "ttls")
 
     def __init__(self, rules: ModelRules, ttls: tuple[str, ...]) -> None:
-        self.rules = rules
+        self.reading = rules.switches.shallow_marks
         self.minimum = rules.minimum_tokens
         self.ttls = ttls
         self._ttl_s = rules.ttl_s

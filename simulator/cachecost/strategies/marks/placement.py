@@ -47,9 +47,11 @@ class Placement:
             return Placed((), None)
         found: dict[Spot, Mark] = {}
         for primitive in self.primitives:
+            ttl = self.ttl_of(primitive)
             for spot in primitive.spots(view):
-                layer, node, index = spot
-                found.setdefault(spot, Mark(layer, index, self.ttl_of(primitive), node))
+                if spot not in found:
+                    layer, node, index = spot
+                    found[spot] = Mark(layer, index, ttl, node)
         automatic = self.automatic
         kept = self._trimmed(found.values(), max(self.slots - (automatic is not None), 0))
         return Placed(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
