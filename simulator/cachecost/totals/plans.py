@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple, cast
 
@@ -10,7 +10,7 @@ from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, R
 from cachecost.facts import thing
 from cachecost.prompts.blocks import Block, Thread
 from cachecost.prompts.refusals import SentMarks, marks_sent
-from cachecost.prompts.request import TTL, Request
+from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.plan import PlannedCall
 from cachecost.terms import in_time
@@ -18,6 +18,8 @@ from cachecost.totals.lookback import Numbers, Tree
 
 UNSAID = cast("TTL", "as the placement says")
 """The lifetime of marks that name none."""
+MOST_CALLS = 100_000
+"""Planned calls that are kept, about a kilobyte each; the plan used least recently goes first."""
 SOME_MODEL = "as the agent is told"
 """The model of requests that name no other."""
 
@@ -27,14 +29,13 @@ class Unusual(Exception):
 
 
 class Sent(NamedTuple):
-    """A planned call; `marks` are those the API sees. All else are numbers: what calls, plans and models share.
+    """A planned request; `marks` are those the API sees. All else are numbers: what calls, plans and models share.
 
     `content` is of all but marks, `places` of where these stand; `shape` and `way` are of the plan's lists.
     """
 
-    call: PlannedCall
     request: Request
-    marks: SentMarks
+    marks: tuple[Mark, ...]
     content: int
     places: Numbers
     shape: int
@@ -69,17 +70,27 @@ class Shape(NamedTuple):
 
 @thing
 class Plan:
-    """The calls of an agent in the order they start. `window` is what its questions are cut to, in tokens.
+    """The calls of an agent in the order they start, as columns; times are seconds.
 
-    `looked` is what its calls may find, for every way that their prompts stood to each other so far.
+    `window` is what its questions are cut to, in tokens. `outputs` are tokens, or blocks to be counted. `looked` is
+    what its calls may find, for every way that their prompts stood to each other so far.
     """
 
     agent: Agent
     window: int | None
-    sent: list[Sent]
     shapes: list[Shape]
     ways: list[Way]
+    sent: list[Sent] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    first_tokens: list[float] = field(default_factory=list)
+    outputs: list[int | tuple[Block, ...]] = field(default_factory=list)
     looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
+
+    def add(self, call: PlannedCall, sent: Sent) -> None:
+        self.sent.append(sent)
+        self.starts.append(call.start)
+        self.first_tokens.append(call.first_token_s or 0.0)
+        self.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
 
     def candidates(self, tree: Tree) -> list[Numbers]:
         """Of each call the entries that it may find: the same on models whose prompts stand alike."""
@@ -112,21 +123,23 @@ class Plans:
         if agent.changes or not self._are_plain:
             raise Unusual
         bare, window = bare_of(agent), agent.window()
-        for known in self._known:
+        for number, known in enumerate(self._known):
             if known.window == window and known.agent == bare:
+                self._known.append(self._known.pop(number))
                 return known
         root = Thread() if sees_forks(agent) else self._root
         calls = in_time(replace(bare, facts=agent.facts), self._talks, root)
-        shapes: dict[Hashable, tuple[int, Shape]] = {}
-        ways = Numbering()
-        sent = list(self._sent(calls, shapes, ways))
-        plan = Plan(bare, window, sent, [shape for _, shape in shapes.values()], [Way(*way) for way in ways])
+        plan = Plan(bare, window, [], [])
+        for call, sent in self._sent(calls, plan):
+            plan.add(call, sent)
         self._known.append(plan)
+        while len(self._known) > 1 and sum(len(known.sent) for known in self._known) > MOST_CALLS:
+            self._known.pop(0)
         return plan
 
-    def _sent(
-        self, calls: Iterator[PlannedCall], shapes: dict[Hashable, tuple[int, Shape]], ways: Numbering
-    ) -> Iterator[Sent]:
+    def _sent(self, calls: Iterator[PlannedCall], plan: Plan) -> Iterator[tuple[PlannedCall, Sent]]:
+        """The calls, each with what is kept of it; shapes and ways are added to the plan."""
+        shapes, ways = Numbering(), Numbering()
         last: Mapping[str, Any] | None = None
         params = 0
         content_of, place_of, way_of = self._contents.of, self._places.of, ways.of
@@ -137,14 +150,15 @@ class Plans:
             marks = marks_sent(request)
             if _is_unusual(request, marks):
                 raise Unusual
-            key = (params, tuple([mark.ttl for mark in marks.marks]), request.automatic, marks.fault is None)
-            shape = shapes.get(key)
-            if shape is None:
-                shape = shapes[key] = (len(shapes), Shape(request, marks))
+            shape = shapes.of((params, tuple([mark.ttl for mark in marks.marks]), request.automatic, marks.fault))
+            if shape == len(plan.shapes):
+                plan.shapes.append(Shape(request, marks))
             content = content_of((request.thread, request.tools.digest, request.system.digest, params))
             places = tuple([place_of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
             way = way_of((call.host, request.model, call.workspace, params, call.is_batch))
-            yield Sent(call, request, marks, content, places, shape[0], way)
+            if way == len(plan.ways):
+                plan.ways.append(Way(call.host, request.model, call.workspace, params, call.is_batch))
+            yield call, Sent(request, marks.marks, content, places, shape, way)
 
 
 def _is_unusual(request: Request, marks: SentMarks) -> bool:

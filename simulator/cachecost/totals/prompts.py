@@ -60,7 +60,7 @@ class Side:
                 return bare.tokens, [bare.prefixes[place] for place in sent.places]
             except KeyError:
                 pass
-        made = self._renderer.render(sent.request, sent.marks.marks, self.rules, self._workspace)
+        made = self._renderer.render(sent.request, sent.marks, self.rules, self._workspace)
         self._check(sent.request, made)
         prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
         self._bare[sent.content] = Bare(made.total_tokens, prefixes)

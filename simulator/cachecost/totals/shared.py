@@ -41,6 +41,7 @@ class Shared:
         self._plans = Plans(talks)
         self._readings: list[Reading] = []
         self._structures: OrderedDict[_Key, Structure] = OrderedDict()
+        self._unusual: set[_Key] = set()
 
     def totals(self, spec: StrategySpec | str, terms: Terms) -> Totals | None:
         """What `terms.ledger(spec, talks)` adds up to, to the last digit; None where that must be asked itself."""
@@ -68,11 +69,20 @@ class Shared:
         return self._readings[-1]
 
     def _structure(self, key: _Key) -> Structure:
-        found = self._structures.pop(key, None)
-        found = self._structures[key] = found or structure_of(key.plan, key.reading, key.prices, key.model)
+        if key in self._unusual:
+            raise Unusual
+        found = self._structures.pop(key, None) or self._made(key)
+        self._structures[key] = found
         while len(self._structures) > 1 and sum(len(one.starts) for one in self._structures.values()) > MOST_CALLS:
             self._structures.popitem(last=False)
         return found
+
+    def _made(self, key: _Key) -> Structure:
+        try:
+            return structure_of(key.plan, key.reading, key.prices, key.model)
+        except Unusual:
+            self._unusual.add(key)
+            raise
 
 
 def _draws(switches: Switches) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cachecost.facts import thing
+from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation import quoted
-from cachecost.strategies.plan import PlannedCall
 from cachecost.totals.lookback import Entries, Numbers, tree_of
-from cachecost.totals.plans import SOME_MODEL, Plan, Sent, Shape
+from cachecost.totals.plans import SOME_MODEL, Plan, Sent, Shape, Way
 from cachecost.totals.prompts import Reading, Side
 
 TOO_LONG = -1
@@ -59,15 +59,15 @@ def structure_of(plan: Plan, reading: Reading, prices: PriceBook, model: str | N
         totals.append(tokens)
         spots.append(tuple([entries.number(prefix) for prefix in prefixes]))
     tree = tree_of(entries, spots, [side.rules for side in sides], [sent.way for sent in plan.sent])
-    quotes = _Quotes(prices, sides)
+    quotes = _Quotes(prices, plan.ways, sides)
     shapes = len(plan.shapes)
     return Structure(
-        [sent.call.start for sent in plan.sent],
-        [sent.call.first_token_s or 0.0 for sent in plan.sent],
+        plan.starts,
+        plan.first_tokens,
         [sent.way * shapes + sent.shape for sent in plan.sent],
         list(map(quotes.number, plan.sent, totals)),
         totals,
-        [_output(sent.call, sides[sent.way]) for sent in plan.sent],
+        [_output(one, sides[sent.way]) for one, sent in zip(plan.outputs, plan.sent, strict=True)],
         spots,
         plan.candidates(tree),
         tree.depths,
@@ -82,15 +82,16 @@ def _told(name: str, model: str | None) -> str:
     return str(model) if name is SOME_MODEL else name
 
 
-def _output(call: PlannedCall, side: Side) -> int:
-    return call.output_tokens if call.output_tokens is not None else sum(map(side.counter.block, call.output))
+def _output(told: int | tuple[Block, ...], side: Side) -> int:
+    return told if isinstance(told, int) else sum(map(side.counter.block, told))
 
 
 class _Quotes:
     """The prices of calls, each numbered once. Those that are the same for no tokens and the most, are for all."""
 
-    def __init__(self, book: PriceBook, sides: Sequence[Side]) -> None:
+    def __init__(self, book: PriceBook, ways: Sequence[Way], sides: Sequence[Side]) -> None:
         self._book = book
+        self._ways = ways
         self._sides = sides
         self._flat: dict[int, int | None] = {}
         self.known: dict[int, tuple[int, Prices]] = {}
@@ -107,5 +108,5 @@ class _Quotes:
         return self._quoted(sent, tokens) if flat is None else flat
 
     def _quoted(self, sent: Sent, tokens: int) -> int:
-        prices = quoted(self._book, sent.request, self._sides[sent.way].rules, tokens, sent.call.is_batch)
+        prices = quoted(self._book, sent.request, self._sides[sent.way].rules, tokens, self._ways[sent.way].is_batch)
         return self.known.setdefault(id(prices), (len(self.known), prices))[0]
