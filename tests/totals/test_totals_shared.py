@@ -30,10 +30,12 @@ from cachecost.prompts.blocks import NOTHING, Message, Thread
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
+from cachecost.strategies.marks import PRIMITIVES
 from cachecost.strategies.registry import names
 from cachecost.strategies.spec import StrategySpec
 from cachecost.terms import Terms
 from cachecost.totals import Shared, Totals
+from cachecost.totals.plans import are_plain
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
 DAY = date(2026, 11, 1)
@@ -141,7 +143,7 @@ cells = st.tuples(
 
 
 @given(name=st.sampled_from(sorted(TALKS)), asked=st.lists(cells, min_size=1, max_size=8))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_cells_add_up_to_their_ledgers(name: str, asked: list[Any]) -> None:
     talks = TALKS[name]()
     shared = Shared(talks)
@@ -161,3 +163,49 @@ def test_every_preset_is_told_by_what_is_shared(name: str) -> None:
 
 
 PLAIN = ["adaptive", "one end, two lives", "pings", "one end, two lives", "pings"]
+
+
+def test_what_depends_on_who_sends_first_is_replayed() -> None:
+    """Questions without tools begin as calls with tools do, but for hidden tokens: the first call decides for all."""
+    talks = TALKS["asks"]()
+    shared = Shared(talks)
+    terms = Terms(MODELS[0], DAY, PRICES, tokens="tiktoken")
+    asked = [assert_equal(shared, "structured output, no tools", talks, terms) for _ in range(2)]
+    assert asked == [False, False]
+    assert assert_equal(shared, "structured output, same tools", talks, terms)
+
+
+def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
+    """Which of them a prefix is as long as is up to who sends it first."""
+    (talk,) = TALKS["made"]()
+    first = talk.events[0]
+    assert isinstance(first, Human)
+    longer = replace(first.blocks[0], tokens=9_999)
+    talks = [talk, replace(talk, name="again", events=(replace(first, blocks=(longer,)), *talk.events[1:]))]
+    assert not are_plain(talks)
+    assert Shared(talks).totals("automatic", Terms(MODELS[0], DAY, PRICES, tokens="bytes")) is None
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans, structures and readings are made anew once they were dropped, and tell the same."""
+    talks = TALKS["made"]()
+    monkeypatch.setattr("cachecost.totals.plans.MOST_CALLS", 20)
+    monkeypatch.setattr("cachecost.totals.shared.MOST_CALLS", 20)
+    monkeypatch.setattr("cachecost.totals.shared.MOST_READINGS", 1)
+    shared = Shared(talks)
+    for rules in ({}, {"lookback_runs": "counted"}, {}):
+        for name in ("automatic", "progressive", "automatic"):
+            terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes", rules=rules)
+            assert assert_equal(shared, name, talks, terms)
+    assert len(shared._plans._known) == len(shared._structures) == len(shared._readings) == 1
+
+
+def test_placements_that_see_forks_say_so() -> None:
+    """A tree that others grew in, too, shows them forks that their own conversations never had."""
+    talks = TALKS["told"]()
+    shared = Shared(talks)
+    terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes")
+    own = [StrategySpec.model_validate(told) for told in MIXED]
+    for spec in ("answer_inquiry, forced", *own, "rfc013-fork-aware", "rfc013-tree"):
+        assert_equal(shared, spec, talks, terms)
+    assert [name for name, kind in PRIMITIVES.items() if kind.sees_forks] == ["fork_point"]

@@ -18,7 +18,7 @@ from cachecost.totals.lookback import Numbers, Tree
 
 UNSAID = cast("TTL", "as the placement says")
 """The lifetime of marks that name none."""
-MOST_CALLS = 100_000
+MOST_CALLS = 50_000
 """Planned calls that are kept, about a kilobyte each; the plan used least recently goes first."""
 SOME_MODEL = "as the agent is told"
 """The model of requests that name no other."""
@@ -73,7 +73,8 @@ class Plan:
     """The calls of an agent in the order they start, as columns; times are seconds.
 
     `window` is what its questions are cut to, in tokens. `outputs` are tokens, or blocks to be counted. `looked` is
-    what its calls may find, for every way that their prompts stood to each other so far.
+    what its calls may find, for every way that their prompts stood to each other so far; `unusual` are grounds and
+    models for which it must be replayed call by call.
     """
 
     agent: Agent
@@ -85,6 +86,7 @@ class Plan:
     first_tokens: list[float] = field(default_factory=list)
     outputs: list[int | tuple[Block, ...]] = field(default_factory=list)
     looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
+    unusual: list[tuple[Any, str | None]] = field(default_factory=list)
 
     def add(self, call: PlannedCall, sent: Sent) -> None:
         self.sent.append(sent)

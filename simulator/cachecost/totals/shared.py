@@ -20,8 +20,10 @@ from cachecost.totals.prompts import Reading, ground_of
 from cachecost.totals.structure import Structure, structure_of
 from cachecost.totals.walk import Totals, walked
 
-MOST_CALLS = 100_000
+MOST_CALLS = 50_000
 """Calls whose structure is kept, about a quarter of a kilobyte each; the structure used least recently goes first."""
+MOST_READINGS = 8
+"""Readings of the rules whose prompts are kept; the one used least recently goes first."""
 
 
 class _Key(NamedTuple):
@@ -41,7 +43,6 @@ class Shared:
         self._plans = Plans(talks)
         self._readings: list[Reading] = []
         self._structures: OrderedDict[_Key, Structure] = OrderedDict()
-        self._unusual: set[_Key] = set()
 
     def totals(self, spec: StrategySpec | str, terms: Terms) -> Totals | None:
         """What `terms.ledger(spec, talks)` adds up to, to the last digit; None where that must be asked itself."""
@@ -62,15 +63,14 @@ class Shared:
 
     def _reading(self, terms: Terms, book: RuleBook) -> Reading:
         ground = ground_of(terms, book)
-        for known in self._readings:
-            if known.ground == ground:
-                return known
-        self._readings.append(Reading(terms, book))
+        known = next((one for one in self._readings if one.ground == ground), None)
+        if known is not None:
+            self._readings.remove(known)
+        self._readings.append(known or Reading(terms, book))
+        del self._readings[:-MOST_READINGS]
         return self._readings[-1]
 
     def _structure(self, key: _Key) -> Structure:
-        if key in self._unusual:
-            raise Unusual
         found = self._structures.pop(key, None) or self._made(key)
         self._structures[key] = found
         while len(self._structures) > 1 and sum(len(one.starts) for one in self._structures.values()) > MOST_CALLS:
@@ -78,10 +78,13 @@ class Shared:
         return found
 
     def _made(self, key: _Key) -> Structure:
+        tried = (key.reading.ground, key.model)
+        if tried in key.plan.unusual:
+            raise Unusual
         try:
             return structure_of(key.plan, key.reading, key.prices, key.model)
         except Unusual:
-            self._unusual.add(key)
+            key.plan.unusual.append(tried)
             raise
 
 
