@@ -44,7 +44,7 @@ RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 MIXED: list[dict[str, Any]] = [
     {"name": "an hour's head", "marks": [{"last_tool": {"ttl": "1h"}}, {"last_system": {"ttl": "1h"}}, "last_message"]},
     {"name": "refused", "marks": [{"last_n": {"role": "any", "n": 2}}, {"lag": {"ttl": "1h"}}]},
-    {"name": "forks", "marks": ["fork_point", "last_message"]},
+    {"name": "forks", "marks": ["fork_point"]},
     {"name": "one end, two lives", "marks": [{"last_n": {"n": 1}}, {"automatic": {"ttl": "5m"}}]},
     {"name": "elsewhere", "preset": "progressive", "model": "claude-haiku-5-5"},
     {"name": "as counted", "preset": "progressive", "rules": {"lookback_runs": "counted"}},
@@ -202,7 +202,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_placements_that_see_forks_say_so() -> None:
     """A tree that others grew in, too, shows them forks that their own conversations never had."""
-    talks = TALKS["told"]()
+    talks = TALKS["asks"]()
     shared = Shared(talks)
     terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes")
     own = [StrategySpec.model_validate(told) for told in MIXED]
