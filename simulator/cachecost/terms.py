@@ -89,11 +89,15 @@ class Terms:
         floor = None
         if floor_of and not any(row.error for row in rows):
             floor = floor_of(calls, replace(self, rules={**self.rules, **own_readings(strategy)}))
-        counters = [self.counter(book.rules(self.host, model).generation) for model in self._models(talks, book)]
+        counters = self.counters_of(talks, book)
         notes = list(dict.fromkeys(note for talk in talks for note in strategy.notes(talk)))
         source = "; ".join(dict.fromkeys(counter.source for counter in counters))
         band = max((counter.band for counter in counters), default=0.0)
         return Ledger(strategy.name, rows, notes, source, band, floor, strips)
+
+    def counters_of(self, talks: Sequence[Conversation], book: RuleBook) -> list[TokenCounter]:
+        """The counters of all models that are known. Raises CannotEvaluate where `model` is not."""
+        return [self.counter(book.rules(self.host, model).generation) for model in self._models(talks, book)]
 
     def _models(self, talks: Sequence[Conversation], book: RuleBook) -> list[str]:
         """The models that are known, each once."""
@@ -135,13 +139,13 @@ def _is_known(book: RuleBook, host: str, model: str) -> bool:
         return False
 
 
-def in_time(strategy: Strategy, talks: Sequence[Conversation]) -> Iterator[PlannedCall]:
+def in_time(strategy: Strategy, talks: Sequence[Conversation], root: Thread | None = None) -> Iterator[PlannedCall]:
     """The calls of all conversations, in the order they start.
 
     Their threads grow in one tree of this plan alone, and no conversation is looked at before it begins: so a
-    placement sees what was sent until then, and nothing of other strategies.
+    placement sees what was sent until then, and nothing of other strategies. `root` is for agents that do not look.
     """
-    root = Thread()
+    root = root or Thread()
     lead = getattr(strategy, "lead_s", 0.0)
     begins = sorted((talk.events[0].at - lead, number) for number, talk in enumerate(talks) if talk.events)
     running: list[tuple[float, int, PlannedCall, Iterator[PlannedCall]]] = []

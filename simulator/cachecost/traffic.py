@@ -101,18 +101,20 @@ def terms_of(
     bills: Sequence[LoggedCall],
     over: Mapping[str, object] = NOTHING_OVER,
     own: OwnRules = NO_OWN_RULES,
+    prices: PriceBook | None = None,
 ) -> Terms:
     """What all strategies of a scenario are compared under; `bills` are those of its recording.
 
-    `over` are readings over the scenario's, `own` a user's rules under both.
+    `over` are readings over the scenario's, `own` a user's rules under both; `prices` are those of the scenario, where
+    they are read already.
     """
     day = scenario.as_of or data_date(scenario.host)
-    prices = PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
+    book = prices or PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
     may_anchor = scenario.tokens in (None, ANCHORED)
     counter = FILLER if may_anchor else str(scenario.tokens)
     rules = {**scenario.rules, **over}
     kept = bills if may_anchor else []
-    return Terms(scenario.model, day, prices, scenario.host, counter, rules, bills=kept, own=own)
+    return Terms(scenario.model, day, book, scenario.host, counter, rules, bills=kept, own=own)
 
 
 def of_scenario(

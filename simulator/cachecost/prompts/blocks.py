@@ -175,6 +175,13 @@ class Thread:
             child = self._others[message.digest] = Thread(self, message)
         return child
 
+    def saying(self, role: str, blocks: tuple[Block, ...]) -> Thread:
+        """The thread that goes on with a message of these blocks. Said again, the message is not made again."""
+        first = self._first.message if self._first is not None else None
+        if self._first is not None and first is not None and first.blocks is blocks and first.role == role:
+            return self._first
+        return self.then(Message.of(role, blocks))
+
     @property
     def is_fork(self) -> bool:
         """Whether the conversation went on in more than one way."""

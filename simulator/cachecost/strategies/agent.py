@@ -46,8 +46,8 @@ class Agent:
 
     def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
-        walks = (_Walk(self, talk).calls() for talk in self.changed(conversation))
-        calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start)
+        walks = [_Walk(self, talk).calls() for talk in self.changed(conversation)]
+        calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
         for change in self.changes:
             calls = change.planned(calls)
         return calls
@@ -164,6 +164,9 @@ class _Walk:
 
     def calls(self) -> Iterator[PlannedCall]:
         told = self._conversation
+        if told.host is None and not told.workspace and not told.is_batch:
+            yield from self._calls()
+            return
         for call in self._calls():
             yield replace(call, host=told.host, workspace=told.workspace, is_batch=told.is_batch)
 
@@ -190,7 +193,9 @@ class _Walk:
 
     def _call(self, reply: Reply) -> PlannedCall:
         self._ready = start = max(reply.at, self._ready)
-        request = self._marked(replace(self._main, thread=self._grown.thread), self._agent.placement)
+        main, thread = self._main, self._grown.thread
+        marks, automatic = self._agent.placement.place(View(thread, main.tools, main.system, self._trail))
+        request = Request(main.model, thread, main.tools, main.system, marks, automatic, main.params)
         return PlannedCall(start, request, reply.blocks, reply.output_tokens, reply.first_token_s, turn=self._turn)
 
     def _aside(self, event: Aside) -> PlannedCall:

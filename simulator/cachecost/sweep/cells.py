@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.analysis.montecarlo import montecarlo, resampled
 from cachecost.analysis.montecarlo.draws import Draw
 from cachecost.analysis.montecarlo.retimed import retimed
+from cachecost.conversations.model import Conversation
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.inputs.yaml_text import Place, Placed
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import data_date
 from cachecost.scenario import from_mapping, talks_of
 from cachecost.scenario.loading import Talks
 from cachecost.scenario.models import Scenario
@@ -25,12 +29,21 @@ from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
 from cachecost.sweep.rows import NO_SEED, Key, Row, faulty, row_of, used
 from cachecost.sweep.varying import Drawing, synthetic_draw, varies_in_times_only
 from cachecost.terms import Terms
+from cachecost.totals import Shared
 from cachecost.traffic import of_strategy, terms_of
 
 MOST_TALKS = 4
 """Conversations that a process remembers; the one used least recently goes first."""
-_talks: OrderedDict[str, Talks] = OrderedDict()
+_talks: OrderedDict[str, Known] = OrderedDict()
 _counters: dict[str, dict[str, TokenCounter]] = {}
+_prices: dict[date, PriceBook] = {}
+
+
+class Known(NamedTuple):
+    """Conversations, and what cells over them share."""
+
+    talks: Talks
+    shared: Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +94,17 @@ def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> 
 
 
 def _as_written(job: Job, scenario: Scenario, key: Key) -> Iterator[Row]:
-    terms, talks = _ground(job, scenario)
+    terms, talks, shared = _ground(job, scenario)
     for spec in scenario.strategies:
-        yield row_of(key, terms.ledger(spec, talks))
+        yield _row(key, spec, terms, talks, shared)
+
+
+def _row(key: Key, spec: StrategySpec, terms: Terms, talks: Sequence[Conversation], shared: Shared) -> Row:
+    """A strategy's row: by what cells share where that tells it, else call by call."""
+    totals = shared.totals(spec, terms)
+    if totals is None:
+        return row_of(key, terms.ledger(spec, talks))
+    return used(key, spec.name, *totals)
 
 
 def _seeded(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
@@ -105,14 +126,14 @@ def _seeded(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
 
 def _timed(job: Job, seeds: Sequence[int], scenario: Scenario, labels: tuple[str, ...]) -> Iterator[Row]:
     """Each strategy under drawn times, seed by seed: all at once where what it sends does not depend on the time."""
-    terms, talks = _ground(job, scenario)
+    terms, talks, _ = _ground(job, scenario)
     draw = _draw(job, scenario, terms, talks)
     columns = [_of_strategy(spec, talks, terms, draw, seeds, labels) for spec in scenario.strategies]
     for rows in zip(*columns, strict=True):
         yield from rows
 
 
-def _draw(job: Job, scenario: Scenario, terms: Terms, talks: Sequence[Any]) -> Draw:
+def _draw(job: Job, scenario: Scenario, terms: Terms, talks: Sequence[Conversation]) -> Draw:
     told = scenario.conversation.synthetic
     if told is not None:
         return job.drawing.over(synthetic_draw(told))
@@ -120,7 +141,12 @@ def _draw(job: Job, scenario: Scenario, terms: Terms, talks: Sequence[Any]) -> D
 
 
 def _of_strategy(
-    spec: StrategySpec, talks: Sequence[Any], terms: Terms, draw: Draw, seeds: Sequence[int], labels: tuple[str, ...]
+    spec: StrategySpec,
+    talks: Sequence[Conversation],
+    terms: Terms,
+    draw: Draw,
+    seeds: Sequence[int],
+    labels: tuple[str, ...],
 ) -> list[Row]:
     if not _is_timeless(spec):
         return [_replanned(spec, talks, terms, draw, Key(labels, seed)) for seed in seeds]
@@ -139,7 +165,7 @@ def _is_timeless(spec: StrategySpec) -> bool:
     return isinstance(found, Agent) and not found.changes
 
 
-def _replanned(spec: StrategySpec, talks: Sequence[Any], terms: Terms, draw: Draw, key: Key) -> Row:
+def _replanned(spec: StrategySpec, talks: Sequence[Conversation], terms: Terms, draw: Draw, key: Key) -> Row:
     """A strategy that plans anew for the times of one seed, in the engine itself."""
     if draw.retries.billed and draw.retries.rate:
         raise CannotEvaluate(f"strategy '{spec.name}' looks at the clock: billed retries cannot be drawn for it")
@@ -147,16 +173,34 @@ def _replanned(spec: StrategySpec, talks: Sequence[Any], terms: Terms, draw: Dra
     return row_of(key, replace(terms, rules=rules).ledger(spec, retimed(talks, draw, key.seed)))
 
 
-def _ground(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Any]]:
-    """Terms and conversations; conversations and token counts are those of earlier cells where they are the same."""
+def _ground(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Conversation], Shared]:
+    """Terms and conversations; these, token counts and prices are those of earlier cells where they are the same."""
     folder = Path(job.folder)
-    known = f"{folder}\0{scenario.name}\0{scenario.model}\0{scenario.conversation!r}"
-    if known not in _talks:
-        _talks[known] = talks_of(scenario, folder)
-    _talks.move_to_end(known)
+    (talks, bills), shared = _known(scenario, folder)
+    terms = terms_of(scenario, folder, bills, prices=_shipped_prices(scenario))
+    rules = {**scenario.rules, **(job.readings or {})}
+    if scenario.conversation.recording is None:
+        talks = [replace(talk, model=scenario.model) for talk in talks]
+    return replace(terms, rules=rules, own=job.own, counters=_counters.setdefault(terms.tokens, {})), talks, shared
+
+
+def _known(scenario: Scenario, folder: Path) -> Known:
+    """The conversations of a scenario; those that are made are the same on every model."""
+    key = f"{folder}\0{scenario.name}\0{scenario.conversation!r}"
+    if key not in _talks:
+        talks = talks_of(scenario, folder)
+        _talks[key] = Known(talks, Shared(talks.conversations))
+    _talks.move_to_end(key)
     while len(_talks) > MOST_TALKS:
         _talks.popitem(last=False)
-    talks, bills = _talks[known]
-    terms = terms_of(scenario, folder, bills)
-    rules = {**scenario.rules, **(job.readings or {})}
-    return replace(terms, rules=rules, own=job.own, counters=_counters.setdefault(terms.tokens, {})), talks
+    return _talks[key]
+
+
+def _shipped_prices(scenario: Scenario) -> PriceBook | None:
+    """The shipped prices of the scenario's day, read once; None where it has its own."""
+    if scenario.prices is not None:
+        return None
+    day = scenario.as_of or data_date(scenario.host)
+    if day not in _prices:
+        _prices[day] = PriceBook.load(None, day)
+    return _prices[day]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Protocol
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
-from cachecost.prompts.blocks import Block, Message, Thread, digest_of
+from cachecost.prompts.blocks import Block, Thread, digest_of
 from cachecost.strategies.plan import PlannedCall
 
 BYTES_PER_TOKEN = 4
@@ -89,7 +89,7 @@ class ThreadSoFar:
 
     def _grow(self, role: str, blocks: tuple[Block, ...]) -> None:
         if blocks:
-            self.thread = self.thread.then(Message.of(role, blocks))
+            self.thread = self.thread.saying(role, blocks)
 
     def _rewrite(self, event: Rewrite) -> None:
         self.thread = self.thread.up_to(event.keep)

@@ -38,6 +38,11 @@ def within(node: Thread, which: Which) -> Iterator[Spot]:
     """The block of one message that `which` names; nothing where there is none."""
     assert node.message is not None
     blocks = node.message.blocks
+    if which == "last":
+        last = next((index for index in range(len(blocks) - 1, -1, -1) if is_markable(blocks[index])), None)
+        if last is not None:
+            yield Layer.MESSAGES, node, last
+        return
     kinds = {"first_eligible": ELIGIBLE, "last_text": ("text",)}.get(which)
     order = range(len(blocks)) if which == "first_eligible" else range(len(blocks) - 1, -1, -1)
     fitting = (i for i in order if is_markable(blocks[i]) and (kinds is None or blocks[i].kind in kinds))
@@ -54,6 +59,8 @@ class Primitive:
     """Where its marks stand as far as that is certain: 0 tools, 1 system, 2 messages, 3 the very end."""
     least: ClassVar[int] = 1
     """The least value of its whole-number options."""
+    sees_forks: ClassVar[bool] = False
+    """Whether it looks at how else the threads of its tree went on."""
 
     def __post_init__(self) -> None:
         for option in fields(self):

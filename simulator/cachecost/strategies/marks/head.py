@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, Literal
@@ -11,6 +11,15 @@ from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.refusals import is_markable
 from cachecost.strategies.marks.base import Primitive, Spot
 from cachecost.strategies.marks.trail import View
+
+NAMED: Mapping[str | int, slice] = {
+    "last": slice(-1, None),
+    "last_two": slice(-2, None),
+    "first": slice(1),
+    "first_two": slice(2),
+    "each": slice(None),
+}
+"""Which of the system blocks that may carry a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +45,10 @@ class SystemBlock(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         markable = [index for index, block in enumerate(view.system.blocks) if is_markable(block)]
-        named = {
-            "last": markable[-1:],
-            "last_two": markable[-2:],
-            "first": markable[:1],
-            "first_two": markable[:2],
-            "each": markable,
-        }
-        chosen = named.get(str(self.which))
-        if chosen is None:
-            chosen = [index for index in markable if index == self.which]
-        yield from ((Layer.SYSTEM, None, index) for index in chosen)
+        named = NAMED.get(self.which)
+        chosen = markable[named] if named else [index for index in markable if index == self.which]
+        for index in chosen:
+            yield Layer.SYSTEM, None, index
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from typing import ClassVar
 
 from cachecost.prompts.blocks import Layer, Part, Thread
 from cachecost.prompts.refusals import is_markable
@@ -26,6 +27,7 @@ class ForkPoint(Primitive):
     """
 
     n: int = 1
+    sees_forks: ClassVar[bool] = True
 
     def spots(self, view: View) -> Iterator[Spot]:
         start: Nodes = ()

@@ -47,15 +47,21 @@ class Placement:
             return Placed((), None)
         found: dict[Spot, Mark] = {}
         for primitive in self.primitives:
+            ttl = self.ttl_of(primitive)
             for spot in primitive.spots(view):
-                layer, node, index = spot
-                found.setdefault(spot, Mark(layer, index, self.ttl_of(primitive), node))
-        room = self.slots - (self.automatic is not None)
-        return Placed(tuple(sorted(self._trimmed(found.values(), max(room, 0)), key=_place_of)), self.automatic)
+                if spot not in found:
+                    layer, node, index = spot
+                    found[spot] = Mark(layer, index, ttl, node)
+        automatic = self.automatic
+        kept = self._trimmed(found.values(), max(self.slots - (automatic is not None), 0))
+        return Placed(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
 
     @property
     def automatic(self) -> TTL | None:
-        return next((self.ttl_of(each) for each in self.primitives if isinstance(each, Automatic)), None)
+        for each in self.primitives:
+            if isinstance(each, Automatic):
+                return self.ttl_of(each)
+        return None
 
     def ttl_of(self, primitive: Primitive) -> TTL:
         return primitive.ttl or self.ttl

@@ -1,0 +1,59 @@
+"""A sweep's rows are what each cell's ledgers add up to, whatever cells came before it in the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sweep_bench import scenario_at
+
+from cachecost.scenario import talks_of
+from cachecost.sweep import cells
+from cachecost.sweep.cells import evaluated
+from cachecost.sweep.rows import Key, Row, row_of
+from cachecost.sweep.sweeping import Sweep, sweep_of
+from cachecost.traffic import terms_of
+
+TEXT = """\
+format: 1
+name: shares
+as_of: 2026-11-01
+model: claude-opus-4-6
+tokens: bytes
+conversation:
+  synthetic: {turns: 3, calls: 3, pauses: {turn: 400}}
+  head: {system: {tokens: 6_000}}
+strategies:
+  - progressive
+  - name: lasting
+    preset: progressive
+    ttl: 5m
+  - adaptive
+  - name: pings
+    preset: progressive
+    changes: [keep_alive: {}]
+"""
+GRID = ["model=claude-opus-4-6,claude-sonnet-4-5", "strategies.1.ttl=5m,1h", "conversation.synthetic.turns=2,3"]
+
+
+def plainly(sweep: Sweep, folder: Path) -> list[Row]:
+    """Each strategy of each cell by its ledger, from conversations of its own."""
+    rows = []
+    for task in sweep.tasks([]):
+        scenario = sweep.job.at(task.point)
+        talks, bills = talks_of(scenario, folder)
+        terms = terms_of(scenario, folder, bills)
+        key = Key(task.point.labels(sweep.job.axes), 0)
+        rows += [row_of(key, terms.ledger(spec, talks)) for spec in scenario.strategies]
+    return rows
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_rows_are_those_of_the_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_reversed: bool) -> None:
+    monkeypatch.setattr(cells, "_talks", type(cells._talks)())
+    sweep = sweep_of(scenario_at(tmp_path, TEXT), GRID)
+    tasks = sweep.tasks([])
+    rows = [row for task in (reversed(tasks) if is_reversed else tasks) for row in evaluated(sweep.job, task)]
+    found, wanted = sweep.in_order(rows), plainly(sweep, tmp_path)
+    assert [repr(row) for row in found] == [repr(row) for row in wanted]
+    assert len(cells._talks) == 2
