@@ -85,7 +85,10 @@ class PrefixCache:
 
         `start` and `first_token_s` are seconds. Calls come in the order they start.
         """
-        found = self._find(prompt.marks, rules, start, sizes)
+        places = prompt.boundaries
+        found = (
+            self._find(prompt.marks, rules, start, sizes) if places is None else self._at(places, rules, start, sizes)
+        )
         hit = found[0] if found else None
         if found:
             self._read(found, prompt.marks, rules, start, first_token_s)
@@ -121,6 +124,16 @@ class PrefixCache:
                 if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
                     return node, entry
                 node = node.parent
+        return None
+
+    def _at(
+        self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: Sizes
+    ) -> tuple[Prefix, Entry] | None:
+        """The longest entry that ends at one of the places where the host looks."""
+        for node in sorted(boundaries, key=lambda one: one.depth, reverse=True):
+            entry = self._entries.get(_key(node, "5m", rules.switches))
+            if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
+                return node, entry
         return None
 
     def _read(

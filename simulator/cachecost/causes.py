@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from cachecost.cache import Outcome, PrefixCache
+from cachecost.cache import Outcome, State
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import MarkedPrefix, Prompt
@@ -37,6 +37,12 @@ Cause = Literal[
     "fork",
     "unknown",
 ]
+
+
+class Keeps(Protocol):
+    """A cache that can be asked how what it keeps stands: absent, live, expired or unreadable."""
+
+    def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State: ...
 
 
 class Before(Protocol):
@@ -73,7 +79,7 @@ class CauseFinder:
     Every call is kept to the end, since any later one may go on from it; so little of each is.
     """
 
-    def __init__(self, cache: PrefixCache) -> None:
+    def __init__(self, cache: Keeps) -> None:
         self._cache = cache
         self._at_thread: dict[str, dict[Thread, Seen]] = {}
         self._likes: dict[tuple[object, ...], Like] = {}
@@ -92,6 +98,8 @@ class CauseFinder:
     def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, pool: str) -> None:
         """Keep this call for those that come after it."""
         deepest = outcome.marks[-1] if outcome.marks else None
+        if rules.is_unmarked:
+            deepest = MarkedPrefix(prompt.end, "5m")
         self._at_thread.setdefault(pool, {})[request.thread] = Seen(self._like(request, prompt, rules), deepest)
 
     def _like(self, request: Request, prompt: Prompt, rules: ModelRules) -> Like:
@@ -119,6 +127,8 @@ class Lost:
 
 def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | None, rules: ModelRules) -> Cause:
     """The one cause of how this call's prompt divided."""
+    if rules.is_unmarked:
+        return _unmarked_cause(request, prompt, outcome, lost, rules)
     if not outcome.marks:
         return "below_minimum" if prompt.marks else "no_mark"
     read = outcome.hit.depth if outcome.hit else 0
@@ -137,19 +147,33 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | No
     return what_changed(request, prompt, lost.seen.like, rules)
 
 
+def _unmarked_cause(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | None, rules: ModelRules) -> Cause:
+    """As `cause_of`, on a host that caches by itself: the end of each prompt is what later ones may find."""
+    if lost is None:
+        return "hit" if outcome.hit else "cold_start"
+    assert lost.entry is not None
+    if outcome.hit and outcome.hit.depth >= lost.entry.depth:
+        return "hit"
+    states: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write", "live": "below_minimum"}
+    if lost.state in states:
+        return "hit" if outcome.hit and lost.state == "live" else states[lost.state]
+    return what_changed(request, prompt, lost.seen.like, rules) if lost.state == "changed" else "unknown"
+
+
 def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRules) -> Cause:
     """The first difference in prompt order: model, speed, tools, system's salt and text, messages' salt."""
     before, params = seen.request, request.params
+    is_salted = rules.salted_by is None or prompt.salts != seen.prompt.salts
     differs: list[tuple[bool, Cause]] = [
         (rules.model != seen.rules.model, "model_changed"),
         (params.get("speed") != before.params.get("speed"), "speed_changed"),
         (request.tools.digest != before.tools.digest, "tools_changed"),
-        (_format(request) != _format(before), "output_format_changed"),
+        (is_salted and _format(request) != _format(before), "output_format_changed"),
         (request.system.digest != before.system.digest, "system_changed"),
         (prompt.salts[1] != seen.prompt.salts[1], "system_changed"),
         (_choice(request) != _choice(before) and prompt.salts[2] != seen.prompt.salts[2], "tool_choice_changed"),
-        (_thinking(request) != _thinking(before), "thinking_changed"),
-        (_effort(request) != _effort(before), "effort_changed"),
+        (is_salted and _thinking(request) != _thinking(before), "thinking_changed"),
+        (is_salted and _effort(request) != _effort(before), "effort_changed"),
         (request.thread.has_image != before.thread.has_image, "images_changed"),
         (not rules.keeps_thinking and before.thread.has_thinking, "thinking_stripped"),
     ]

@@ -15,6 +15,7 @@ from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
+from cachecost.matching.choosing import ByRules
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import passes
@@ -22,6 +23,7 @@ from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.translated import translated
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
@@ -36,6 +38,7 @@ AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
 BILL_ONLY = "the log holds nothing of what was sent, only the bill"
+BEST_EFFORT = "best_effort"
 SECONDS_BETWEEN_PASSES = 0.001
 """A later pass of a server tool's loop reads what the one before it wrote, so it starts later, however little."""
 
@@ -133,8 +136,13 @@ def _moment(start: float) -> str:
     return datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds")
 
 
-def quoted(book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool) -> Prices:
-    """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate."""
+def quoted(
+    book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
+) -> Prices:
+    """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate.
+
+    `start` is when it was made (seconds since the epoch), where that is known: some hosts have hours that cost more.
+    """
     return book.prices(
         rules.host,
         rules.model,
@@ -143,6 +151,7 @@ def quoted(book: PriceBook, request: Request, rules: ModelRules, tokens: int, is
         batch=is_batch,
         fast=request.params.get("speed") == "fast",
         us=request.params.get("inference_geo") == "us",
+        moment=datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None,
     )
 
 
@@ -193,8 +202,10 @@ class Simulation:
         self._counter_for = counter_for
         self._host = host
         self._strategy = strategy
-        self._cache = cache or PrefixCache()
+        self._cache = ByRules(cache)
         self._causes = CauseFinder(self._cache)
+        self.notes: dict[str, None] = {}
+        """What hosts have no such thing for, in sentences, each once."""
         self._renderers: dict[str, Renderer] = {}
         self._number = 0
         self._anchors: Anchors | None = None
@@ -211,9 +222,9 @@ class Simulation:
             return
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
-            prompt = self._renderer(rules.generation).render(
-                call.request, marks_sent(call.request).marks, rules, call.workspace
-            )
+            told = translated(call.request, rules)
+            marks = marks_sent(told.request).marks
+            prompt = self._renderer(rules.generation).render(told.request, marks, rules, call.workspace)
         except CannotEvaluate:
             return
         if self._anchors is None:
@@ -245,21 +256,25 @@ class Simulation:
     def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
         if call.failed:
             return self._without_usage(call, "unknown", None, None)
-        sent = marks_sent(call.request)
-        if early := refusal(call.request, sent, rules):
+        told = translated(call.request, rules)
+        self.notes.update(dict.fromkeys(told.notes))
+        sent = marks_sent(told.request)
+        if early := refusal(told.request, sent, rules):
             return self._without_usage(call, None, early, REFUSED)
         renderer = self._renderer(rules.generation)
-        requests = passes(call.request, call.response)
+        requests = passes(told.request, call.response) if rules.speaks_marks else [told.request]
         marks = [sent.marks, *[marks_sent(one).marks for one in requests[1:]]]
         prompts = [
-            renderer.render(one, of_one, rules, call.workspace) for one, of_one in zip(requests, marks, strict=True)
+            renderer.render(one, of_one, rules, call.workspace, told.looks_at)
+            for one, of_one in zip(requests, marks, strict=True)
         ]
         sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
         tokens = sizes[0].total(prompts[0])
         length = 0 if renderer.counter.name == "bytes" else tokens
-        if length and (late := refusal(call.request, sent, rules, length)):
+        if length and (late := refusal(told.request, sent, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
-        prices = quoted(self._prices, call.request, rules, tokens, call.is_batch)
+        start = None if call.timestamp is None else call.start
+        prices = quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
         pool = rules.pool(call.workspace)
         lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
         passed = [
@@ -268,7 +283,8 @@ class Simulation:
         ]
         self._causes.remember(call.request, prompts[0], rules, passed[0].outcome, pool)
         cause = cause_of(call.request, prompts[0], passed[0].outcome, lost, rules)
-        row = self._with_usage(call, passed, prices, cause, renderer.counter)
+        may_miss = call.is_batch or rules.matching == BEST_EFFORT
+        row = self._with_usage(call, passed, prices, cause, renderer.counter, may_miss)
         return Simulated(row, tuple(passed), rules, prices)
 
     def _renderer(self, generation: str) -> Renderer:
@@ -284,6 +300,7 @@ class Simulation:
         prices: Prices,
         cause: str,
         counter: TokenCounter,
+        may_miss: bool,
     ) -> CallRow:
         output = call.output_tokens
         counted = output if output is not None else sum(counter.block(block) for block in call.output)
@@ -306,7 +323,7 @@ class Simulation:
             call.turn,
             call.inquiry,
             output_is_recorded=output is not None,
-            cost_if_missed=_if_missed(usage, prices) if call.is_batch else None,
+            cost_if_missed=_if_missed(usage, prices) if may_miss else None,
         )
 
     def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:

@@ -16,7 +16,7 @@ from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
+from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.switches import switches_from
 from cachecost.simulation import Call, Simulation, planned
 from cachecost.strategies.build import build
@@ -85,27 +85,36 @@ class Terms:
         strategy = build(spec, model=self.model, facts=lambda model: book.rules(self.host, model))
         calls: list[Call] = []
         strips: list[Strip] = []
-        rows = self._rows(strategy, talks, progress, calls, strips if pictured else None)
+        simulation = Simulation(self.book(own_readings(strategy)), self.prices, self.counter, self.host, strategy.name)
+        rows = self._rows(simulation, strategy, talks, progress, calls, strips if pictured else None)
+        models = self._models(talks, book)
         floor = None
-        if floor_of and not any(row.error for row in rows):
+        if floor_of and all(rules.speaks_marks for rules in models) and not any(row.error for row in rows):
             floor = floor_of(calls, replace(self, rules={**self.rules, **own_readings(strategy)}))
-        counters = self.counters_of(talks, book)
-        notes = list(dict.fromkeys(note for talk in talks for note in strategy.notes(talk)))
+        counters = [self.counter(rules.generation) for rules in models]
+        notes = list(dict.fromkeys([*(note for talk in talks for note in strategy.notes(talk)), *simulation.notes]))
         source = "; ".join(dict.fromkeys(counter.source for counter in counters))
         band = max((counter.band for counter in counters), default=0.0)
-        return Ledger(strategy.name, rows, notes, source, band, floor, strips)
+        return Ledger(strategy.name, rows, notes, source, band, floor, strips, lifetimes_of(models))
+
+    @property
+    def speaks_marks(self) -> bool:
+        """Whether the model, as far as one is told, is cached by marks that look back. Raises CannotEvaluate."""
+        return self.model is None or self.book().rules(self.host, self.model).speaks_marks
 
     def counters_of(self, talks: Sequence[Conversation], book: RuleBook) -> list[TokenCounter]:
         """The counters of all models that are known. Raises CannotEvaluate where `model` is not."""
-        return [self.counter(book.rules(self.host, model).generation) for model in self._models(talks, book)]
+        return [self.counter(rules.generation) for rules in self._models(talks, book)]
 
-    def _models(self, talks: Sequence[Conversation], book: RuleBook) -> list[str]:
-        """The models that are known, each once."""
+    def _models(self, talks: Sequence[Conversation], book: RuleBook) -> list[ModelRules]:
+        """The rules of the models that are known, each once."""
         named = dict.fromkeys(filter(None, [self.model] if self.model else [talk.model for talk in talks]))
-        return [model for model in named if self.model or _is_known(book, self.host, model)]
+        known = (model for model in named if self.model or _is_known(book, self.host, model))
+        return [book.rules(self.host, model) for model in known]
 
     def _rows(
         self,
+        simulation: Simulation,
         strategy: Strategy,
         talks: Sequence[Conversation],
         progress: Progress,
@@ -113,8 +122,6 @@ class Terms:
         strips: list[Strip] | None,
     ) -> list[CallRow]:
         """The row of each call; the calls themselves are added to `sent`, their pictures to `strips`."""
-        book = self.book(own_readings(strategy))
-        simulation = Simulation(book, self.prices, self.counter, self.host, strategy.name)
         simulation.learn_all(self.bills)
         rows = []
         for number, call in enumerate(in_time(strategy, talks), 1):
@@ -125,6 +132,18 @@ class Terms:
                 strips.append(simulated.strip)
             progress(strategy.name, number)
         return rows
+
+
+def lifetimes_of(models: Sequence[ModelRules]) -> tuple[str, str]:
+    """What the host of the first of these calls its short and its long lifetime."""
+    lives = models[0].ttl_s if models else {}
+    return _lifetime(lives.get("5m"), "5m"), _lifetime(lives.get("1h"), "1h")
+
+
+def _lifetime(seconds: float | None, otherwise: str) -> str:
+    if not seconds:
+        return otherwise
+    return f"{seconds / 3600:g}h" if seconds >= 3600 else f"{seconds / 60:g}m"
 
 
 def own_readings(strategy: Strategy) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""The matching model of a name, as rules have it under `matching`."""
+"""The matching model of a name, as rules have it under `matching`; and all of them as one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cachecost.cache import Outcome, PrefixCache, State
-from cachecost.matching.best_effort import BestEffort
-from cachecost.matching.grid import Grid
-from cachecost.matching.named import NamedObjects
-from cachecost.matching.units import Units
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules
+
+BREAKPOINT = "breakpoint"
 
 
 class Matching(Protocol):
@@ -30,13 +28,38 @@ class Matching(Protocol):
         ...
 
 
+def _grid() -> Matching:
+    from cachecost.matching.grid import Grid
+
+    return Grid()
+
+
+def _units() -> Matching:
+    from cachecost.matching.units import Units
+
+    return Units()
+
+
+def _named() -> Matching:
+    from cachecost.matching.named import NamedObjects
+
+    return NamedObjects()
+
+
+def _best_effort() -> Matching:
+    from cachecost.matching.best_effort import BestEffort
+
+    return BestEffort()
+
+
 MATCHINGS: dict[str, Callable[[], Matching]] = {
-    "breakpoint": PrefixCache,
-    "grid": Grid,
-    "units": Units,
-    "named": NamedObjects,
-    "best_effort": BestEffort,
+    BREAKPOINT: PrefixCache,
+    "grid": _grid,
+    "units": _units,
+    "named": _named,
+    "best_effort": _best_effort,
 }
+"""Made where they are asked for: most replays need no more than breakpoints."""
 
 
 def matching_for(kind: str) -> Matching:
@@ -44,3 +67,24 @@ def matching_for(kind: str) -> Matching:
     if kind not in MATCHINGS:
         raise ValueError(f"matching={kind!r}: expected one of {', '.join(MATCHINGS)}")
     return MATCHINGS[kind]()
+
+
+class ByRules:
+    """The caches of all hosts of a replay: each call goes to the kind that its rules state."""
+
+    def __init__(self, breakpoints: PrefixCache | None = None) -> None:
+        self._kinds: dict[str, Matching] = {BREAKPOINT: breakpoints or PrefixCache()}
+
+    def call(
+        self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
+    ) -> Outcome:
+        return self._of(rules).call(prompt, rules, start, first_token_s, sizes)
+
+    def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
+        return self._of(rules).state(prefix, ttl, rules, now)
+
+    def _of(self, rules: ModelRules) -> Matching:
+        found = self._kinds.get(rules.matching)
+        if found is None:
+            found = self._kinds[rules.matching] = matching_for(rules.matching)
+        return found

@@ -11,7 +11,7 @@ a later request. Prompts that part within a block part before it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
 
 from cachecost.cache import Entry, Outcome, State
 from cachecost.matching.answers import Answers
@@ -35,7 +35,7 @@ class Units:
         """What of `prompt` can be read. Times are seconds; calls come in the order they start."""
         shared, answer = self._answers.call(prompt.end)
         if shared and answer and shared in self._units:
-            self._units[answer] = replace(self._units[shared])  # as old as that of its prompt
+            self._units[answer] = copy(self._units[shared])  # as old as that of its prompt
         hit = self._find(answer or shared, start)
         for node in (shared, hit, prompt.end):
             if node and node.tokens:

@@ -68,6 +68,8 @@ def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens:
 
     `prompt_tokens` is the length as rendered; 0 where it is not known yet, or never is (`--tokens bytes`).
     """
+    if not rules.speaks_marks:
+        return request.fault or _refused_choice(request, rules) or _too_long(prompt_tokens, rules)
     if len(sent.marks) > rules.maximum_marks:
         return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(sent.marks)}."
     return (
@@ -108,14 +110,22 @@ def wire_path(mark: Mark) -> str:
 
 
 def _forced_choice(request: Request, rules: ModelRules) -> str | None:
-    choice = (request.params.get("tool_choice") or {}).get("type")
-    if choice not in ("any", "tool"):
-        return None
-    if not rules.accepts_forced_choice:
-        return f"tool_choice: type '{choice}' is not supported on {rules.model}; it answers to 'auto' and 'none' only."
-    if (request.params.get("thinking") or {}).get("type") == "enabled":
+    if refused := _refused_choice(request, rules):
+        return refused
+    if _is_forced(request) and (request.params.get("thinking") or {}).get("type") == "enabled":
         return "Thinking may not be enabled when tool_choice forces tool use."
     return None
+
+
+def _is_forced(request: Request) -> bool:
+    return (request.params.get("tool_choice") or {}).get("type") in ("any", "tool")
+
+
+def _refused_choice(request: Request, rules: ModelRules) -> str | None:
+    if rules.accepts_forced_choice or not _is_forced(request):
+        return None
+    kind = request.params["tool_choice"]["type"]
+    return f"tool_choice: type '{kind}' is not supported on {rules.model}; it answers to 'auto' and 'none' only."
 
 
 def _too_long(tokens: int, rules: ModelRules) -> str | None:

@@ -10,6 +10,7 @@ from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import edited, edits_of, since_compaction
+from cachecost.prompts.host_salts import host_salts
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules, Switches
 
@@ -32,6 +33,7 @@ class Prompt:
 
     `marks` are in prompt order; `tools_tokens` and `system_tokens` are the lengths of the prompt
     up to the end of those layers; `total_tokens` includes what comes after the last block.
+    `boundaries` are the only places where an entry is looked for; None: as far as marks look back (rule 9).
     """
 
     end: Prefix
@@ -41,6 +43,7 @@ class Prompt:
     system_tokens: int
     total_tokens: int
     salts: Salts
+    boundaries: tuple[Prefix, ...] | None = None
 
 
 @fact
@@ -66,19 +69,39 @@ class Renderer:
         self._stripped: dict[Thread, Thread] = {}
         self._salted: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[bool, bool], Salts]] = {}
 
-    def render(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str = "") -> Prompt:
-        """The prompt of `request` with `marks` (automatic resolved), context edits applied. Raises CannotCount."""
+    def render(
+        self,
+        request: Request,
+        marks: tuple[Mark, ...],
+        rules: ModelRules,
+        workspace: str = "",
+        looks_at: tuple[Mark, ...] | None = None,
+    ) -> Prompt:
+        """The prompt of `request` with `marks` (automatic resolved), context edits applied. Raises CannotCount.
+
+        `looks_at` are the only places where the host looks for an entry; None: as far as marks look back.
+        """
+        if not rules.speaks_marks:
+            return self._rendered(request, marks, rules, workspace, looks_at)
         request, marks = since_compaction(request, marks)
         plain = self._rendered(request, marks, rules, workspace)
         if not edits_of(request):
             return plain
         return self._rendered(*edited(request, marks, plain.total_tokens), rules, workspace)
 
-    def _rendered(self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str) -> Prompt:
+    def _rendered(
+        self,
+        request: Request,
+        marks: tuple[Mark, ...],
+        rules: ModelRules,
+        workspace: str,
+        looks_at: tuple[Mark, ...] | None = None,
+    ) -> Prompt:
         hidden = self.counter.hidden(request, rules)
         salts = self._salts(request, rules)
         head = self._head(request, salts, hidden, rules.pool(workspace))
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
+        places = (self._marked(head, mark, request, rules, hidden) for mark in looks_at or ())
         return Prompt(
             end,
             head.start,
@@ -87,6 +110,7 @@ class Renderer:
             head.system_end.tokens,
             end.tokens + hidden.tail,
             salts,
+            None if looks_at is None else tuple(places),
         )
 
     def _salts(self, request: Request, rules: ModelRules) -> Salts:
@@ -95,7 +119,8 @@ class Renderer:
         known = self._salted.get(id(request.params))
         if known is not None and known[0] is request.params and known[1] is rules and known[2] == key:
             return known[3]
-        salts = salts_of(request, rules)
+        by_layer = rules.salted_by
+        salts = salts_of(request, rules) if by_layer is None else host_salts(request, rules, by_layer)
         if len(self._salted) >= MOST_SALTS:
             self._salted.clear()
         self._salted[id(request.params)] = (request.params, rules, key, salts)

@@ -85,6 +85,10 @@ class PriceBook:
             quote = self._quotes[key] = self._quote(host, model, key[2], asked, regional, peak)
         return quote.of(total_input_tokens)
 
+    def has_hours(self, host: str) -> bool:
+        """Whether the host has hours that cost more."""
+        return host in self._with_peaks
+
     def _peak(self, host: str, name: str, moment: datetime) -> Peak | None:
         """The peak hours that the moment is in. A moment without a zone is one of UTC."""
         when = moment.astimezone(UTC) if moment.tzinfo else moment

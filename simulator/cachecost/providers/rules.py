@@ -107,6 +107,23 @@ class ModelRules:
     salted_by: Mapping[str, tuple[str, ...]] | None = None
     """By layer, the parameters at its head: a change starts it over. None: as the switches say (Anthropic's way)."""
 
+    @property
+    def speaks_marks(self) -> bool:
+        """Whether requests go to it as they are: marks as the Messages API has them, with its lookback (rules 5, 9)."""
+        return self.matching == "breakpoint" and self.finds == "lookback"
+
+    def must_speak_marks(self, what: str) -> None:
+        """For `what` ("explain"), which knows no other cache. Raises CannotEvaluate that says which this is."""
+        if not self.speaks_marks:
+            way = self.finds if self.matching == "breakpoint" else self.matching
+            other = f"{self.model} on host {self.host} has another ({way.replace('_', ' ')})"
+            raise CannotEvaluate(f"{what} knows caches with marks that look back; {other}")
+
+    @property
+    def is_unmarked(self) -> bool:
+        """Whether it caches by itself, without marks."""
+        return self.matching not in ("breakpoint", "named")
+
     def pool(self, workspace: str) -> str:
         """Who shares entries with a call of `workspace` (rule 7): that workspace, or all of the host."""
         return f"{self.host}/{workspace}" if self.scope == "workspace" else f"{self.host}/"

@@ -148,7 +148,7 @@ def _of_strategy(
     seeds: Sequence[int],
     labels: tuple[str, ...],
 ) -> list[Row]:
-    if not _is_timeless(spec):
+    if not _is_timeless(spec) or not terms.speaks_marks:
         return [_replanned(spec, talks, terms, draw, Key(labels, seed)) for seed in seeds]
     found = montecarlo(of_strategy(spec, talks, terms), draw, seeds)
     fault = next((error for error in found.not_evaluated), "")

@@ -103,10 +103,12 @@ class Reading:
         self._sides: dict[tuple[str, str, str], Side] = {}
 
     def side(self, host: str | None, model: str, workspace: str) -> Side:
-        """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known."""
+        """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known, Unusual."""
         key = (host or self.ground.host, model, workspace)
         if key not in self._sides:
             rules = self._book.rules(key[0], model)
+            if not rules.speaks_marks:
+                raise Unusual
             self._sides[key] = Side(rules, self._renderer(rules.generation), workspace)
         return self._sides[key]
 

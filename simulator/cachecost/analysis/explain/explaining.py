@@ -73,6 +73,7 @@ def explained(traffic: Traffic, readings: bool = False) -> Explanation:
     With `readings` it is asked again under every other reading of the open rules: those that change the answer are
     told. Raises CannotEvaluate.
     """
+    traffic.must_speak_marks("explain")
     told = explain(traffic.calls, traffic.simulation)
     flips = list(_flips(traffic, told)) if readings else []
     return replace(told, strategy=traffic.strategy, token_source=traffic.token_source, band=traffic.band, flips=flips)

@@ -63,6 +63,7 @@ class Desk:
         paths: Paths,
         workspace: str = "",
     ) -> Sent:
+        rules.must_speak_marks("lint")
         sent = marks_sent(request)
         good = tuple(mark for mark in sent.marks if is_markable(block_at(request, mark)) and _counts(request, mark))
         name, prompt = self._rendered(request, good, rules, workspace)

@@ -35,6 +35,7 @@ def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Dist
     wanted = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
     if not wanted:
         raise ValueError("seeds: expected one or more; got none")
+    traffic.must_speak_marks("the Monte Carlo of many seeds at once")
     on = replace(traffic, rules=seeded(traffic.rules, draw))
     structure = structure_of(on, 2 if draw.retries.billed and draw.retries.rate else 1)
     bills = _Bills(structure)

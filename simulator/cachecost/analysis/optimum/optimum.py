@@ -89,6 +89,8 @@ def optimum_of(
     if not bench.sent:
         why = next((row.error for row in bench.refused if row.error), "there are no calls")
         raise CannotEvaluate(f"nothing to optimise: {why}")
+    for sent in bench.sent:
+        sent.rules.must_speak_marks("optimize")
     return _Finder(bench, given, pings, progress, first).optimum()
 
 

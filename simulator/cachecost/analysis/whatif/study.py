@@ -41,6 +41,7 @@ def what_if(
     not long.
     Raises InputError for a name that is not known; CannotEvaluate.
     """
+    traffic.must_speak_marks("whatif")
     replays = Replays(traffic, progress)
     base = replays.rows(replays.recorded)
     billed = billed_usd(traffic)

@@ -1,0 +1,60 @@
+"""What the layers of other makers' hosts depend on besides their blocks, as their rules tell it (`salted_by`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+
+
+def host_salts(request: Request, rules: ModelRules, by_layer: Mapping[str, tuple[str, ...]]) -> tuple[str, str, str]:
+    """The salts of tools, system and messages. Raises KeyError for a parameter that `PARAMETERS` has not."""
+    told = [[PARAMETERS[name](request, rules) for name in by_layer.get(layer, ())] for layer in LAYERS]
+    tools, system, messages = (json.dumps(salt, separators=(",", ":")) for salt in told)
+    return tools, system, messages
+
+
+def _config(request: Request) -> Mapping[str, Any]:
+    return request.params.get("output_config") or {}
+
+
+def _format(request: Request) -> Any:
+    return _config(request).get("format") or request.params.get("output_format")
+
+
+def _effort(request: Request, rules: ModelRules) -> Any:
+    effort = _config(request).get("effort")
+    return None if effort == rules.default_effort else effort
+
+
+def _thinking(request: Request) -> Any:
+    kind = (request.params.get("thinking") or {}).get("type")
+    return None if kind == "disabled" else kind
+
+
+def _choice(request: Request) -> Any:
+    choice = request.params.get("tool_choice") or {}
+    return [choice.get("type") or "auto", choice.get("name")]
+
+
+def _is_single(request: Request) -> bool:
+    return (request.params.get("tool_choice") or {}).get("disable_parallel_tool_use") is True
+
+
+LAYERS = ("tools", "system", "messages")
+PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
+    "model": lambda request, rules: rules.model,
+    "format": lambda request, rules: _format(request),
+    "effort": _effort,
+    "thinking": lambda request, rules: _thinking(request),
+    "tool_choice": lambda request, rules: _choice(request),
+    "parallel_tool_calls": lambda request, rules: _is_single(request),
+    "verbosity": lambda request, rules: request.params.get("verbosity"),
+    "cache_key": lambda request, rules: request.params.get("prompt_cache_key"),
+    "images_detail": lambda request, rules: None,  # it stands in the image's own block
+    "user_id": lambda request, rules: request.params.get("user_id"),
+}
+"""Parameters that a rule may name, in the Messages API's terms where it has them."""
