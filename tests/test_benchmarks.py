@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import grid
 from growing_log import PAUSE_S, STEP_S, Shape, lines, write_log
 from growth import exponent
 from log_shapes import Found
@@ -131,3 +132,11 @@ def test_a_shape_is_held_to_the_median(median_ratio: float, words: str) -> None:
 def test_the_exponent_of_a_power_law_is_found(power: float) -> None:
     sizes = [100, 200, 400, 800]
     assert exponent(sizes, [0.003 * size**power for size in sizes]) == pytest.approx(power)
+
+
+def test_a_grid_counts_the_calls_that_its_cells_make() -> None:
+    talk = grid.talk(2)
+    cells = len(grid.STRATEGIES) * len(grid.MODELS) * len(grid.LIVES)
+    assert grid.grid(talk) == 10 * cells
+    assert grid.plain(talk) == 10 * len(grid.STRATEGIES)
+    assert grid.together(talk) == grid.apart(talk) == 10 * len(grid.everyone())
