@@ -15,7 +15,7 @@ import pytest
 from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
 
 from cachecost.faults import CannotEvaluate, InputError
-from cachecost.sweep.backends import BUNDLES_A_ROUND, MOST_TASKS, Workers, bundles
+from cachecost.sweep.backends import BUNDLES_A_ROUND, MOST_CELLS, MOST_TASKS, Workers, bundles
 from cachecost.sweep.cells import Task
 from cachecost.sweep.grid import Point
 
@@ -43,22 +43,49 @@ def until(is_so: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.005)
 
 
-def test_two_processes_write_what_one_does(tmp_path: Path) -> None:
+def test_several_processes_write_what_one_does(tmp_path: Path) -> None:
     path = scenario_at(tmp_path)
-    codes = [sweep(path, tmp_path / f"{jobs}.csv", *SEVERAL, "--jobs", str(jobs)) for jobs in (1, 2)]
-    assert codes == [0, 0]
-    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+    codes = [sweep(path, tmp_path / f"{jobs}.csv", *SEVERAL, "--jobs", str(jobs)) for jobs in (1, 2, 3)]
+    assert codes == [0, 0, 0]
+    assert len({(tmp_path / f"{jobs}.csv").read_bytes() for jobs in (1, 2, 3)}) == 1
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_again_and_again_comes_to_the_same_table(tmp_path: Path) -> None:
+    """Each time it is killed when it has kept three parts more; its helpers lose their parent."""
+    path, out = scenario_at(tmp_path, LONGER), tmp_path / "out.csv"
+    assert sweep(path, tmp_path / "expected.csv", *MANY, "--jobs", "1") == 3
+    parts = out.with_name(f"{out.name}.parts")
+    for jobs in ("2", "1", "3"):
+        before = len(list(parts.glob("part-*")))
+        command = [*COMMAND, str(path), *MANY, "--out", str(out), "--resume", "--jobs", jobs]
+        sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+        until(lambda before=before: len(list(parts.glob("part-*"))) >= before + 3)
+        sweeping.kill()
+        sweeping.wait()
+        assert not out.exists()
+    assert sweep(path, out, *MANY, "--resume", "--jobs", "2") == 3
+    assert out.read_bytes() == (tmp_path / "expected.csv").read_bytes()
+    assert not parts.exists()
 
 
 @pytest.mark.parametrize(
-    ("tasks", "workers", "sizes"), [(1, 2, {1}), (31, 2, {1}), (32, 2, {2}), (10_000, 2, {32, 16})]
+    ("tasks", "workers", "sizes"),
+    [(1, 2, [1]), (15, 2, [1] * 15), (16, 2, [2] + [1] * 14), (24, 2, [3, 2, 2, 2] + [1] * 15)],
 )
-def test_bundles_are_many_more_than_workers(tasks: int, workers: int, sizes: set[int]) -> None:
+def test_bundles_become_smaller_so_that_workers_end_together(tasks: int, workers: int, sizes: list[int]) -> None:
     all_tasks = [Task(Point((number,)), (0,)) for number in range(tasks)]
-    made = bundles(all_tasks, workers)
+    made = list(bundles(all_tasks, tasks, workers))
     assert [task for some in made for task in some] == all_tasks
-    assert {len(some) for some in made} == sizes
-    assert max(sizes) <= MOST_TASKS
+    assert [len(some) for some in made] == sizes
+
+
+@pytest.mark.parametrize(
+    ("seeds", "most"), [(1, MOST_TASKS), (MOST_CELLS // 2, 2), (MOST_CELLS // 2 + 1, 2), (MOST_CELLS, 1)]
+)
+def test_a_bundle_is_bounded_in_tasks_and_cells(seeds: int, most: int) -> None:
+    task = Task(Point((0,)), tuple(range(seeds)))
+    assert max(map(len, bundles([task] * 1_000, 1_000, 2))) == most
 
 
 def test_a_cluster_needs_an_address_and_an_address_a_cluster() -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.sweep.cells import Job, Task, evaluated
+from cachecost.sweep.processes import processes, shared
 from cachecost.sweep.rows import Row
+from cachecost.sweep.store import Part, Store
 
 BACKENDS = ("loky", "dask", "ray")
 WANTED = {"dask": ("distributed", "pip install 'cachecost[dask]'"), "ray": ("ray", "pip install ray")}
-MOST_TASKS, BUNDLES_A_WORKER = 32, 8
+MOST_TASKS, MOST_CELLS, BUNDLES_A_WORKER = 32, 1_000, 4
 BUNDLES_A_ROUND = 4
 """For each process of a cluster: such backends answer as a whole, so they are asked in rounds, kept in between."""
 
@@ -40,15 +45,25 @@ class Workers:
             raise CannotEvaluate(f"--backend {self.backend}: {package} is not installed: {advice}")
 
 
-def computed(job: Job, tasks: Sequence[Task], workers: Workers) -> Iterator[list[Row]]:
-    """The rows of each bundle of tasks, in whatever order they are ready.
+def computed(job: Job, tasks: Iterable[Task], count: int, workers: Workers, store: Store) -> Iterator[Part]:
+    """The parts of `store` that bundles of `count` tasks became, in whatever order they are ready.
 
-    Raises CannotEvaluate where no cluster answers.
+    Processes of this machine write their parts themselves; what a cluster answers is written here, as nobody knows
+    what its machines share. Raises CannotEvaluate where no cluster answers, or a process was killed.
     """
-    if workers.backend == "loky":
-        yield from _here(job, tasks, workers.jobs)
-    else:
-        yield from _there(job, tasks, workers)
+    if workers.backend != "loky":
+        yield from map(store.keep, _there(job, tasks, count, workers))
+        return
+    jobs = max(1, min(processes(workers.jobs), count))
+    try:
+        yield from shared(partial(kept, job, store), bundles(tasks, count, jobs), jobs)
+    except BrokenProcessPool:
+        raise CannotEvaluate("a process of the sweep was killed; is memory short? --jobs 1 takes least") from None
+
+
+def kept(job: Job, store: Store, tasks: Sequence[Task]) -> Part:
+    """The part of `store` that some tasks became."""
+    return store.keep(bundle(job, tasks))
 
 
 def bundle(job: Job, tasks: Sequence[Task]) -> list[Row]:
@@ -56,32 +71,32 @@ def bundle(job: Job, tasks: Sequence[Task]) -> list[Row]:
     return [row for task in tasks for row in evaluated(job, task)]
 
 
-def bundles(tasks: Sequence[Task], workers: int) -> list[Sequence[Task]]:
-    """Neighbours in the grid together, as they share most; many more bundles than workers, so that all end together."""
-    size = max(1, min(MOST_TASKS, len(tasks) // (BUNDLES_A_WORKER * workers)))
-    return [tasks[first : first + size] for first in range(0, len(tasks), size)]
+def bundles(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Sequence[Task]]:
+    """`count` tasks, neighbours in the grid together, as they share most; ever fewer, so that all workers end together.
+
+    What is in a bundle is in memory at once, and is computed again if its worker dies.
+    """
+    some: list[Task] = []
+    for task in tasks:
+        some.append(task)
+        cells = len(some) * len(task.seeds)
+        if len(some) >= min(MOST_TASKS, count // (BUNDLES_A_WORKER * workers)) or cells >= MOST_CELLS:
+            count -= len(some)
+            yield some
+            some = []
+    if some:
+        yield some
 
 
-def _here(job: Job, tasks: Sequence[Task], jobs: int) -> Iterator[list[Row]]:
-    from joblib import Parallel, delayed, effective_n_jobs
-
-    count = effective_n_jobs(jobs)
-    if count == 1 or len(tasks) <= 1:
-        yield from (bundle(job, some) for some in bundles(tasks, 1))
-        return
-    parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(bundle)(job, some) for some in bundles(tasks, count))
-
-
-def _there(job: Job, tasks: Sequence[Task], workers: Workers) -> Iterator[list[Row]]:
+def _there(job: Job, tasks: Iterable[Task], tasks_count: int, workers: Workers) -> Iterator[list[Row]]:
     from joblib import Parallel, delayed, parallel_config
 
     with ExitStack() as stack:
         count = _connected(workers, stack)
         stack.enter_context(parallel_config(backend=workers.backend))
-        some, size = bundles(tasks, count), BUNDLES_A_ROUND * count
-        for first in range(0, len(some), size):
-            yield from Parallel(batch_size=1)(delayed(bundle)(job, one) for one in some[first : first + size])
+        todo, size = bundles(tasks, tasks_count, count), BUNDLES_A_ROUND * count
+        while some := list(islice(todo, size)):
+            yield from Parallel(batch_size=1)(delayed(bundle)(job, one) for one in some)
 
 
 def _connected(workers: Workers, stack: ExitStack) -> int:
