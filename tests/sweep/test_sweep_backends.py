@@ -1,8 +1,10 @@
-"""The same table on every backend: processes of this machine, or a dask cluster that loses a worker on the way."""
+"""The same table on every backend: processes of this machine, or a cluster (dask, ray) that loses one on the way."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +17,7 @@ import pytest
 from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
 
 from cachecost.faults import CannotEvaluate, InputError
-from cachecost.sweep.backends import BUNDLES_A_ROUND, MOST_CELLS, MOST_TASKS, Workers, bundles
+from cachecost.sweep.backends import MOST_CELLS, MOST_TASKS, Workers, bundles
 from cachecost.sweep.cells import Task
 from cachecost.sweep.grid import Point
 
@@ -27,6 +29,7 @@ MANY = [
     "--grid",
     "model=claude-opus-4-6,claude-sonnet-4-6,claude-opus-9",
 ]
+FEWER = ["--grid", "conversation.head.system.tokens=4_000,5_000,6_000,7_000,8_000", *MANY[2:]]
 LONGER = SCENARIO.replace("turns: 3,", "turns: 12,")
 
 
@@ -135,7 +138,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
 @needs_dask
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_loses_no_cell_and_counts_none_twice(tmp_path: Path) -> None:
-    """The worker is killed when a round is kept and the next one is on its way. One model is unknown: exit 3."""
+    """The worker is killed when some parts are kept and others are on their way. One model is unknown: exit 3."""
     path = scenario_at(tmp_path, LONGER)
     suffix = ".parquet" if find_spec("pyarrow") else ".csv"
     expected, out = tmp_path / f"expected{suffix}", tmp_path / f"out{suffix}"
@@ -144,7 +147,7 @@ def test_a_cluster_that_loses_a_worker_loses_no_cell_and_counts_none_twice(tmp_p
         command = [*COMMAND, str(path), *MANY, "--out", str(out), "--backend", "dask", "--scheduler", address]
         sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
         parts = out.with_name(f"{out.name}.parts")
-        until(lambda: len(list(parts.glob("part-*"))) >= 2 * BUNDLES_A_ROUND)
+        until(lambda: len(list(parts.glob("part-*"))) >= 5)
         workers[0].kill()
         _, words = sweeping.communicate(timeout=120)
         assert sweeping.returncode == 3, words.decode()
@@ -169,3 +172,60 @@ def test_a_sweep_that_dies_with_its_cluster_goes_on_elsewhere(tmp_path: Path) ->
     assert out.read_bytes() == expected.read_bytes()
     with suppress(FileNotFoundError):
         assert not list(parts.iterdir())
+
+
+RAY = """
+import ray, sys
+print(ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR").address_info["gcs_address"], flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def ray_cluster() -> Iterator[tuple[str, int]]:
+    """The address of a ray cluster of two processes, and the process that all of it descends from."""
+    environment = {**ENVIRONMENT, "RAY_USAGE_STATS_ENABLED": "0"}
+    head = [sys.executable, "-c", RAY]
+    with subprocess.Popen(head, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as running:
+        assert running.stdin
+        assert running.stdout
+        yield running.stdout.readline().strip(), running.pid
+        running.stdin.close()
+
+
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def descends(process: int, ancestor: int) -> bool:
+    while process > 1 and process != ancestor:
+        process = parent(process)
+    return process == ancestor
+
+
+def computing(ancestor: int) -> list[int]:
+    """The processes of a ray cluster that compute a bundle at this moment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            process = int(path.parent.name)
+            if path.read_bytes().startswith(b"ray::bundle") and descends(process, ancestor):
+                found.append(process)
+    return found
+
+
+@pytest.mark.skipif(find_spec("ray") is None or not Path("/proc/self/stat").exists(), reason="ray is not installed")
+@pytest.mark.slow
+def test_a_ray_cluster_that_loses_a_process_loses_no_cell_and_counts_none_twice(tmp_path: Path) -> None:
+    path = scenario_at(tmp_path, SCENARIO.replace("turns: 3,", "turns: 100,"))
+    expected, out = tmp_path / "expected.csv", tmp_path / "out.csv"
+    assert sweep(path, expected, *FEWER, "--jobs", "1") == 3
+    with ray_cluster() as (address, head):
+        command = [*COMMAND, str(path), *FEWER, "--out", str(out), "--backend", "ray", "--scheduler", address]
+        sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
+        parts = out.with_name(f"{out.name}.parts")
+        until(lambda: len(list(parts.glob("part-*"))) >= 2 and bool(computing(head)))
+        os.kill(computing(head)[0], signal.SIGKILL)
+        _, words = sweeping.communicate(timeout=120)
+        assert sweeping.returncode == 3, words.decode()
+    assert out.read_bytes() == expected.read_bytes()

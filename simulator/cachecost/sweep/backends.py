@@ -1,8 +1,8 @@
-"""Where tasks are computed: processes of this machine (loky), a dask cluster or a ray one, all through joblib."""
+"""Where tasks are computed: processes of this machine (loky), a dask cluster or a ray one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,8 +21,11 @@ from cachecost.sweep.store import Part, Store
 BACKENDS = ("loky", "dask", "ray")
 WANTED = {"dask": ("distributed", "pip install 'cachecost[dask]'"), "ray": ("ray", "pip install ray")}
 MOST_TASKS, MOST_CELLS, BUNDLES_A_WORKER = 32, 1_000, 4
-BUNDLES_A_ROUND = 4
-"""For each process of a cluster: such backends answer as a whole, so they are asked in rounds, kept in between."""
+AHEAD = 2
+"""Bundles that each process of a cluster is given at once: one in work, and one to go on with."""
+Answers = Callable[[Job, Iterator[Sequence[Task]], int], Iterator[list[Row]]]
+Cluster = tuple[Answers, int]
+"""How a cluster is asked for work on bundles, so many ahead, and how many processes it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,35 +91,48 @@ def bundles(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Sequenc
         yield some
 
 
-def _there(job: Job, tasks: Iterable[Task], tasks_count: int, workers: Workers) -> Iterator[list[Row]]:
-    from joblib import Parallel, delayed, parallel_config
-
+def _there(job: Job, tasks: Iterable[Task], count: int, workers: Workers) -> Iterator[list[Row]]:
+    """What a cluster computes. It does again what a lost worker had; a bundle is asked for once, and answers once."""
     with ExitStack() as stack:
-        count = _connected(workers, stack)
-        stack.enter_context(parallel_config(backend=workers.backend))
-        todo, size = bundles(tasks, tasks_count, count), BUNDLES_A_ROUND * count
-        while some := list(islice(todo, size)):
-            yield from Parallel(batch_size=1)(delayed(bundle)(job, one) for one in some)
+        answers, size = (_dask if workers.backend == "dask" else _ray)(workers, stack)
+        yield from answers(job, bundles(tasks, count, size), AHEAD * size)
 
 
-def _connected(workers: Workers, stack: ExitStack) -> int:
-    """How many processes the cluster has, once it answers."""
-    try:
-        return (_dask if workers.backend == "dask" else _ray)(workers, stack)
-    except (OSError, TimeoutError, ConnectionError) as error:
-        raise CannotEvaluate(f"--scheduler {workers.scheduler}: no cluster answers ({error})") from None
-
-
-def _dask(workers: Workers, stack: ExitStack) -> int:
+def _dask(workers: Workers, stack: ExitStack) -> Cluster:
     distributed: Any = import_module("distributed")
-    client = stack.enter_context(distributed.Client(workers.scheduler, set_as_default=True))
-    client.wait_for_workers(1)
-    return sum(client.nthreads().values()) or 1
+    try:
+        client = stack.enter_context(distributed.Client(workers.scheduler))
+        client.wait_for_workers(1)
+    except (OSError, TimeoutError) as error:
+        raise _no_cluster(workers, error) from None
+
+    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[Row]]:
+        running = distributed.as_completed(client.submit(bundle, job, some, pure=False) for some in islice(todo, ahead))
+        for done in running:
+            running.update([client.submit(bundle, job, some, pure=False) for some in islice(todo, 1)])
+            yield done.result()
+
+    return answers, sum(client.nthreads().values()) or 1
 
 
-def _ray(workers: Workers, stack: ExitStack) -> int:
+def _ray(workers: Workers, stack: ExitStack) -> Cluster:
     ray: Any = import_module("ray")
-    ray.init(address=workers.scheduler, ignore_reinit_error=True)
+    try:
+        ray.init(address=workers.scheduler, log_to_driver=False, logging_level="ERROR")
+    except (OSError, TimeoutError) as error:
+        raise _no_cluster(workers, error) from None
     stack.callback(ray.shutdown)
-    import_module("ray.util.joblib").register_ray()
-    return int(ray.cluster_resources().get("CPU", 1))
+
+    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[Row]]:
+        remote, told = ray.remote(max_retries=-1)(bundle), ray.put(job)
+        running = [remote.remote(told, some) for some in islice(todo, ahead)]
+        while running:
+            (done,), running = ray.wait(running)
+            running += [remote.remote(told, some) for some in islice(todo, 1)]
+            yield ray.get(done)
+
+    return answers, int(ray.cluster_resources().get("CPU", 1))
+
+
+def _no_cluster(workers: Workers, error: Exception) -> CannotEvaluate:
+    return CannotEvaluate(f"--scheduler {workers.scheduler}: no cluster answers ({error})")

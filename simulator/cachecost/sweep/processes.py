@@ -18,6 +18,8 @@ IDLE_S = 300
 
 def processes(jobs: int) -> int:
     """How many processes `jobs` are; −1 is one a core."""
+    if jobs == 1:
+        return 1
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(jobs))
