@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
@@ -179,14 +180,20 @@ import ray, sys
 print(ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR").address_info["gcs_address"], flush=True)
 sys.stdin.read()
 """
+OWN_RAY = {
+    **ENVIRONMENT,
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": token_hex(32),
+}
+"""A cluster that only this test's processes know the token of."""
 
 
 @contextmanager
 def ray_cluster() -> Iterator[tuple[str, int]]:
     """The address of a ray cluster of two processes, and the process that all of it descends from."""
-    environment = {**ENVIRONMENT, "RAY_USAGE_STATS_ENABLED": "0"}
     head = [sys.executable, "-c", RAY]
-    with subprocess.Popen(head, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as running:
+    with subprocess.Popen(head, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=OWN_RAY) as running:
         assert running.stdin
         assert running.stdout
         yield running.stdout.readline().strip(), running.pid
@@ -222,7 +229,7 @@ def test_a_ray_cluster_that_loses_a_process_loses_no_cell_and_counts_none_twice(
     assert sweep(path, expected, *FEWER, "--jobs", "1") == 3
     with ray_cluster() as (address, head):
         command = [*COMMAND, str(path), *FEWER, "--out", str(out), "--backend", "ray", "--scheduler", address]
-        sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
+        sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=OWN_RAY)
         parts = out.with_name(f"{out.name}.parts")
         until(lambda: len(list(parts.glob("part-*"))) >= 2 and bool(computing(head)))
         os.kill(computing(head)[0], signal.SIGKILL)
