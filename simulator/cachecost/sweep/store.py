@@ -18,6 +18,7 @@ from cachecost.sweep.grid import Axis, Places
 from cachecost.sweep.merging import Stretch, key_of, merged
 from cachecost.sweep.rows import Key, Row
 from cachecost.sweep.tables import read, suffix_of, write
+from cachecost.whole_files import safe_name
 
 ABOUT = "sweep.json"
 
@@ -88,7 +89,7 @@ class Store:
         """Where the rows of a value of the first axis go."""
         if self.out.suffix:
             return self.out
-        return (self.out / f"{self.axes[0]}={_safe(value)}" if self.axes else self.out) / f"rows{self.suffix}"
+        return (self.out / f"{self.axes[0]}={safe_name(value)}" if self.axes else self.out) / f"rows{self.suffix}"
 
     def _tables(self, rows: Iterable[Row]) -> Iterator[tuple[Path, Iterator[Row]]]:
         if self.out.suffix or not self.axes:
@@ -123,12 +124,6 @@ def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
     if other := [name for name in now if now[name] != found.get(name)]:
         words = f"expected the sweep that was begun; got another {', '.join(other)}; remove {store.folder}"
         raise InputError([Fault("--resume:", words)])
-
-
-def _safe(value: str) -> str:
-    """A value as a folder's name: letters, digits, `-`, `_` and `.`; of another one its digest, too."""
-    cut = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in value)[:80]
-    return cut if cut == value else f"{cut}-{blake2b(value.encode(), digest_size=4).hexdigest()}"
 
 
 @contextmanager
