@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cachecost.sweep import merging
 from cachecost.sweep.grid import Axis, Places
 from cachecost.sweep.merging import Cell, Stretch, merged
+from cachecost.sweep.parts import read_part, write_part
 from cachecost.sweep.rows import Key, Row
 from cachecost.sweep.tables import read, write
 
@@ -43,24 +44,24 @@ def test_parts_of_any_cells_in_any_order_make_the_table(others: list[list[int]],
     with TemporaryDirectory() as folder:
         stretches = []
         for name, part in enumerate(parts):
-            path = Path(folder) / f"{name}.csv"
-            write(path, ("a", "b"), [STRANGER, *(row for number in part for row in ROWS[number])])
+            path = Path(folder) / f"{name}.jsonl"
+            write_part(path, [STRANGER, *(row for number in part for row in ROWS[number])])
             stretches.append(Stretch(min(part), max(part), path))
-        assert list(merged(stretches, PLACES, ("a", "b"))) == [row for number in range(18) for row in ROWS[number]]
+        assert list(merged(stretches, PLACES)) == [row for number in range(18) for row in ROWS[number]]
 
 
 def test_a_part_is_read_when_its_first_cell_is_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """So those that follow each other are in memory one at a time."""
     opened: list[str] = []
 
-    def cells(path: Path, places: Places, axes: object) -> list[Cell]:
+    def cells(path: Path, places: Places) -> list[Cell]:
         opened.append(path.name)
         first = int(path.name)
         return [Cell(number, path, ROWS[number]) for number in (first, first + 1)]
 
     monkeypatch.setattr(merging, "cells_of", cells)
     stretches = [Stretch(first, first + 1, Path(str(first))) for first in (4, 0, 2)]
-    seen = [(row.calls, len(opened)) for row in merged(stretches, PLACES, ("a", "b"))]
+    seen = [(row.calls, len(opened)) for row in merged(stretches, PLACES)]
     assert seen == [(number, number // 2 + 1) for number in range(6) for _ in "pq"]
 
 
@@ -70,6 +71,7 @@ def test_groups_of_a_parquet_file_are_not_those_of_its_source(
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr("cachecost.sweep.tables.ROWS_A_GROUP", 4)
+    monkeypatch.setattr("cachecost.sweep.tables.ROWS_A_BATCH", 2)
     some = [row for both in ROWS.values() for row in both][:rows]
 
     def dripping() -> Iterator[Row]:
@@ -80,3 +82,9 @@ def test_groups_of_a_parquet_file_are_not_those_of_its_source(
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     assert parquet.ParquetFile(tmp_path / "a.parquet").num_row_groups == -(-rows // 4)
     assert list(read(tmp_path / "a.parquet", ("a", "b"))) == some
+
+
+def test_a_part_has_its_rows_to_the_last_digit(tmp_path: Path) -> None:
+    odd = Row(Key(('é\r\n, "b', ""), 3), "p", 1 << 60, cost_usd=Decimal("0.000000012345678901"), fault="a\rb")
+    write_part(tmp_path / "a.jsonl", [*ROWS[0], odd])
+    assert read_part(tmp_path / "a.jsonl") == [(KEYS[0], ROWS[0]), (odd.key, [odd])]

@@ -14,9 +14,10 @@ from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.sweep.cells import Job, Task, evaluated
+from cachecost.sweep.parts import Part
 from cachecost.sweep.processes import processes, shared
 from cachecost.sweep.rows import Row
-from cachecost.sweep.store import Part, Store
+from cachecost.sweep.store import Store
 
 BACKENDS = ("loky", "dask", "ray")
 WANTED = {"dask": ("distributed", "pip install 'cachecost[dask]'"), "ray": ("ray", "pip install ray")}

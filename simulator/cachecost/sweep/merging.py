@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from cachecost.sweep.grid import Places
-from cachecost.sweep.rows import Key, Row
-from cachecost.sweep.tables import read
+from cachecost.sweep.parts import read_part
+from cachecost.sweep.rows import Row
 
 
 class Stretch(NamedTuple):
@@ -30,7 +29,7 @@ class Cell(NamedTuple):
     rows: list[Row]
 
 
-def merged(parts: Iterable[Stretch], places: Places, axes: Sequence[str]) -> Iterator[Row]:
+def merged(parts: Iterable[Stretch], places: Places) -> Iterator[Row]:
     """The rows of all parts in the order of the grid, each cell once, whoever wrote it.
 
     A part is in memory from its first cell to its last: one at a time, unless a sweep was interrupted, and whoever
@@ -41,7 +40,7 @@ def merged(parts: Iterable[Stretch], places: Places, axes: Sequence[str]) -> Ite
     done = -1
     while waiting or heap:
         while waiting and (not heap or waiting[0].first <= heap[0][0].number):
-            _push(heap, iter(cells_of(waiting.popleft().path, places, axes)))
+            _push(heap, iter(cells_of(waiting.popleft().path, places)))
         cell, rest = heappop(heap)
         if cell.number != done:
             yield from cell.rows
@@ -54,12 +53,7 @@ def _push(heap: list[tuple[Cell, Iterator[Cell]]], cells: Iterator[Cell]) -> Non
         heappush(heap, (cell, cells))
 
 
-def cells_of(path: Path, places: Places, axes: Sequence[str]) -> list[Cell]:
+def cells_of(path: Path, places: Places) -> list[Cell]:
     """The cells of a part in the order of this grid; it may have been written for another."""
-    found = ((places(*key), list(rows)) for key, rows in groupby(read(path, axes), key_of))
+    found = ((places(*key), rows) for key, rows in read_part(path))
     return sorted(Cell(place, path, rows) for place, rows in found if place is not None)
-
-
-def key_of(row: Row) -> Key:
-    """Whose row it is."""
-    return row.key

@@ -11,25 +11,17 @@ from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachecost.faults import Fault, InputError
 from cachecost.sweep.grid import Axis, Places
-from cachecost.sweep.merging import Stretch, key_of, merged
-from cachecost.sweep.rows import Key, Row
+from cachecost.sweep.merging import Stretch, cells_of, merged
+from cachecost.sweep.parts import Part, write_part
+from cachecost.sweep.rows import Row
 from cachecost.sweep.tables import read, suffix_of, write
 from cachecost.whole_files import safe_name
 
 ABOUT = "sweep.json"
-
-
-class Part(NamedTuple):
-    """A file of some cells, in the order of the grid that they were computed for, and how many they are."""
-
-    path: Path
-    first: Key
-    last: Key
-    cells: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +51,20 @@ class Store:
 
     def keep(self, rows: Sequence[Row]) -> Part:
         """Write a bundle's rows down: after this they are never computed again."""
-        keys = [key for key, _ in groupby(rows, key_of)]
-        name = blake2b(json.dumps(keys).encode(), digest_size=12).hexdigest()
-        path = self.folder / f"part-{name}{self.suffix}"
-        write(path, self.axes, rows)
+        keys = list(dict.fromkeys(row.key for row in rows))
+        path = self.folder / f"part-{blake2b(json.dumps(keys).encode(), digest_size=12).hexdigest()}.jsonl"
+        write_part(path, rows)
         return Part(path, keys[0], keys[-1], len(keys))
 
     def kept(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
         """The parts that are there already, and the cells of this grid that each has."""
-        for path in sorted(self.folder.glob(f"part-*{self.suffix}")):
-            found = (places(*key) for key, _ in groupby(read(path, self.axes), key_of))
-            if numbers := [number for number in found if number is not None]:
-                yield path, numbers
+        for path in sorted(self.folder.glob("part-*.jsonl")):
+            if cells := cells_of(path, places):
+                yield path, [cell.number for cell in cells]
 
     def finish(self, parts: Iterable[Stretch], places: Places) -> None:
         """Write the table, or one a value of the first axis into a folder; the parts go."""
-        for path, rows in self._tables(merged(parts, places, self.axes)):
+        for path, rows in self._tables(merged(parts, places)):
             write(path, self.axes, rows)
         over = self.folder.with_name(f"{self.folder.name}.over")
         self.folder.replace(over)
