@@ -5,8 +5,8 @@
 Each case of cases.py is measured against its reference in the same run, as processes of their own in turns, and stands
 beside what recorded.json has of it. Over the limit is what is a third worse than recorded, ratio or peak of memory; it
 is measured once more with twice the runs before that counts. With --check the exit code is then 1. --quick is what CI
-runs: three runs, without the cases that take longest. --record writes what was found into recorded.json. A whole run
-draws scaling.svg too (scaling.py); one with --quick, --only or --json does not.
+runs: three runs, without the cases that take longest. --record writes what was found into recorded.json and into the
+table of README.md. A whole run draws scaling.svg too (scaling.py); one with --quick, --only or --json does not.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
 
+import readme_table
 from cachecost.views.plain_table import print_table
 from cases import CASES, Case
 from verdicts import Recorded, Result, as_json, load, record, recorded_now
@@ -76,7 +77,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Time and memory as ratios, beside the recorded ones.")
     parser.add_argument("--quick", action="store_true", help="three runs, without the cases that take longest")
     parser.add_argument("--check", action="store_true", help="exit 1 if something is a third worse than recorded")
-    parser.add_argument("--record", action="store_true", help="write what was found into recorded.json")
+    parser.add_argument("--record", action="store_true", help="write what was found into recorded.json and README.md")
     parser.add_argument("--only", nargs="+", default=[], choices=[case.name for case in CASES], metavar="NAME")
     parser.add_argument("--runs", type=int, help="of each case")
     parser.add_argument("--json", action="store_true")
@@ -93,6 +94,7 @@ def main() -> int:
     results = [judged(case, runs, recorded.get(case.name)) for case in chosen(options.only, options.quick)]
     if options.record:
         record(results, [case.name for case in CASES])
+        readme_table.write(CASES, load())
         results = [recorded_now(one) for one in results]
     if options.json:
         print(dumps([as_json(one) for one in results]))

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import bench
-import verdicts
+import readme_table
 from bench import cells, chosen, found, judged
 from cases import CASES, Case, Pair, Pairs, cores, growth, script, seeds
+from readme_table import BEGIN, END, HEAD, README
 from scaling import COLUMNS, Point, figure
-from verdicts import RECORDED, Recorded, Result, as_json, load, record
+from verdicts import Recorded, Result, as_json, load, record
 
 THEN = Recorded(3.0, 30.0, "3.13.0", "2026-11-22")
 
@@ -82,6 +83,7 @@ def test_the_exit_code_tells_what_is_over(
     monkeypatch.setattr(bench, "CASES", [case_of(Pair(ratio, 1))])
     monkeypatch.setattr(bench, "load", lambda: {"log-long": THEN})
     monkeypatch.setattr(bench, "record", lambda results, order: record(results, order, tmp_path / "recorded.json"))
+    monkeypatch.setattr(readme_table, "write", lambda cases, recorded: None)
     monkeypatch.setattr("sys.argv", ["bench.py", "--quick", *words])
     assert bench.main() == code
     assert (tmp_path / "recorded.json").exists() == ("--record" in words)
@@ -123,7 +125,20 @@ def test_every_case_is_recorded_under_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names)
     assert list(load()) == names
     assert all(" " not in name for name in names)
-    assert verdicts.RECORDED == RECORDED
+
+
+def test_the_readme_has_what_is_recorded() -> None:
+    assert readme_table.table(CASES, load()) in README.read_text(encoding="utf-8")
+
+
+def test_the_table_of_the_readme_is_written_anew_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{BEGIN}old\n{END}after\n", encoding="utf-8")
+    case = replace(case_of(), goal=0.4, before=27.0)
+    for _ in range(2):
+        readme_table.write([case, case_of(name="new")], {"log-long": THEN}, path)
+    row = "| `log-long` | nothing | 27 | 3.0 | 4.0 | 0.40 | 30 |\n"
+    assert path.read_text(encoding="utf-8") == f"before\n{BEGIN}{HEAD}{row}{END}after\n"
 
 
 def test_cells_are_flush_right_in_three_digits() -> None:
