@@ -41,9 +41,10 @@ def judged(case: Case, runs: int, recorded: Recorded | None) -> Result:
     """What is over its limit is measured once more, with twice the runs."""
     tell(f"{case.name} …")
     result = found(case, runs, recorded)
-    if not result.faults:
+    if not recorded or not result.faults:
         return result
-    tell(f"{case.name}: {result.verdict} ({result.ratio:.3g}); once more, with {2 * runs} runs")
+    then = f"{recorded.ratio:.3g} on Python {recorded.python}, {recorded.date}"
+    tell(f"{case.name}: {result.verdict} ({result.ratio:.3g}; {then}); once more, with {2 * runs} runs")
     return found(case, 2 * runs, recorded)
 
 
