@@ -117,6 +117,19 @@ def seeds(found: dict[str, Any]) -> Pair:
     return Pair(found["all"]["seconds"], found["all"]["engine_s"])
 
 
+def grid(found: dict[str, Any]) -> Pair:
+    return Pair(found["grid_us"], found["plain_us"])
+
+
+def grid_seeds(found: dict[str, Any]) -> Pair:
+    return Pair(found["seeds_us"], found["plain_us"])
+
+
+def strategies(found: dict[str, Any]) -> Pair:
+    """The script has compared them itself; start-up is in neither."""
+    return Pair(found["one_process"], 1)
+
+
 def cores(found: dict[str, Any]) -> Pair:
     """Wall time: what a sweep on all processes loses, against what processes that share nothing lose there and then."""
     return Pair(1 / found["efficiency"], 1 / found["machine"])
@@ -131,6 +144,7 @@ def log_case(shape: log_shapes.Case) -> Case:
 BEFORE = {"long": 1.3, "interleaved": 3.5, "in a row": 3.5, "unique": 27.0}
 """Of wall time, when each block of each line was parsed and hashed anew."""
 GROWTH = f"growth.py --turns {LENGTHS[0]} {LENGTHS[1]} --runs 1"
+GRID = "grid.py --turns 40 --runs 1"
 CASES = (
     *map(log_case, log_shapes.CASES),
     Case("log-memory", "the peak on a tenth of the log", memory, goal=1.3),
@@ -138,6 +152,11 @@ CASES = (
     Case("start-replay", 'python -c "import click"', start_replay),
     Case("growth", f"a call of {LENGTHS[0]:,} turns (this: {LENGTHS[1]:,})", partial(script, GROWTH, growth), goal=1.0),
     Case("seeds", "the same seeds one by one", partial(script, "sweep_seeds.py --seeds 2000", seeds)),
+    Case("grid", "a call of a replay of its own", partial(script, GRID, grid)),
+    Case("grid-seeds", "a call of a replay of its own", partial(script, GRID, grid_seeds), quick=False),
+    Case(
+        "strategies", "a replay of each, start-up left out", partial(script, GRID, strategies), quick=False, goal=0.25
+    ),
     Case("counts-on-disk", "counting without a disk", counts),
     Case("cores", "processes that share nothing", partial(script, "sweep_cores.py --runs 1", cores), quick=False),
 )

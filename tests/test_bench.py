@@ -10,7 +10,7 @@ import pytest
 import bench
 import readme_table
 from bench import cells, chosen, found, judged
-from cases import CASES, Case, Pair, Pairs, cores, growth, script, seeds
+from cases import CASES, Case, Pair, Pairs, cores, grid, grid_seeds, growth, script, seeds, strategies
 from readme_table import BEGIN, END, HEAD, README
 from scaling import COLUMNS, Point, figure
 from verdicts import Recorded, Result, as_json, load, record
@@ -160,6 +160,9 @@ def test_cells_are_flush_right_in_three_digits() -> None:
         (growth, {"seconds": {"a": [1.0, 8.0], "b": [1.0, 8.0]}}, 1.0),
         (growth, {"seconds": {"a": [1.0, 12.0], "b": [3.0, 36.0]}}, 1.5),
         (seeds, {"all": {"seconds": 2.0, "engine_s": 100.0}}, 0.02),
+        (grid, {"grid_us": 7.0, "plain_us": 100.0}, 0.07),
+        (grid_seeds, {"seeds_us": 2.0, "plain_us": 100.0}, 0.02),
+        (strategies, {"one_process": 0.2}, 0.2),
         (cores, {"efficiency": 0.8, "machine": 0.8}, 1.0),
         (cores, {"efficiency": 0.45, "machine": 0.9}, 2.0),
     ],
