@@ -14,7 +14,7 @@ import pytest
 import grid
 from growing_log import PAUSE_S, STEP_S, Shape, lines, write_log
 from growth import exponent
-from log_shapes import Found
+from log_shapes import Found, Peaks
 from log_shapes import told as shape_told
 from measure import in_turns, measured
 
@@ -150,3 +150,15 @@ def test_a_grid_counts_the_calls_that_its_cells_make() -> None:
     assert grid.grid(talk) == 10 * cells
     assert grid.plain(talk) == 10 * len(grid.STRATEGIES)
     assert grid.together(talk) == grid.apart(talk) == 10 * len(grid.everyone())
+
+
+@pytest.mark.parametrize(
+    ("peak_mib", "is_missed", "words"),
+    [
+        (29.0, False, "memory 10 MiB, of 10 times the log 29 MiB: 2.90 × (goal 1.3)"),
+        (29.1, True, "memory 10 MiB, of 10 times the log 29 MiB: 2.91 × (goal 1.3), over its limit of 2.9"),
+    ],
+)
+def test_memory_is_told_with_its_goal_and_its_limit(peak_mib: float, is_missed: bool, words: str) -> None:
+    found = Peaks(10.0, peak_mib)
+    assert (found.is_missed, str(found)) == (is_missed, words)

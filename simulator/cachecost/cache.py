@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Literal
+
+import msgspec
 
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Prefix
@@ -17,8 +17,7 @@ Key = tuple[Prefix, str]
 State = Literal["absent", "live", "expired", "unreadable"]
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, eq=False):
     """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last.
 
     `minimum` is the length in tokens that it must have, or it was never written (rule 8): asked when it
@@ -55,7 +54,16 @@ class Outcome:
 
     @property
     def usage(self) -> Usage:
-        return Usage(self.uncached, self.read, self.write_5m, self.write_1h)
+        return self.usage_with(0)
+
+    @property
+    def total(self) -> int:
+        """Tokens of the whole prompt."""
+        return self.read + self.write_1h + self.write_5m + self.uncached
+
+    def usage_with(self, output_tokens: int) -> Usage:
+        """The usage of a call whose answer has `output_tokens`."""
+        return Usage(self.uncached, self.read, self.write_5m, self.write_1h, output_tokens)
 
 
 class PrefixCache:
@@ -85,7 +93,8 @@ class PrefixCache:
         for mark in prompt.marks:
             if mark.prefix.depth > depth:
                 self._write(mark.prefix, mark.ttl, mark.ttl, rules, start, first_token_s)
-        marks = tuple(mark for mark in prompt.marks if sizes.of(mark.prefix) >= rules.minimum_tokens)
+        minimum = rules.minimum_tokens
+        marks = tuple([mark for mark in prompt.marks if sizes.of(mark.prefix) >= minimum])
         return _bill(prompt, marks, hit, sizes)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
@@ -143,8 +152,10 @@ class PrefixCache:
         self, prefix: Prefix, key_ttl: str, ttl: str, rules: ModelRules, start: float, first_token_s: float
     ) -> None:
         self._written += 1
-        readable_at = start + first_token_s + _lag(self._written, rules.switches)
-        life = rules.ttl_s[ttl] * _share_lived(self._written, rules.switches)
+        readable_at, life = start + first_token_s, rules.ttl_s[ttl]
+        if rules.switches.is_drawn:
+            readable_at += _lag(self._written, rules.switches)
+            life *= _share_lived(self._written, rules.switches)
         self.keep(prefix, key_ttl, rules, Entry(rules.minimum_tokens, ttl, life, start, start, readable_at))
 
 
@@ -171,11 +182,12 @@ def _steps(mark: Prefix, node: Prefix, rules: ModelRules) -> int:
 
 def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: Sizes) -> Outcome:
     """Rule 15: A is the hit, B the last 1h mark after it, C the last mark."""
-    a = sizes.of(hit) if hit else 0
+    a = b = c = sizes.of(hit) if hit else 0
     depth = hit.depth if hit else 0
-    after = [mark for mark in marks if mark.prefix.depth > depth]
-    b = max((sizes.of(mark.prefix) for mark in after if mark.ttl == "1h"), default=a)
-    c = max((sizes.of(mark.prefix) for mark in after), default=a)
+    after = [(sizes.of(mark.prefix), mark.ttl) for mark in marks if mark.prefix.depth > depth]
+    if after:
+        b = max((size for size, ttl in after if ttl == "1h"), default=a)
+        c = max(after)[0]
     return Outcome(a, b - a, c - b, sizes.total(prompt) - c, hit, marks)
 
 
@@ -185,5 +197,7 @@ def _drawn(what: str, number: int, probability: float, switches: Switches) -> bo
 
 def _share(what: str, number: int, switches: Switches) -> float:
     """A reproducible share in [0, 1) for the `number`-th write: the seed decides, no generator's state does."""
+    from hashlib import blake2b
+
     digest = blake2b(f"{switches.seed}:{what}:{number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

@@ -51,21 +51,32 @@ class Before(Protocol):
 
 
 @fact
-class Seen:
-    """A call as later calls look back on it."""
+class Like:
+    """The first of all calls that are alike in what later calls ask of them, to stand for each of these."""
 
     request: Request
     prompt: Prompt
     rules: ModelRules
+
+
+@fact
+class Seen:
+    """A call as later calls look back on it: what it was like, and the deepest of its marks that counted."""
+
+    like: Like
     deepest: MarkedPrefix | None
 
 
 class CauseFinder:
-    """Compares each call with the last one that its conversation grew out of, in its pool, before it is written."""
+    """Compares each call with the last one that its conversation grew out of, in its pool, before it is written.
+
+    Every call is kept to the end, since any later one may go on from it; so little of each is.
+    """
 
     def __init__(self, cache: PrefixCache) -> None:
         self._cache = cache
-        self._at_thread: dict[tuple[str, Thread], Seen] = {}
+        self._at_thread: dict[str, dict[Thread, Seen]] = {}
+        self._likes: dict[tuple[object, ...], Like] = {}
 
     def before(self, request: Request, prompt: Prompt, rules: ModelRules, start: float, pool: str) -> Lost | None:
         """What an earlier call of the same conversation left for this one, and how that stands now."""
@@ -73,20 +84,28 @@ class CauseFinder:
         if seen is None or seen.deepest is None:
             return Lost(seen, None, "absent") if seen else None
         reaches = ancestor(prompt.end, seen.deepest.prefix.depth) is seen.deepest.prefix
-        state = self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.rules, start) if reaches else "changed"
+        state = (
+            self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.like.rules, start) if reaches else "changed"
+        )
         return Lost(seen, seen.deepest.prefix, state)
 
     def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, pool: str) -> None:
         """Keep this call for those that come after it."""
         deepest = outcome.marks[-1] if outcome.marks else None
-        self._at_thread[pool, request.thread] = Seen(request, prompt, rules, deepest)
+        self._at_thread.setdefault(pool, {})[request.thread] = Seen(self._like(request, prompt, rules), deepest)
+
+    def _like(self, request: Request, prompt: Prompt, rules: ModelRules) -> Like:
+        """What `what_changed` asks of an earlier call is equal for all calls with this key."""
+        thread, own = request.thread, (request.params, request.tools, request.system, rules)
+        key = (*map(id, own), prompt.salts, thread.has_image, thread.has_thinking)
+        like = self._likes.get(key)
+        if like is None:  # it holds all whose id is in the key, so that no other object gets that id
+            like = self._likes[key] = Like(request, prompt, rules)
+        return like
 
     def _relative(self, thread: Thread, pool: str) -> Seen | None:
-        for node in thread.back():
-            seen = self._at_thread.get((pool, node))
-            if seen is not None:
-                return seen
-        return None
+        known = self._at_thread.get(pool, {})
+        return next((known[node] for node in thread.back() if node in known), None)
 
 
 @fact
@@ -115,7 +134,7 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | No
     if lost.state == "live":
         reachable = outcome.marks[-1].prefix.depth >= lost.entry.depth
         return "lookback_exceeded" if reachable else "mark_misplaced"
-    return what_changed(request, prompt, lost.seen, rules)
+    return what_changed(request, prompt, lost.seen.like, rules)
 
 
 def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRules) -> Cause:

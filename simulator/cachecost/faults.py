@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from cachecost.facts import fact
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Fault:
     """One thing that is wrong with a file: where, what, and the mend if there is a near one."""
 

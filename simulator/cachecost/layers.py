@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
@@ -17,7 +18,8 @@ from cachecost.rows import ZERO, LayerTokens
 Value = TypeVar("Value", covariant=True)
 
 
-class Spans(NamedTuple):
+@fact
+class Spans:
     """Where a pass's prompt divides, in tokens from its start: the spans of rule 15, and the ends of the layers."""
 
     read: int

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.cache import Outcome, PrefixCache
@@ -147,7 +146,8 @@ def quoted(book: PriceBook, request: Request, rules: ModelRules, tokens: int, is
     )
 
 
-class Pass(NamedTuple):
+@fact
+class Pass:
     """One pass of a call: what was sent, how long that is, what the cache did with it."""
 
     prompt: Prompt
@@ -166,7 +166,10 @@ class Simulated(NamedTuple):
     @property
     def strip(self) -> Strip:
         """What the picture of the call needs besides its row."""
-        return strip_of(*self.passes[0]) if self.passes else NO_STRIP
+        if not self.passes:
+            return NO_STRIP
+        first = self.passes[0]
+        return strip_of(first.prompt, first.sizes, first.outcome)
 
 
 class Simulation:
@@ -247,7 +250,7 @@ class Simulation:
             return self._without_usage(call, None, early, REFUSED)
         renderer = self._renderer(rules.generation)
         requests = passes(call.request, call.response)
-        marks = [sent.marks, *(marks_sent(one).marks for one in requests[1:])]
+        marks = [sent.marks, *[marks_sent(one).marks for one in requests[1:]]]
         prompts = [
             renderer.render(one, of_one, rules, call.workspace) for one, of_one in zip(requests, marks, strict=True)
         ]
@@ -260,8 +263,8 @@ class Simulation:
         pool = rules.pool(call.workspace)
         lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
         passed = [
-            Pass(prompt, size, self._cache.call(prompt, rules, start, call.first_token_s, size))
-            for prompt, size, start in zip(prompts, sizes, _starts(call), strict=False)
+            Pass(prompt, size, self._cache.call(prompt, rules, _start(call, number), call.first_token_s, size))
+            for number, (prompt, size) in enumerate(zip(prompts, sizes, strict=True))
         ]
         self._causes.remember(call.request, prompts[0], rules, passed[0].outcome, pool)
         cause = cause_of(call.request, prompts[0], passed[0].outcome, lost, rules)
@@ -284,7 +287,9 @@ class Simulation:
     ) -> CallRow:
         output = call.output_tokens
         counted = output if output is not None else sum(counter.block(block) for block in call.output)
-        usage = sum((one.outcome.usage for one in passed), Usage(output_tokens=counted))
+        usage = passed[0].outcome.usage_with(counted)
+        for later in passed[1:]:
+            usage += later.outcome.usage
         by_layer = TokensByLayer([_spans(one) for one in passed])
         return CallRow(
             self._number,
@@ -331,14 +336,14 @@ def _if_missed(usage: Usage, prices: Prices) -> Decimal:
     return sum(prices.cost(written).values(), ZERO)
 
 
-def _starts(call: Call) -> Iterator[float]:
-    """When the passes of a call start."""
-    return (call.start + number * SECONDS_BETWEEN_PASSES for number in count())
+def _start(call: Call, number: int) -> float:
+    """When the pass of that number, from 0, starts."""
+    return call.start + number * SECONDS_BETWEEN_PASSES
 
 
 def _spans(one: Pass) -> Spans:
     """Where a pass's prompt divides: the spans of rule 15, and the ends of the layers."""
-    prompt, sizes, outcome = one
+    prompt, sizes, outcome = one.prompt, one.sizes, one.outcome
     b = outcome.read + outcome.write_1h
     ends = sizes.at(prompt.tools_tokens), sizes.at(prompt.system_tokens)
-    return Spans(outcome.read, b, b + outcome.write_5m, *ends, outcome.usage.total_input)
+    return Spans(outcome.read, b, b + outcome.write_5m, *ends, outcome.total)

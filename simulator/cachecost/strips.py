@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from cachecost.cache import Outcome
+from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import Sizes
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class MarkAt:
     """A mark that counts: the tokens up to it, and the lifetime it asks for."""
 
@@ -23,7 +23,7 @@ class MarkAt:
     ttl: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Strip:
     """What one call adds to the picture. `fresh` counts the blocks that were not read, by kind, in prompt order.
 

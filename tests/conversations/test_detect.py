@@ -8,9 +8,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.detect import detect, read_calls, read_conversation
+from cachecost.conversations.readers.detect import READERS, detect, read_calls, read_conversation
 from cachecost.faults import InputError
 
 CALLS = '{"format":1,"kind":"calls","content":"keep","name":"n"}\n'
@@ -101,3 +103,19 @@ def test_what_a_file_was_taken_for_is_said_where_it_is_no_log(tmp_path: Path) ->
     assert said == []
     list(read_calls(path, warn=said.append))
     assert said == [f"{path}: taken for calls (its first line says format and kind calls)"]
+
+
+@given(
+    st.lists(
+        st.sampled_from([b'"', b"kind", b'"log"', b"request", b"interactions", b"[", b"-", b" ", b"\\"]), max_size=9
+    )
+)
+def test_a_reader_is_possible_where_one_of_its_signs_stands_anywhere(pieces: list[bytes]) -> None:
+    head = b"".join(pieces)
+    start = head.lstrip()[:1].decode()
+    expected = [
+        name
+        for name, (_, signs) in READERS.table.items()
+        if any(sign == f"^{start}" if sign[0] == "^" else sign.encode() in head for sign in signs)
+    ]
+    assert list(READERS.possible(head)) == expected

@@ -274,12 +274,38 @@ def test_lines_longer_than_the_buffer(tmp_path: Path, packed: bool) -> None:
     assert told(RequestLog(path, Intake())) == told(Whole(path, Intake()))
 
 
-def test_conversations_that_memory_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "MOST_BYTES", 2_000)
+@pytest.mark.parametrize(("name", "most"), [("MOST_BYTES", 2_000), ("MOST_LINES", 0), ("MOST_LINES", 2)])
+def test_conversations_that_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
+    monkeypatch.setattr(growing, name, most)
     path = tmp_path / "log.jsonl"
     for seed in range(1000, 1030):
         path.write_bytes(random_log(seed))
         assert told(RequestLog(path, Intake())) == told(Whole(path, Intake())), f"seed={seed}"
+
+
+@pytest.mark.parametrize(("between", "is_kept"), [(2, True), (3, False)])
+def test_a_conversation_is_forgotten_that_lines_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: int, is_kept: bool
+) -> None:
+    monkeypatch.setattr(growing, "MOST_LINES", 2)
+    mine, *others = (
+        f'{{"request":{{"model":"claude-opus-4-6","messages":[{TEXT % (f"{number} " + "a" * 99)}]}}}}\n'
+        for number in range(1 + between)
+    )
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join([mine, *others, mine]))
+    log = RequestLog(path, Intake())
+    was_found: list[bool] = []
+    find = log._growing.find
+
+    def watched(line: Line, start: int | None = None) -> growing.Found | None:
+        found = find(line, start)
+        was_found.append(found is not None)
+        return found
+
+    monkeypatch.setattr(log._growing, "find", watched)
+    assert len(list(log.calls())) == between + 2
+    assert was_found == [*[False] * (between + 1), is_kept]
 
 
 def test_what_is_cut_out_elsewhere_than_in_the_messages_is_noticed(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from cachecost.facts import fact
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -34,7 +35,7 @@ HOSTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Ground:
     """What every simulation stands on: rules, prices and the host of calls that name none.
 
@@ -56,7 +57,7 @@ class Ground:
         return replace(self.asked, as_of=day).ground()
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Asked:
     """The options that stand on every command."""
 

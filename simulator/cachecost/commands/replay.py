@@ -6,7 +6,7 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.rules import data_date
 from cachecost.rows import CallRow
@@ -108,7 +109,7 @@ def _no_garbage() -> Iterator[None]:
         gc.enable()
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class _Asked:
     """What is to be replayed, on what ground; the bills that are met on the way are added to `bill`."""
 

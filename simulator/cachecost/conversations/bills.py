@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from decimal import Decimal
+
+import msgspec
 
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
@@ -16,8 +17,7 @@ APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums (anthropic.md, usage), and that are charged all the same."""
 
 
-@dataclass(slots=True)
-class Bill:
+class Bill(msgspec.Struct):
     """Adds up calls. Without `prices` there are no dollars; `host` is that of calls that name none.
 
     `usage` is what the calls' usage says, `dollars` what it cost in USD, with the passes that it leaves out;
@@ -27,9 +27,9 @@ class Bill:
     prices: PriceBook | None = None
     host: str = "anthropic"
     calls: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     dollars: Decimal = Decimal(0)
-    unpriced: Counter[str] = field(default_factory=Counter)
+    unpriced: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, call: LoggedCall) -> None:
         """Take a call into the sums."""

@@ -9,14 +9,18 @@ identity and a call costs work for what is new in it. Most nodes have one child,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
-from hashlib import blake2b
 from json import JSONEncoder
 from typing import Any
 
 from cachecost.facts import thing
+
+try:
+    from _blake2 import blake2b  # as `random` does: hashlib loads OpenSSL, which takes milliseconds
+except ImportError:  # not every Python has it there
+    from hashlib import blake2b
 
 DIGEST_BYTES = 16
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
@@ -70,7 +74,12 @@ def compact(content: Mapping[str, Any]) -> bytes:
 
 def digest_of(role: str, kind: str, payload: bytes) -> bytes:
     """Identity of a block: 16 bytes over role, kind and payload."""
-    return blake2b(b"%b\0%b\0%b" % (role.encode(), kind.encode(), payload), digest_size=DIGEST_BYTES).digest()
+    return digesting(role, kind, payload).digest()
+
+
+def digesting(role: str, kind: str, payload: bytes) -> blake2b:
+    """What `digest_of` is the digest of, to be gone on with."""
+    return blake2b(b"%b\0%b\0%b" % (role.encode(), kind.encode(), payload), digest_size=DIGEST_BYTES)
 
 
 def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[str, Any] | None = None) -> Block:
@@ -107,10 +116,14 @@ class Message:
         )
 
 
-def message_digest(role: str, blocks: tuple[Block, ...]) -> bytes:
+EMPTY_MESSAGE = blake2b(digest_size=DIGEST_BYTES, person=b"message")
+
+
+def message_digest(role: str, blocks: Sequence[Block]) -> bytes:
     """Identity of a message: 16 bytes over its role and its blocks."""
-    payload = b"".join([role.encode(), *[block.digest for block in blocks]])
-    return blake2b(payload, digest_size=DIGEST_BYTES, person=b"message").digest()
+    hashed = EMPTY_MESSAGE.copy()
+    hashed.update(b"".join([role.encode(), *[block.digest for block in blocks]]))
+    return hashed.digest()
 
 
 class Thread:

@@ -9,8 +9,10 @@ Source: platform.claude.com, Context editing, 2026-08-22.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Thread, digest_of
 from cachecost.prompts.request import Mark, Request
@@ -63,12 +65,11 @@ def _kept(mark: Mark, first: Thread, cut: int, places: Mapping[Thread, Thread]) 
     return replace(mark, node=places[mark.node], index=index) if mark.node in places and index >= 0 else None
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(msgspec.Struct):
     """Messages whose thinking goes, by number from 1, and (message, block) of the results that go."""
 
-    thoughts: set[int] = field(default_factory=set)
-    results: set[tuple[int, int]] = field(default_factory=set)
+    thoughts: set[int] = msgspec.field(default_factory=set)
+    results: set[tuple[int, int]] = msgspec.field(default_factory=set)
 
     def applied(self, request: Request, marks: tuple[Mark, ...]) -> tuple[Request, tuple[Mark, ...]]:
         nodes = list(request.thread.back())[::-1]

@@ -1,8 +1,9 @@
 """Request bodies as they were logged -> `Request`s that share what they repeat.
 
 Every message, tool list and system prompt is parsed once, however many bodies repeat it: the
-bytes as sent are the key. A body that goes on where an earlier one of its conversation ended is
-compared with that one, so a growing log costs a comparison of bytes and a parse for what is new.
+digest of the bytes as sent is the key, so that they need not be kept. A body that goes on where
+an earlier one of its conversation ended is compared with that one, so a growing log costs a
+comparison of bytes and a parse for what is new.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
+from cachecost.prompts.exact_json import load, loaded
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import (
@@ -22,6 +24,7 @@ from cachecost.prompts.wire import (
     NotAMessage,
     ParsedMessage,
     Word,
+    Write,
     block_of,
     collect_marks,
     content_blocks,
@@ -186,24 +189,29 @@ class Intake:
         if plain is not None:
             return plain
         refers = bool(trail.deferred) and REFERENCE in data
-        parsed = None if refers else self._messages.get(data)
+        key = digest_of("", "bytes", data)
+        parsed = None if refers else self._messages.get(key)
         if parsed is None:
-            parsed = parse_message(load(data, f"messages.{number}"), self.keep_content, number, trail.deferred)
+            value, write = loaded(data, f"messages.{number}")
+            parsed = parse_message(value, self.keep_content, number, trail.deferred, write)
         if not refers:
-            self._messages[data] = parsed
+            self._messages[key] = parsed
         return parsed
 
     def heads(self, raw: RawBody) -> Heads:
         """Tools and system of a body, parsed once for all that have them. Raises NotAMessage."""
-        key = (bytes(raw.tools), bytes(raw.system))
+        tools, system = bytes(raw.tools), bytes(raw.system)
+        key = (digest_of("", "bytes", tools), digest_of("", "bytes", system))
         heads = self._heads.get(key)
         if heads is None:
-            heads = self._heads[key] = self._parse_head(*key)
+            heads = self._heads[key] = self._parse_head(tools, system)
         return heads
 
     def _parse_head(self, tools_json: bytes, system_json: bytes) -> Heads:
-        tools = _objects(load(tools_json, "tools"), "tools")
-        system = content_blocks(load(system_json, "system") or [], "system")
+        tool_values, write_tool = loaded(tools_json, "tools")
+        system_values, write_system = loaded(system_json, "system")
+        tools = _objects(tool_values, "tools")
+        system = content_blocks(system_values or [], "system")
         ours = [tool for tool in tools if not _is_provider_tool(tool) and tool.get("defer_loading") is not True]
         theirs = [tool for tool in tools if _is_provider_tool(tool)]
         deferred = [tool for tool in tools if tool.get("defer_loading") is True]
@@ -213,8 +221,8 @@ class Intake:
         system_marks, system_faults = collect_marks(system, "system")
         shift = len(theirs)
         return Heads(
-            Part(self._blocks("", ours)),
-            Part(self._blocks("", theirs) + self._blocks("system", system)),
+            Part(self._blocks("", ours, write_tool)),
+            Part(self._blocks("", theirs, write_tool) + self._blocks("system", system, write_system)),
             tuple(
                 [Mark(Layer.TOOLS, index, ttl) for index, ttl in tool_marks]
                 + [Mark(Layer.SYSTEM, index, ttl) for index, ttl in head_marks]
@@ -224,8 +232,8 @@ class Intake:
             {str(tool.get("name")): block_of("", tool, self.keep_content) for tool in deferred},
         )
 
-    def _blocks(self, role: str, items: list[Mapping[str, Any]]) -> tuple[Block, ...]:
-        return tuple(block_of(role, item, self.keep_content) for item in items)
+    def _blocks(self, role: str, items: list[Mapping[str, Any]], write: Write) -> tuple[Block, ...]:
+        return tuple([block_of(role, item, self.keep_content, write) for item in items])
 
     def _parameter(self, raw: msgspec.Raw, name: str) -> Any:
         value = self._value(raw, name)
@@ -244,14 +252,6 @@ def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:
     """How many messages two bodies share, from the first on, byte for byte."""
     pairs = enumerate(zip(mine, theirs, strict=False))
     return next((number for number, (one, other) in pairs if one != other), min(len(mine), len(theirs)))
-
-
-def load(data: bytes, path: str) -> Any:
-    """Parse JSON as Python's own parser does (it keeps big integers and lone surrogates)."""
-    try:
-        return json.loads(data)
-    except ValueError:
-        raise NotAMessage(path, "UTF-8 JSON", "bytes that are not") from None
 
 
 WORDS = {"array": "an array", "object": "an object", "str": "a string", "int": "a number", "float": "a number"}

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 
-from cachecost.prompts.blocks import Block, Message, digest_of, message_digest
+from cachecost.prompts.blocks import Block, Message, digesting, message_digest
 from cachecost.prompts.request import TTL
 from cachecost.prompts.wire import ParsedMessage
 
 TEXT = b'{"type":"text","text":"'
 OPENINGS = [(b'{"role":"%b","content":[%b' % (role.encode(), TEXT), role) for role in ("user", "assistant")]
 BETWEEN = b'"},' + TEXT
-EMPTY = TEXT + b'"}'
+CLOSING = b'"}'
+TEXT_AND_CLOSING = len(TEXT + CLOSING)
+BEGUN = {role: digesting(role, "text", TEXT) for _, role in OPENINGS}
+"""The digests of text blocks as far as all those of a role are alike."""
 ENDS: tuple[tuple[bytes, int, TTL | None], ...] = (
     (b'"}]}', 1, None),
     (b'","cache_control":{"type":"ephemeral"}}]}', 7, "5m"),
@@ -25,6 +28,7 @@ ENDS: tuple[tuple[bytes, int, TTL | None], ...] = (
     (b'","cache_control":{"type":"ephemeral","ttl":"5m"}}]}', 11, "5m"),
 )
 """How a message may end: the bytes, the quotes in them, the mark on its last block."""
+TWO, NEWLINE, QUOTE = rb"\\", rb"\n", rb"\""
 ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 SAME = frozenset(b'nrtbf"\\'[index : index + 1] for index in range(7))
 """What may follow a backslash where Python's encoder writes it the same way."""
@@ -44,21 +48,32 @@ def plain_message(data: bytes) -> ParsedMessage | None:
 def _of(role: str, data: bytes, start: int, end: bytes, quotes: int, ttl: TTL | None) -> ParsedMessage | None:
     texts = data[start : -len(end)].split(BETWEEN)
     expected = QUOTES_OF_MESSAGE + QUOTES_OF_BLOCK * len(texts) + len(texts) - 1 + quotes
-    found = data.count(b'"')
-    if b"\\" in data:
-        escapes = ESCAPE.findall(data)
-        if not SAME.issuperset(escapes):
-            return None
-        found -= escapes.count(b'"')
-    is_plain = found == expected and len(data) >= start + len(end) and not (ttl and not texts[-1])
+    escaped = _escaped_quotes(data)
+    if escaped is None or data.count(b'"') - escaped != expected:
+        return None
+    is_plain = len(data) >= start + len(end) and not (ttl and not texts[-1])
     return _parsed(role, texts, ttl) if is_plain else None
 
 
+def _escaped_quotes(data: bytes) -> int | None:
+    """How many quotes have a backslash before them; None where some escape is not as Python's encoder writes it."""
+    backslashes = data.count(b"\\")
+    if not backslashes:
+        return 0
+    quotes = data.count(QUOTE)
+    if TWO not in data and backslashes == quotes + data.count(NEWLINE):  # then each begins an escape: most texts
+        return quotes
+    escapes = ESCAPE.findall(data)
+    return escapes.count(b'"') if SAME.issuperset(escapes) else None
+
+
 def _parsed(role: str, texts: list[bytes], ttl: TTL | None) -> ParsedMessage:
-    blocks = tuple([_block(role, b'%b%b"}' % (TEXT, text)) for text in texts])
-    message = Message(role, blocks, message_digest(role, blocks), role == "user")
+    begun, closing = BEGUN[role], CLOSING
+    blocks = []
+    for text in texts:
+        hashed = begun.copy()
+        hashed.update(text + closing)
+        size = TEXT_AND_CLOSING + len(text)
+        blocks.append(Block("text", role, hashed.digest(), size, is_empty_text=not text))
+    message = Message(role, tuple(blocks), message_digest(role, blocks), role == "user")
     return ParsedMessage(message, ((len(blocks) - 1, ttl),)) if ttl else ParsedMessage(message)
-
-
-def _block(role: str, payload: bytes) -> Block:
-    return Block("text", role, digest_of(role, "text", payload), len(payload), is_empty_text=payload == EMPTY)

@@ -82,7 +82,7 @@ class Renderer:
         return Prompt(
             end,
             head.start,
-            tuple(MarkedPrefix(self._marked(head, mark, request, rules, hidden), mark.ttl) for mark in marks),
+            tuple([MarkedPrefix(self._marked(head, mark, request, rules, hidden), mark.ttl) for mark in marks]),
             head.tools_end.tokens,
             head.system_end.tokens,
             end.tokens + hidden.tail,
@@ -142,7 +142,10 @@ class Renderer:
         return self._lift(known, start, node, hidden)
 
     def _known(self, start: Prefix, human: Thread | None) -> dict[Thread, Prefix]:
-        return self._ends.setdefault((start, human), {})
+        known = self._ends.get((start, human))
+        if known is None:
+            known = self._ends[start, human] = {}
+        return known
 
     def _lift(self, known: dict[Thread, Prefix], start: Prefix, node: Thread, hidden: Hidden) -> Prefix:
         path: list[Thread] = []
@@ -192,6 +195,8 @@ class Renderer:
     def _rendered_after(self, mark: Mark, request: Request, rules: ModelRules) -> int:
         assert mark.node is not None and mark.node.message is not None
         after = mark.node.message.blocks[mark.index + 1 :]
+        if not after:
+            return 0
         human = request.thread.human
         stripped = not rules.keeps_thinking and human is not None and mark.node.length < human.length
         return sum(not (stripped and block.is_thinking) for block in after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -15,6 +15,8 @@ ROLES = ("user", "assistant", "system")
 PROVIDER_TOOLS = ("web_search_", "web_fetch_")
 """Server tools whose definition stands at the head of the system layer (rule 2)."""
 MARK = "cache_control"
+Write = Callable[[Mapping[str, Any]], bytes]
+"""Writes an object as the compact JSON of rule 19."""
 
 
 class NotAMessage(Exception):
@@ -71,17 +73,17 @@ def ttl_of(mark: object, path: str) -> TTL | None:
     return cast("TTL", ttl)
 
 
-def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True) -> Block:
-    """The block of one wire object, marks left out. `content` as sent, key order kept."""
+def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True, write: Write = compact) -> Block:
+    """The block of one wire object, marks left out. `content` as sent, key order kept; `write` is as `compact`."""
     kind = str(content.get("type") or "tool") if role else "tool"
     bare = _without_marks(content)
-    payload = compact(bare)
+    payload = write(bare)
     inner = () if kind == "text" else tuple(_sub_blocks(bare))
     one_text = kind == "tool_result" and isinstance(bare.get("content"), str)
     return Block(
         kind,
         role,
-        digest_of(role, kind, compact(_one_shape(bare)) if one_text else payload),
+        digest_of(role, kind, write(_one_shape(bare)) if one_text else payload),
         len(payload),
         content=bare if keep_content else None,
         has_image=kind == "image" or any(sub.get("type") == "image" for sub in inner),
@@ -191,11 +193,16 @@ def content_blocks(content: object, path: str) -> list[Mapping[str, Any]]:
 
 
 def parse_message(
-    body: object, keep_content: bool, number: int, deferred: Mapping[str, Block] | None = None
+    body: object,
+    keep_content: bool,
+    number: int,
+    deferred: Mapping[str, Block] | None = None,
+    write: Write = compact,
 ) -> ParsedMessage:
     """One element of `messages`. Raises NotAMessage with the path `messages.N…`.
 
-    `deferred` are the tools, by name, that a `tool_reference` in the message may bring in (rule 1).
+    `deferred` are the tools, by name, that a `tool_reference` in the message may bring in (rule 1); `write` says of its
+    blocks what `compact` says.
     """
     path = f"messages.{number}"
     if not isinstance(body, Mapping):
@@ -204,7 +211,7 @@ def parse_message(
     if role not in ROLES:
         raise NotAMessage(f"{path}.role", "one of assistant, system, user", role, nearest(str(role), ROLES))
     items = content_blocks(body.get("content"), f"{path}.content")
-    blocks = tuple(block_of(role, item, keep_content) for item in items)
+    blocks = tuple(block_of(role, item, keep_content, write) for item in items)
     if deferred:
         blocks = tuple(bringing(block, item, deferred) for block, item in zip(blocks, items, strict=True))
     marks, faults = collect_marks(items, f"{path}.content")

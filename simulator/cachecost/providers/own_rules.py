@@ -14,11 +14,12 @@ from = 2026-11-22
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.switches import read_switches
@@ -30,7 +31,7 @@ DEFAULT_HOST = "anthropic"
 NO_SWITCHES: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OwnMinimum:
     """A model's minimum length in tokens on a host, from a day on."""
 
@@ -40,7 +41,7 @@ class OwnMinimum:
     begins: date
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OwnRules:
     """What a rules file says: readings by switch, and minimum lengths in the order of their days."""
 

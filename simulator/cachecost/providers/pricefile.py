@@ -9,8 +9,9 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from cachecost.facts import fact
 from cachecost.providers.rulefile import catalogue
 
 FOLDER = Path(__file__).with_name("prices")
@@ -27,7 +28,8 @@ def _within(start: date | None, day: date, end: date | None) -> bool:
     return (start is None or start <= day) and (end is None or day < end)
 
 
-class PriceRow(NamedTuple):
+@fact
+class PriceRow:
     """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
 
     start: date | None
@@ -40,7 +42,8 @@ class PriceRow(NamedTuple):
         return _within(self.start, day, self.end)
 
 
-class Modifier(NamedTuple):
+@fact
+class Modifier:
     """What a way of calling multiplies all prices by, for some models and days."""
 
     name: str
@@ -61,7 +64,8 @@ class Modifier(NamedTuple):
         return _within(self.start, day, self.end)
 
 
-class SameAs(NamedTuple):
+@fact
+class SameAs:
     """Models that cost on `host` what they cost on the host `base`, where `host` has no price of its own."""
 
     host: str
@@ -76,7 +80,8 @@ class SameAs(NamedTuple):
         return host == self.host and named and _within(self.start, day, self.end)
 
 
-class Sheet(NamedTuple):
+@fact
+class Sheet:
     """One layer of prices. Rows of a model are in the order in which they win: the last that fits."""
 
     name: str
@@ -100,7 +105,7 @@ def shipped() -> tuple[Sheet, Sheet]:
     }
     overlay = tomllib.loads(OVERLAY.read_text(encoding="utf-8"), parse_float=Decimal)
     over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", _as_it_is)
-    return Sheet(name, rows), over._replace(same=_same_prices())
+    return Sheet(name, rows), Sheet(over.name, over.rows, over.modifiers, _same_prices())
 
 
 def _same_prices() -> tuple[SameAs, ...]:

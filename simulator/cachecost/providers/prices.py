@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.providers.pricefile import CLASSES, DEFAULT_HOST, Modifier, PriceRow, Sheet, shipped
 from cachecost.providers.rulefile import Model, catalogue, hosts
@@ -34,7 +35,7 @@ UNASKED = ("regional", "discount")
 CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Prices:
     """What each token class costs, in USD per 10**6 tokens, modifiers included. `source` says who says so."""
 
@@ -152,7 +153,7 @@ class PriceBook:
         same = [row for sheet in shipped() for row in sheet.same if row.covers(host, model, day)][-1:]
         rows = [(row, of) for of in same for sheet in shipped() for row in sheet.rows.get((of.base, model), ())]
         return [
-            row._replace(source=f"as on {of.base} ({of.source}): {row.source}")
+            replace(row, source=f"as on {of.base} ({of.source}): {row.source}")
             for row, of in rows
             if row.holds(day) and not (has_own and row.above)
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from functools import cache, lru_cache
 from pathlib import Path
@@ -51,7 +52,7 @@ class Catalogue(NamedTuple):
             return None
         endpoint = read[1]
         at = self.naming.write(known.name, endpoint)
-        return known._replace(id=at, endpoint=endpoint, modifiers=self.naming.modifiers(endpoint))
+        return replace(known, id=at, endpoint=endpoint, modifiers=self.naming.modifiers(endpoint))
 
     def value(self, model: Model, rule: str, day: date) -> Any:
         """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row says."""

@@ -7,6 +7,7 @@ The ways to write a value, and what a file with a base may say, are told at the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -91,7 +92,8 @@ class _File:
         released = max(entry.get("released", model.released), head["since"])
         kept = model.retired if head.get("retires_with_base") else None
         return self._at_default(
-            model._replace(
+            replace(
+                model,
                 aliases=(*model.aliases, *entry.get("aliases", ())),
                 released=released,
                 retired=entry.get("retired", kept),
@@ -102,7 +104,7 @@ class _File:
 
     def _at_default(self, model: Model) -> Model:
         naming = self._naming
-        return model._replace(endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
+        return replace(model, endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
 
     def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
         names = [name for name in entry if name not in FACTS]

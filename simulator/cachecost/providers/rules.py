@@ -7,10 +7,11 @@ milliseconds, once, when the first model is asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
+from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
@@ -36,7 +37,7 @@ WHERE_STATED = ("accepts_automatic", "accepted_ttls")
 """Such rules that a host may leave out: the field has a default."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class HiddenTokens:
     """Fitted and published sizes of what the provider adds (rule 4), in tokens."""
 
@@ -53,7 +54,7 @@ class HiddenTokens:
     adaptive_tail: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ModelRules:
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 

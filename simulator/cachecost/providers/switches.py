@@ -35,6 +35,11 @@ class Switches:
     seed: int = 0
     given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether chance has a part in what the cache does (rule 14)."""
+        return self.visibility_lag_probability > 0 or self.early_eviction_probability > 0
+
     def on(self, host: str) -> Switches:
         """These switches on `host`: the host's own defaults where the user asked for nothing."""
         own = {name: value for name, value in host_defaults(host).items() if self._is_default(name)}

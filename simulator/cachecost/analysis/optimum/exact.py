@@ -8,6 +8,7 @@ what is cached now, are no less than the best plan known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
@@ -46,7 +47,7 @@ class Forked(PrefixCache):
 
     def forked(self) -> Forked:
         other = Forked()
-        other._entries = {key: replace(entry) for key, entry in self._entries.items()}
+        other._entries = {key: copy(entry) for key, entry in self._entries.items()}
         other._written = self._written
         return other
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.optimum.bench import Bench, Done, Marks, Sent, Step, can_mark, deepest
@@ -35,7 +36,7 @@ class Watched(PrefixCache):
             touched.append((hit, self._by[hit][1]))
         for prefix, ttl in touched:
             if self.state(prefix, ttl, rules, done.step.sent.start) != "absent":
-                self._by[prefix] = (done.step, ttl, replace(self.entry(prefix, ttl, rules)))
+                self._by[prefix] = (done.step, ttl, copy(self.entry(prefix, ttl, rules)))
 
     def before(self, prefix: Prefix) -> Entry | None:
         """The entry at `prefix` as the last step but this one left it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -63,11 +63,16 @@ class Readers(Mapping[str, Kind]):
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        return (name for name, (_, signs) in self.table.items() if any(_has(head, start, sign) for sign in signs))
+        quoted = set(head.split(b'"')[1:-1])  # all that stands between two quotes: a dozen searches in one
+        return (
+            name for name, (_, signs) in self.table.items() if any(_has(head, start, quoted, sign) for sign in signs)
+        )
 
 
-def _has(head: bytes, start: bytes, sign: str) -> bool:
-    return start == sign[1:].encode() if sign[0] == "^" else sign.encode() in head
+def _has(head: bytes, start: bytes, quoted: Set[bytes], sign: str) -> bool:
+    if sign[0] == "^":
+        return start == sign[1:].encode()
+    return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
 
 
 CALLS: Readers[CallReader] = Readers(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -31,24 +30,27 @@ OPENING_BYTES = 80
 """Conversations are looked up by as much of their first message: few share it, and no mark stands so early in most."""
 MOST_BYTES = 24 << 20
 """Of all conversations that are kept; the least recent goes first. Nearly all memory of reading a log."""
+MOST_LINES = 1000
+"""After which a conversation that none of them went on with is forgotten: should it come back, one line is parsed."""
 MARKS_MOVE_IN = 8
 """Messages at the end in which the next line may have its marks elsewhere."""
 
 
-@dataclass(slots=True)
-class Grown:
+class Grown(msgspec.Struct, eq=False):
     """A conversation as its last line had it.
 
     `settled` are the bytes of its first messages with what separates them, `ends` where each of them ends; `loose`
     are the bytes of each message after those, up to the last, with what stands before it. `trail` has all of them.
+    `kept` counts the lines up to the last that had it.
     """
 
     opening: bytes
     trail: Trail
-    settled: bytearray = field(default_factory=bytearray)
-    ends: list[int] = field(default_factory=list)
-    loose: list[bytes] = field(default_factory=list)
+    settled: bytearray = msgspec.field(default_factory=bytearray)
+    ends: list[int] = msgspec.field(default_factory=list)
+    loose: list[bytes] = msgspec.field(default_factory=list)
     size: int = 0
+    kept: int = 0
 
     def same(self, line: Line, at: int) -> tuple[int, int]:
         """(messages, position after them) that `line` repeats from `at` on."""
@@ -107,12 +109,13 @@ class Found(NamedTuple):
 
 
 class Growing:
-    """The conversations of a log, as far as `MOST_BYTES` hold them."""
+    """The conversations of a log, as far as `MOST_BYTES` hold them, and none that `MOST_LINES` passed by."""
 
     def __init__(self) -> None:
         self._by_opening: dict[bytes, list[Grown]] = {}
         self._recent: dict[int, Grown] = {}
         self._bytes = 0
+        self._lines = 0
 
     def find(self, line: Line, start: int | None = None) -> Found | None:
         """The conversation that repeats most in `line`; None where it may begin anew.
@@ -179,8 +182,12 @@ class Growing:
         talk.settle()
         self._recent[id(talk)] = talk
         self._bytes += talk.size - before
-        while self._bytes > MOST_BYTES and len(self._recent) > 1:
-            self.forget(next(iter(self._recent.values())))
+        self._lines += 1
+        talk.kept = self._lines
+        oldest = next(iter(self._recent.values()))
+        while oldest is not talk and (self._bytes > MOST_BYTES or self._lines - oldest.kept > MOST_LINES):
+            self.forget(oldest)
+            oldest = next(iter(self._recent.values()))
 
 
 def _texts(source: bytes, at: int, raws: Sequence[msgspec.Raw]) -> list[bytes] | None:

@@ -18,7 +18,8 @@ from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, load, not_a_message
+from cachecost.prompts.exact_json import load
+from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, block_of, content_blocks
 from cachecost.providers.usage import Usage

@@ -1,0 +1,65 @@
+import pickle
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import asdict, field, fields, replace
+
+import pytest
+
+from cachecost.facts import fact, thing
+from cachecost.prompts.blocks import NO_COUNTS, Block
+from cachecost.providers.usage import Usage
+
+
+@fact
+class Pair:
+    """Two of them."""
+
+    one: int
+    other: Mapping[str, int] = field(default_factory=dict)
+    name: str = field(default="pair")
+
+    @property
+    def total(self) -> int:
+        return self.one + sum(self.other.values())
+
+
+@thing
+class Single:
+    """One of its own."""
+
+    one: int
+
+
+def test_a_fact_equals_one_with_equal_fields_and_can_be_a_key() -> None:
+    assert Usage(1, 2) == Usage(1, read=2) != Usage(2, 1)
+    assert {Usage(1, 2): "found"}[Usage(1, 2)] == "found"
+
+
+def test_a_thing_equals_itself_alone_and_can_be_a_key() -> None:
+    one, other = Single(1), Single(1)
+    assert one == one and one != other and len({one, other}) == 2
+
+
+def test_neither_can_be_changed() -> None:
+    for made in (Pair(1), Single(1)):
+        with pytest.raises(AttributeError):
+            made.one = 2  # type: ignore[misc]
+
+
+def test_defaults_are_those_of_the_fields_and_a_factory_makes_each_its_own() -> None:
+    assert (Pair(3).other, Pair(3).name, Pair(3, {"a": 4}).total) == ({}, "pair", 7)
+    assert Pair(1).other is not Pair(1).other
+    assert Block("text", "user", b"", 0).counts is NO_COUNTS
+
+
+def test_what_dataclasses_have_is_there() -> None:
+    assert replace(Pair(1), one=2) == Pair(2)
+    assert replace(Single(1), one=2).one == 2
+    assert asdict(Pair(1, {"a": 2})) == {"one": 1, "other": {"a": 2}, "name": "pair"}
+    assert [one.name for one in fields(Pair)] == list(Pair.__match_args__) == ["one", "other", "name"]  # type: ignore[attr-defined]
+    assert repr(Pair(1)) == "Pair(one=1, other={}, name='pair')"
+
+
+def test_a_fact_is_copied_and_pickled_whole() -> None:
+    made = Usage(1, 2, 3, 4, 5)
+    assert pickle.loads(pickle.dumps(made)) == deepcopy(made) == made
