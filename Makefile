@@ -1,6 +1,6 @@
 # Works with GNU make from 3.81 on (macOS ships that one) and any POSIX sh. `make help` lists what there is.
 #   make test PYTHON=python3.12     with that Python instead of the newest
-#   make test ARGS='-k lookback'    more words for pytest; for `make bench`, for benchmarks/ratios.py
+#   make test ARGS='-k lookback'    more words for pytest; for `make bench`, for benchmarks/bench.py
 
 PYTHON =
 ARGS =
@@ -41,9 +41,9 @@ differential: ## the engine against the naive model of the rulebook, 100,000 ran
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/python -m pytest -m slow tests/test_differential.py $(ARGS)
 
-bench: ## time and memory of a replay against bare JSON parsing (2,000 requests, 110 MB)
-	@sh .ci/setup demo $(PYTHON)
-	@$(BIN)/python benchmarks/ratios.py $(ARGS)
+bench: ## time and memory as ratios, beside the recorded ones, and a chart of them against length (minutes)
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/python benchmarks/bench.py $(ARGS)
 
 reports: ## write reports/ of all bundled scenarios anew
 	@sh .ci/setup demo $(PYTHON)

@@ -3,7 +3,7 @@
     python benchmarks/log_shapes.py [--runs 5] [--json] [--check] [--only NAME]… [--memory]
 
 Each shape is written by growing_log.py into a temporary folder (0.4 GB at most), and both are timed as whole processes
-in turns, as in ratios.py. `goal` is where the project wants to be; `limit` is what was reached on two shared cores and
+in turns (measure.py). `goal` is where the project wants to be; `limit` is what was reached on two shared cores and
 a third, and with --check the exit code is 1 where it is missed. The bare script reads with orjson, which the package
 does not need: `pip install orjson`. Where nothing repeats, it reads with Python's own parser.
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 
 from growing_log import Shape, write_log
-from ratios import BARE_PARSING, measured
+from measure import BARE_PARSING, measured
 
 ORJSON = """
 import sys

@@ -9,37 +9,42 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
-import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from growing_log import Shape, write_log
+from measure import Run, measured
 
 
-def processor_seconds(log: Path, cache: str) -> float:
-    """Processor seconds of a replay that keeps its counts at `cache`."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A replay without a disk, one with an empty one, one with every count on it."""
+
+    off: Run
+    first: Run
+    again: Run
+
+
+def rounds(log: Path, folder: Path, runs: int) -> list[Round]:
+    """So many rounds, each with a cache of its own in `folder`."""
+    caches = [str(folder / str(number)) for number in range(runs)]
+    return [Round(counted(log, "off"), counted(log, cache), counted(log, cache)) for cache in caches]
+
+
+def counted(log: Path, cache: str) -> Run:
+    """A replay that keeps its counts at `cache`."""
     command = [sys.executable, "-m", "cachecost", "replay", str(log), "--tokens", "tiktoken", "--json"]
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env={**os.environ, "CACHECOST_CACHE": cache})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return measured(command, {"CACHECOST_CACHE": cache})
 
 
-def measured(log: Path, folder: Path, runs: int) -> dict[str, float]:
-    """Medians: without a disk, with an empty one, with one that has every count."""
-    processor_seconds(log, "off")
-    rounds = []
-    for number in range(runs):
-        cache = str(folder / str(number))
-        rounds.append((processor_seconds(log, "off"), processor_seconds(log, cache), processor_seconds(log, cache)))
-    names = ("off_s", "first_s", "again_s")
-    medians = {name: median(column) for name, column in zip(names, zip(*rounds, strict=True), strict=True)}
-    size = sum(path.stat().st_size for path in (folder / "0" / "counts").iterdir())
-    return {**medians, "log_mb": log.stat().st_size / 1e6, "disk_kb": size / 1e3}
+def medians(found: Sequence[Round]) -> dict[str, float]:
+    """Processor seconds."""
+    names = ("off", "first", "again")
+    return {f"{name}_s": median(getattr(one, name).processor_s for one in found) for name in names}
 
 
 def main() -> None:
@@ -53,13 +58,15 @@ def main() -> None:
         log: Path = options.log or folder / "growing.jsonl"
         if options.log is None:
             write_log(log, Shape())
-        found = measured(log, folder, options.runs)
+        found = medians(rounds(log, folder, options.runs))
+        log_mb = log.stat().st_size / 1e6
+        disk_kb = sum(path.stat().st_size for path in (folder / "0" / "counts").iterdir()) / 1e3
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps({**found, "log_mb": log_mb, "disk_kb": disk_kb}))
         return
-    print(f"log         {found['log_mb']:.0f} MB")
+    print(f"log         {log_mb:.0f} MB")
     print(f"no disk     {found['off_s']:.2f} s")
-    print(f"first run   {found['first_s']:.2f} s   {found['disk_kb']:.0f} kB on disk after it")
+    print(f"first run   {found['first_s']:.2f} s   {disk_kb:.0f} kB on disk after it")
     print(f"next runs   {found['again_s']:.2f} s")
 
 

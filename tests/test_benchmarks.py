@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+import grid
 from growing_log import PAUSE_S, STEP_S, Shape, lines, write_log
 from growth import exponent
 from log_shapes import Found, Peaks
 from log_shapes import told as shape_told
-from ratios import Result, measured
+from measure import in_turns, measured
 
 SMALL = {"conversations": 3, "requests": 4}
 
@@ -100,24 +101,34 @@ def test_a_run_is_measured_with_its_own_memory() -> None:
     large = measured([sys.executable, "-c", "held = b'x' * (300 * 1024 * 1024)"])
     assert small.peak_mib < 300 < large.peak_mib < 1_000
     assert 0 < small.seconds < large.seconds
+    assert 0 < small.processor_s < large.processor_s
+
+
+def test_waiting_takes_no_processor_time() -> None:
+    run = measured([sys.executable, "-S", "-c", "import select; select.select([], [], [], 0.4)"])
+    assert run.processor_s < 0.4 <= run.seconds
+
+
+def test_settings_reach_the_process() -> None:
+    command = [sys.executable, "-S", "-c", "import os; raise SystemExit(os.environ.get('LANGUAGE') != 'la')"]
+    assert measured(command, {"LANGUAGE": "la"})
+    with pytest.raises(subprocess.CalledProcessError):
+        measured(command, {"LANGUAGE": "grc"})
+
+
+def test_two_commands_take_turns(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    first, second = (
+        [sys.executable, "-S", "-c", f"open({str(order)!r}, 'a').write({letter!r})"] for letter in ("a", "b")
+    )
+    assert len(in_turns(first, second, 3)) == 3
+    assert order.read_text() == "ababab"
 
 
 def test_a_failed_run_is_no_measurement() -> None:
     with pytest.raises(subprocess.CalledProcessError) as failure:
         measured([sys.executable, "-c", "raise SystemExit(3)"])
     assert failure.value.returncode == 3
-
-
-@pytest.mark.parametrize(
-    ("ratio", "peak_mib", "exponent", "misses"),
-    [
-        (3.0, 80.0, 1.15, []),
-        (3.01, 80.0, None, ["ratio=3.01: the limit is 3"]),
-        (1.0, 80.1, 1.16, ["peak_mib=80.10: the limit is 80", "exponent=1.16: the limit is 1.15"]),
-    ],
-)
-def test_limits(ratio: float, peak_mib: float, exponent: float | None, misses: list[str]) -> None:
-    assert Result(1, 1, 1.0, ratio, ratio, peak_mib, exponent).misses() == misses
 
 
 @pytest.mark.parametrize(("median_ratio", "words"), [(0.7, "32"), (0.71, "32  over its limit of 0.7")])
@@ -131,6 +142,14 @@ def test_a_shape_is_held_to_the_median(median_ratio: float, words: str) -> None:
 def test_the_exponent_of_a_power_law_is_found(power: float) -> None:
     sizes = [100, 200, 400, 800]
     assert exponent(sizes, [0.003 * size**power for size in sizes]) == pytest.approx(power)
+
+
+def test_a_grid_counts_the_calls_that_its_cells_make() -> None:
+    talk = grid.talk(2)
+    cells = len(grid.STRATEGIES) * len(grid.MODELS) * len(grid.LIVES)
+    assert grid.grid(talk) == 10 * cells
+    assert grid.plain(talk) == 10 * len(grid.STRATEGIES)
+    assert grid.together(talk) == grid.apart(talk) == 10 * len(grid.everyone())
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_the_answer_comes_first(scenario: Path, monkeypatch: pytest.MonkeyPatch,
 def test_seeds_tell_percentiles_and_how_settled_the_mean_is(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     draw = ("--draw", "turn={choices: [100, 400]}")
-    lines = run(scenario, "--seeds", 500, *draw).stdout.splitlines()
+    lines = run(scenario, "--seeds", 500, *draw, "--jobs", 1).stdout.splitlines()
     assert lines[0] == "small   500 cells"
     assert lines[1].startswith("an hour is cheapest: $")
     assert lines[1].endswith(", means of 500 seeds.")
@@ -85,7 +85,7 @@ def test_json_is_one_object(scenario: Path) -> None:
 
 
 def test_json_of_seeds_has_percentiles_in_dollars(scenario: Path) -> None:
-    told = json.loads(run(scenario, "--seeds", 40, "--draw", "turn=[100, 500]", "--json").stdout)
+    told = json.loads(run(scenario, "--seeds", 40, "--draw", "turn=[100, 500]", "--json", "--jobs", 1).stdout)
     first = told["rows"][0]
     assert first["seeds"] == 40
     spread = [Decimal(first["percentiles_usd"][name]) for name in ("5", "25", "50", "75", "95")]

@@ -6,7 +6,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,6 @@ FINE, BROKEN, INVALID, NOT_EVALUATED, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 70, 1
 
 WHOLE = 400
 """Characters of a command's first sentence: more than any has."""
-LEAVES_AT_ONCE = "replay"
-"""A command that holds much in the end, all of it memory: putting that away took a tenth of its time."""
 COMMANDS = {
     "run": "run:run",
     "replay": "replay:replay",
@@ -82,19 +79,7 @@ def cachecost() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of the `cachecost` command; never returns."""
-    code = exit_code(lambda: cachecost.main(args=argv, prog_name="cachecost", standalone_mode=False))
-    if argv is None and sys.argv[1:2] == [LEAVES_AT_ONCE]:
-        _leave(code)
-    sys.exit(code)
-
-
-def _leave(code: int) -> None:
-    """End this process with what it wrote, but without freeing object after object; not where somebody traces it."""
-    if sys.gettrace() is None and sys.getprofile() is None:
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+    sys.exit(exit_code(lambda: cachecost.main(args=argv, prog_name="cachecost", standalone_mode=False)))
 
 
 def exit_code(command: Callable[[], Any]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.faults import Fault, InputError
@@ -30,3 +31,10 @@ def write_text(path: Path, text: str) -> None:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
+
+
+def safe_name(value: str) -> str:
+    """A value as a file's name: letters, digits, `-`, `_` and `.`; of another one its digest, too."""
+    cut = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in value)[:80]
+    safe = cut if cut.strip(".") else "-"
+    return safe if safe == value else f"{safe}-{blake2b(value.encode(), digest_size=4).hexdigest()}"

@@ -1,10 +1,15 @@
-"""A small scenario to sweep over, and `cachecost sweep` as a process."""
+"""A small scenario to sweep over, and `cachecost sweep` as a process, or in this one."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+
+from cachecost.sweep.backends import Workers
+from cachecost.sweep.rows import Row
+from cachecost.sweep.store import anywhere, opened
+from cachecost.sweep.sweeping import Sweep, swept
 
 SCENARIO = """\
 format: 1
@@ -21,6 +26,7 @@ strategies:
     marks: [last_system, last_message]
     ttl: 1h
 """
+ALONE = Workers("loky", 1)
 LAUNCHER = """
 import sys
 from cachecost.cli import exit_code
@@ -35,3 +41,16 @@ def scenario_at(folder: Path, text: str = SCENARIO) -> Path:
     path = folder / "small.yaml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def rows_of(sweep: Sweep) -> list[Row]:
+    """The rows of a sweep of which nothing is kept."""
+    with anywhere(sweep.axes) as store:
+        swept(sweep, ALONE, store, lambda done: None)
+        return list(store.rows(sweep.job.axes))
+
+
+def table(sweep: Sweep, out: Path, workers: Workers = ALONE) -> bytes:
+    """The table of a sweep, which goes on with what is there."""
+    swept(sweep, workers, opened(out, sweep.axes, sweep.about(), True), lambda done: None)
+    return out.read_bytes()

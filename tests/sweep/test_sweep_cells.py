@@ -5,24 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sweep_bench import SCENARIO, scenario_at
+from sweep_bench import SCENARIO, rows_of, scenario_at
 
 from cachecost.run import run
 from cachecost.scenario import load
-from cachecost.sweep.backends import Workers
 from cachecost.sweep.cells import evaluated
-from cachecost.sweep.rows import Row
-from cachecost.sweep.sweeping import Sweep, sweep_of, swept
+from cachecost.sweep.sweeping import sweep_of
 from cachecost.sweep.varying import Drawing, drawing_of
 
-ALONE = Workers("loky", 1)
 VARIED = SCENARIO.replace("turns: 3,", "turns: 3, sizes: {human: [20, 400]},")
 PINGS = SCENARIO + "  - {name: pings, preset: automatic, changes: [{keep_alive: {every_s: 290, times: 3}}]}\n"
 KINDS = SCENARIO.replace("strategies:\n  - automatic\n", "strategies:\n  - progressive\n")
-
-
-def rows_of(sweep: Sweep) -> list[Row]:
-    return swept(sweep, ALONE, None, lambda done: None)
 
 
 def test_a_cell_costs_what_run_says(tmp_path: Path) -> None:
@@ -57,7 +50,7 @@ def test_a_seed_is_the_same_in_whatever_company_and_order(tmp_path: Path, text: 
     rows = rows_of(many)
     assert {row.key.seed for row in rows} == set(range(1, 8))
     assert len({row.cost_usd for row in rows if row.strategy == "automatic"}) > 2
-    last = [task for task in many.tasks([]) if task.point.numbers == (1,)][-1]
+    last = [task for task in many.tasks() if task.point.numbers == (1,)][-1]
     alone = evaluated(many.job, last._replace(seeds=(7,)))
     assert alone == [row for row in rows if row.key == (("claude-sonnet-4-6",), 7)]
 

@@ -87,7 +87,7 @@ def test_a_sweep_needs_something_to_vary(tmp_path: Path) -> None:
         sweep_of(path, [])
     assert str(caught.value) == f"{path} expected --grid a.b=V1,V2, --seeds N, or a sweep of its own; got none"
     own = sweep_of(scenario_at(tmp_path, SCENARIO + "sweep: {conversation.synthetic.turns: [1, 2]}\n"), [])
-    assert (own.axes, own.cells) == (("conversation.synthetic.turns",), 2)
+    assert (own.axes, len(own.places)) == (("conversation.synthetic.turns",), 2)
 
 
 def test_what_is_only_reported_cannot_be_swept(tmp_path: Path) -> None:

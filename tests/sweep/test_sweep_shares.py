@@ -39,7 +39,7 @@ GRID = ["model=claude-opus-4-6,claude-sonnet-4-5", "strategies.1.ttl=5m,1h", "co
 def plainly(sweep: Sweep, folder: Path) -> list[Row]:
     """Each strategy of each cell by its ledger, from conversations of its own."""
     rows = []
-    for task in sweep.tasks([]):
+    for task in sweep.tasks():
         scenario = sweep.job.at(task.point)
         talks, bills = talks_of(scenario, folder)
         terms = terms_of(scenario, folder, bills)
@@ -52,8 +52,10 @@ def plainly(sweep: Sweep, folder: Path) -> list[Row]:
 def test_rows_are_those_of_the_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_reversed: bool) -> None:
     monkeypatch.setattr(cells, "_talks", type(cells._talks)())
     sweep = sweep_of(scenario_at(tmp_path, TEXT), GRID)
-    tasks = sweep.tasks([])
-    rows = [row for task in (reversed(tasks) if is_reversed else tasks) for row in evaluated(sweep.job, task)]
-    found, wanted = sweep.in_order(rows), plainly(sweep, tmp_path)
-    assert [repr(row) for row in found] == [repr(row) for row in wanted]
+    tasks = list(sweep.tasks())
+    found = [evaluated(sweep.job, task) for task in (reversed(tasks) if is_reversed else tasks)]
+    wanted = plainly(sweep, tmp_path)
+    assert [repr(row) for rows in (reversed(found) if is_reversed else found) for row in rows] == list(
+        map(repr, wanted)
+    )
     assert len(cells._talks) == 2

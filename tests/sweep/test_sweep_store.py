@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
 
 import pytest
-from sweep_bench import SCENARIO, scenario_at
+from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
 
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.sweep import backends, tables
-from cachecost.sweep.backends import Workers
 from cachecost.sweep.cells import Job, Task, evaluated
 from cachecost.sweep.rows import Key, Row, faulty
 from cachecost.sweep.store import opened
 from cachecost.sweep.sweeping import Sweep, sweep_of, swept
 from cachecost.sweep.tables import has_pyarrow, read, write
 
-ALONE = Workers("loky", 1)
 GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
 ROWS = [
     Row(Key(("a, b", '{"x": 1}'), 3), "one", 5, 1, 2, 3, 4, 5, 6, Decimal("0.000000012345"), "naïve\nfault"),
@@ -31,11 +29,6 @@ SUFFIXES = [".csv", pytest.param(".parquet", marks=needs_pyarrow)]
 
 def sweep_at(folder: Path, text: str = SCENARIO) -> Sweep:
     return sweep_of(scenario_at(folder, text), GRID, 2)
-
-
-def table(sweep: Sweep, out: Path, workers: Workers = ALONE) -> bytes:
-    swept(sweep, workers, opened(out, sweep.axes, sweep.about(), True), lambda done: None)
-    return out.read_bytes()
 
 
 class Stopped:
@@ -57,7 +50,7 @@ class Stopped:
 def test_rows_come_back_as_they_were(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows{suffix}"
     write(path, ["first", "second"], ROWS)
-    assert read(path, ["first", "second"]) == ROWS
+    assert list(read(path, ["first", "second"])) == ROWS
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
@@ -76,14 +69,14 @@ def test_an_interrupted_sweep_goes_on_and_computes_no_cell_twice(
     second = Stopped(monkeypatch, 100)
     assert table(sweep, out) == whole
     assert len(first.done) == after
-    assert sorted(map(repr, [*first.done, *second.done])) == sorted(map(repr, sweep.tasks([])))
+    assert sorted(map(repr, [*first.done, *second.done])) == sorted(map(repr, sweep.tasks()))
     assert not (tmp_path / f"out{suffix}.parts").exists()
 
 
 def test_seeds_that_are_missing_are_made_up_for(tmp_path: Path) -> None:
     sweep = sweep_at(tmp_path)
-    labels = sweep.points[0].labels(sweep.job.axes)
-    done = [Key(labels, 1)]
+    done = bytearray(len(sweep.places))
+    done[0] = 1
     assert [task.seeds for task in sweep.tasks(done)] == [(2,), *[(1, 2)] * 5]
 
 
@@ -91,7 +84,7 @@ def test_any_order_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.Monk
     sweep = sweep_at(tmp_path)
     in_order = table(sweep, tmp_path / "a.csv")
 
-    def shuffled(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
+    def shuffled(tasks: Iterable[Task], count: int, workers: int) -> list[list[Task]]:
         mixed = list(tasks)
         Random(1).shuffle(mixed)
         return [[task] for task in mixed]
@@ -103,10 +96,12 @@ def test_any_order_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_folder_is_partitioned_by_the_first_axis(tmp_path: Path) -> None:
     sweep = sweep_at(tmp_path)
     out = tmp_path / "out"
-    rows = swept(sweep, ALONE, opened(out, sweep.axes, sweep.about(), False), lambda done: None)
+    store = opened(out, sweep.axes, sweep.about(), False)
+    swept(sweep, ALONE, store, lambda done: None)
     found = sorted(out.rglob("rows.*"))
     assert [path.parent.name for path in found] == [f"conversation.synthetic.turns={turns}" for turns in (1, 2, 3)]
-    assert [row for path in found for row in read(path, sweep.axes)] == rows
+    assert [row for path in found for row in read(path, sweep.axes)] == rows_of(sweep)
+    assert list(store.rows(sweep.job.axes)) == rows_of(sweep)
     assert not (out / ".parts").exists()
 
 

@@ -1,4 +1,4 @@
-"""Progress bars on stderr for work that takes over a second, on terminals only."""
+"""Progress on stderr of work that takes over a second: bars, on terminals only; of sweeps also lines in logs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
+
+import click
 
 from cachecost.conversations.checked import WATCH
 
 SECONDS_BEFORE_SHOWN = 1.0
+SECONDS_BETWEEN_LINES = 30.0
 
 
 @contextmanager
@@ -73,20 +77,25 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def cells_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function of how many more cells are done; shows them and the time left, after a second, on terminals only."""
+    """A function of how many more cells are done, told of those from before first.
+
+    Shows them and the time left: as a bar on terminals, after a second; elsewhere as a line each half minute.
+    """
     if not sys.stderr.isatty():
-        yield lambda done: None
+        yield _CellLines(title, total).step
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(title, total=total)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=2)
     started = time.monotonic()
 
     def step(done: int) -> None:
-        bar.advance(task, done)
+        if bar.task_ids:
+            bar.advance(bar.task_ids[0], done)
+        else:
+            bar.add_task(title, total=total, completed=done)
         if not bar.live.is_started and time.monotonic() - started > SECONDS_BEFORE_SHOWN:
             bar.start()
 
@@ -94,3 +103,25 @@ def cells_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         yield step
     finally:
         bar.stop()
+
+
+class _CellLines:
+    """Progress in a log: `small: 640 of 1,280 cells, 0:02:30 left`."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self._title, self._total = title, total
+        self._done: int | None = None
+        self._before = 0
+        self._began = self._told = time.monotonic()
+
+    def step(self, done: int) -> None:
+        if self._done is None:
+            self._before = self._done = done
+            return
+        self._done += done
+        now = time.monotonic()
+        if now - self._told >= SECONDS_BETWEEN_LINES and self._done < self._total:
+            self._told = now
+            each = (now - self._began) / (self._done - self._before)
+            left = timedelta(seconds=round(each * (self._total - self._done)))
+            click.echo(f"{self._title}: {self._done:,} of {self._total:,} cells, {left} left", err=True)

@@ -1,4 +1,4 @@
-"""`cachecost recording`: recordings compared, put together, cut, and the schema of their lines."""
+"""`cachecost recording`: recordings compared, put together, cut, split, and the schema of their lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ format_option = click.option("--format", "format_", default="auto", show_default
 
 @click.group()
 def recording() -> None:
-    """Compare recordings, put them together, cut them."""
+    """Compare recordings, put them together, cut and split them."""
 
 
 @recording.command()
@@ -97,6 +97,20 @@ def cut(
         raise click.UsageError("expected one of --calls, --from, --to and --session: else the cut is the whole")
     written = cutting.cut(log, out, wish, format_, _say)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
+
+
+@recording.command()
+@click.argument("log", type=a_recording)
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A folder that is not there yet.")
+def split(log: Path, out: Path) -> None:
+    """Write the calls of a request log as one file a session, however large it is: one line at a time.
+
+    For `sweep --grid "conversation.recording='DIR/*.jsonl'"`. What one session reads that another one wrote is lost.
+    """
+    from cachecost.conversations.editing import splitting
+    from cachecost.numbers import counted
+
+    click.echo(f"{out}  {counted(splitting.split(log, out, _say), 'session')}")
 
 
 @recording.command()

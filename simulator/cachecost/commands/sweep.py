@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from cachecost.commands.progress import cells_bar
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
-    from cachecost.sweep.rows import Row
     from cachecost.sweep.store import Store
     from cachecost.sweep.sweeping import Sweep
 
@@ -57,19 +57,22 @@ def sweep(
     base: Ground,
 ) -> int:
     """Cost every strategy of SCENARIO.yaml at each point of a grid, seed by seed where --seeds is given."""
+    from cachecost.sweep import processes
+
+    _check(scenario, seeds, draw, out, resume, base)
+    if backend == "loky":
+        processes.begin(jobs or -1)
     from cachecost.sweep.backends import Workers
-    from cachecost.sweep.store import opened
+    from cachecost.sweep.store import anywhere, opened
     from cachecost.sweep.sweeping import sweep_of
     from cachecost.sweep.varying import drawing_of
 
-    _check(scenario, seeds, draw, out, resume, base)
     made = sweep_of(scenario, grid, seeds or 0, sets, drawing_of(draw), base.readings, base.rules.own)
     workers = Workers(backend, jobs or -1, scheduler)
     workers.check()
-    store = opened(out, made.axes, made.about(), resume) if out else None
-    rows = _rows(made, workers, store)
-    _show(made, rows, out, as_json)
-    return NOT_EVALUATED if any(row.fault for row in rows) else 0
+    with nullcontext(opened(out, made.axes, made.about(), resume)) if out else anywhere(made.axes) as store:
+        _swept(made, workers, store, bool(out))
+        return NOT_EVALUATED if _show(made, store, out, as_json) else 0
 
 
 def _check(
@@ -82,26 +85,24 @@ def _check(
         raise click.UsageError("--resume: expected --out beside it; without it nothing was kept")
 
 
-def _rows(made: Sweep, workers: Workers, store: Store | None) -> list[Row]:
+def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
     from cachecost.sweep.sweeping import swept
 
     try:
-        with cells_bar(made.name, made.cells) as progress:
-            return swept(made, workers, store, progress)
+        with cells_bar(made.name, len(made.places)) as progress:
+            swept(made, workers, store, progress)
     except KeyboardInterrupt:
-        if store:
+        if is_kept:
             click.echo("what was computed is kept; the same command with --resume goes on", err=True)
         raise
 
 
-def _show(made: Sweep, rows: Sequence[Row], out: Path | None, as_json: bool) -> None:
-    import msgspec
-
-    from cachecost.views.sweep_rows import sweep_object
+def _show(made: Sweep, store: Store, out: Path | None, as_json: bool) -> bool:
+    """Whether there were faults."""
+    from cachecost.views.sweep_rows import print_json
     from cachecost.views.sweep_text import print_sweep
 
+    rows, cells = store.rows(made.job.axes), len(made.places)
     if as_json:
-        told = sweep_object(made.name, made.axes, made.cells, rows)
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n")
-    else:
-        print_sweep(made.name, made.axes, made.cells, rows, sys.stdout, out)
+        return print_json(made.name, made.axes, cells, rows, sys.stdout)
+    return print_sweep(made.name, made.axes, cells, rows, sys.stdout, out)

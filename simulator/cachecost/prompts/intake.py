@@ -1,8 +1,9 @@
 """Request bodies as they were logged -> `Request`s that share what they repeat.
 
 Every message, tool list and system prompt is parsed once, however many bodies repeat it: the
-bytes as sent are the key. A body that goes on where an earlier one of its conversation ended is
-compared with that one, so a growing log costs a comparison of bytes and a parse for what is new.
+digest of the bytes as sent is the key, so that they need not be kept. A body that goes on where
+an earlier one of its conversation ended is compared with that one, so a growing log costs a
+comparison of bytes and a parse for what is new.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
 from cachecost.prompts.exact_json import load, loaded
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import TTL, Mark, Request
@@ -188,20 +189,22 @@ class Intake:
         if plain is not None:
             return plain
         refers = bool(trail.deferred) and REFERENCE in data
-        parsed = None if refers else self._messages.get(data)
+        key = digest_of("", "bytes", data)
+        parsed = None if refers else self._messages.get(key)
         if parsed is None:
             value, write = loaded(data, f"messages.{number}")
             parsed = parse_message(value, self.keep_content, number, trail.deferred, write)
         if not refers:
-            self._messages[data] = parsed
+            self._messages[key] = parsed
         return parsed
 
     def heads(self, raw: RawBody) -> Heads:
         """Tools and system of a body, parsed once for all that have them. Raises NotAMessage."""
-        key = (bytes(raw.tools), bytes(raw.system))
+        tools, system = bytes(raw.tools), bytes(raw.system)
+        key = (digest_of("", "bytes", tools), digest_of("", "bytes", system))
         heads = self._heads.get(key)
         if heads is None:
-            heads = self._heads[key] = self._parse_head(*key)
+            heads = self._heads[key] = self._parse_head(tools, system)
         return heads
 
     def _parse_head(self, tools_json: bytes, system_json: bytes) -> Heads:

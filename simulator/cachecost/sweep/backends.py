@@ -1,23 +1,32 @@
-"""Where tasks are computed: processes of this machine (loky), a dask cluster or a ray one, all through joblib."""
+"""Where tasks are computed: processes of this machine (loky), a dask cluster or a ray one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.sweep.cells import Job, Task, evaluated
+from cachecost.sweep.parts import Part
+from cachecost.sweep.processes import processes, shared
 from cachecost.sweep.rows import Row
+from cachecost.sweep.store import Store
 
 BACKENDS = ("loky", "dask", "ray")
 WANTED = {"dask": ("distributed", "pip install 'cachecost[dask]'"), "ray": ("ray", "pip install ray")}
-MOST_TASKS, BUNDLES_A_WORKER = 32, 8
-BUNDLES_A_ROUND = 4
-"""For each process of a cluster: such backends answer as a whole, so they are asked in rounds, kept in between."""
+MOST_TASKS, MOST_CELLS, BUNDLES_A_WORKER = 32, 1_000, 4
+AHEAD = 2
+"""Bundles that each process of a cluster is given at once: one in work, and one to go on with."""
+Answers = Callable[[Job, Iterator[Sequence[Task]], int], Iterator[list[Row]]]
+Cluster = tuple[Answers, int]
+"""How a cluster is asked for work on bundles, so many ahead, and how many processes it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +49,25 @@ class Workers:
             raise CannotEvaluate(f"--backend {self.backend}: {package} is not installed: {advice}")
 
 
-def computed(job: Job, tasks: Sequence[Task], workers: Workers) -> Iterator[list[Row]]:
-    """The rows of each bundle of tasks, in whatever order they are ready.
+def computed(job: Job, tasks: Iterable[Task], count: int, workers: Workers, store: Store) -> Iterator[Part]:
+    """The parts of `store` that bundles of `count` tasks became, in whatever order they are ready.
 
-    Raises CannotEvaluate where no cluster answers.
+    Processes of this machine write their parts themselves; what a cluster answers is written here, as nobody knows
+    what its machines share. Raises CannotEvaluate where no cluster answers, or a process was killed.
     """
-    if workers.backend == "loky":
-        yield from _here(job, tasks, workers.jobs)
-    else:
-        yield from _there(job, tasks, workers)
+    if workers.backend != "loky":
+        yield from map(store.keep, _there(job, tasks, count, workers))
+        return
+    jobs = max(1, min(processes(workers.jobs), count))
+    try:
+        yield from shared(partial(kept, job, store), bundles(tasks, count, jobs), jobs)
+    except BrokenProcessPool:
+        raise CannotEvaluate("a process of the sweep was killed; is memory short? --jobs 1 takes least") from None
+
+
+def kept(job: Job, store: Store, tasks: Sequence[Task]) -> Part:
+    """The part of `store` that some tasks became."""
+    return store.keep(bundle(job, tasks))
 
 
 def bundle(job: Job, tasks: Sequence[Task]) -> list[Row]:
@@ -56,52 +75,65 @@ def bundle(job: Job, tasks: Sequence[Task]) -> list[Row]:
     return [row for task in tasks for row in evaluated(job, task)]
 
 
-def bundles(tasks: Sequence[Task], workers: int) -> list[Sequence[Task]]:
-    """Neighbours in the grid together, as they share most; many more bundles than workers, so that all end together."""
-    size = max(1, min(MOST_TASKS, len(tasks) // (BUNDLES_A_WORKER * workers)))
-    return [tasks[first : first + size] for first in range(0, len(tasks), size)]
+def bundles(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Sequence[Task]]:
+    """`count` tasks, neighbours in the grid together, as they share most; ever fewer, so that all workers end together.
+
+    What is in a bundle is in memory at once, and is computed again if its worker dies.
+    """
+    some: list[Task] = []
+    for task in tasks:
+        some.append(task)
+        cells = len(some) * len(task.seeds)
+        if len(some) >= min(MOST_TASKS, count // (BUNDLES_A_WORKER * workers)) or cells >= MOST_CELLS:
+            count -= len(some)
+            yield some
+            some = []
+    if some:
+        yield some
 
 
-def _here(job: Job, tasks: Sequence[Task], jobs: int) -> Iterator[list[Row]]:
-    from joblib import Parallel, delayed, effective_n_jobs
-
-    count = effective_n_jobs(jobs)
-    if count == 1 or len(tasks) <= 1:
-        yield from (bundle(job, some) for some in bundles(tasks, 1))
-        return
-    parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(bundle)(job, some) for some in bundles(tasks, count))
-
-
-def _there(job: Job, tasks: Sequence[Task], workers: Workers) -> Iterator[list[Row]]:
-    from joblib import Parallel, delayed, parallel_config
-
+def _there(job: Job, tasks: Iterable[Task], count: int, workers: Workers) -> Iterator[list[Row]]:
+    """What a cluster computes. It does again what a lost worker had; a bundle is asked for once, and answers once."""
     with ExitStack() as stack:
-        count = _connected(workers, stack)
-        stack.enter_context(parallel_config(backend=workers.backend))
-        some, size = bundles(tasks, count), BUNDLES_A_ROUND * count
-        for first in range(0, len(some), size):
-            yield from Parallel(batch_size=1)(delayed(bundle)(job, one) for one in some[first : first + size])
+        answers, size = (_dask if workers.backend == "dask" else _ray)(workers, stack)
+        yield from answers(job, bundles(tasks, count, size), AHEAD * size)
 
 
-def _connected(workers: Workers, stack: ExitStack) -> int:
-    """How many processes the cluster has, once it answers."""
-    try:
-        return (_dask if workers.backend == "dask" else _ray)(workers, stack)
-    except (OSError, TimeoutError, ConnectionError) as error:
-        raise CannotEvaluate(f"--scheduler {workers.scheduler}: no cluster answers ({error})") from None
-
-
-def _dask(workers: Workers, stack: ExitStack) -> int:
+def _dask(workers: Workers, stack: ExitStack) -> Cluster:
     distributed: Any = import_module("distributed")
-    client = stack.enter_context(distributed.Client(workers.scheduler, set_as_default=True))
-    client.wait_for_workers(1)
-    return sum(client.nthreads().values()) or 1
+    try:
+        client = stack.enter_context(distributed.Client(workers.scheduler))
+        client.wait_for_workers(1)
+    except (OSError, TimeoutError) as error:
+        raise _no_cluster(workers, error) from None
+
+    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[Row]]:
+        running = distributed.as_completed(client.submit(bundle, job, some, pure=False) for some in islice(todo, ahead))
+        for done in running:
+            running.update([client.submit(bundle, job, some, pure=False) for some in islice(todo, 1)])
+            yield done.result()
+
+    return answers, sum(client.nthreads().values()) or 1
 
 
-def _ray(workers: Workers, stack: ExitStack) -> int:
+def _ray(workers: Workers, stack: ExitStack) -> Cluster:
     ray: Any = import_module("ray")
-    ray.init(address=workers.scheduler, ignore_reinit_error=True)
+    try:
+        ray.init(address=workers.scheduler, log_to_driver=False, logging_level="ERROR")
+    except (OSError, TimeoutError) as error:
+        raise _no_cluster(workers, error) from None
     stack.callback(ray.shutdown)
-    import_module("ray.util.joblib").register_ray()
-    return int(ray.cluster_resources().get("CPU", 1))
+
+    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[Row]]:
+        remote, told = ray.remote(max_retries=-1)(bundle), ray.put(job)
+        running = [remote.remote(told, some) for some in islice(todo, ahead)]
+        while running:
+            (done,), running = ray.wait(running)
+            running += [remote.remote(told, some) for some in islice(todo, 1)]
+            yield ray.get(done)
+
+    return answers, int(ray.cluster_resources().get("CPU", 1))
+
+
+def _no_cluster(workers: Workers, error: Exception) -> CannotEvaluate:
+    return CannotEvaluate(f"--scheduler {workers.scheduler}: no cluster answers ({error})")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,23 @@ class Point:
 def points_of(axes: Sequence[Axis]) -> Iterator[Point]:
     """All points, the last axis running fastest."""
     return (Point(numbers) for numbers in product(*(range(len(axis.values)) for axis in axes)))
+
+
+class Places:
+    """Where each cell stands in the grid: its number, from 0; seeds run fastest."""
+
+    def __init__(self, axes: Sequence[Axis], seeds: Sequence[int]) -> None:
+        self._labels = [{label: number for number, label in enumerate(axis.labels)} for axis in axes]
+        self._seeds = {seed: number for number, seed in enumerate(seeds)}
+
+    def __len__(self) -> int:
+        return prod(map(len, self._labels)) * len(self._seeds)
+
+    def __call__(self, labels: Sequence[str], seed: int) -> int | None:
+        """The number of a cell; None for one of another grid."""
+        place = 0
+        for label, known in zip(labels, self._labels, strict=True):
+            if label not in known:
+                return None
+            place = place * len(known) + known[label]
+        return place * len(self._seeds) + self._seeds[seed] if seed in self._seeds else None

@@ -1,21 +1,38 @@
-"""What a sweep has done so far, on disk: one part a task, written whole and then renamed; one table in the end."""
+"""What a sweep has done so far, on disk: one part a bundle, written whole and then renamed; one table in the end."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from cachecost.faults import Fault, InputError
-from cachecost.sweep.rows import Key, Row
+from cachecost.sweep.grid import Axis, Places
+from cachecost.sweep.merging import Stretch, cells_of, merged
+from cachecost.sweep.parts import Part, write_part
+from cachecost.sweep.rows import Row
 from cachecost.sweep.tables import read, suffix_of, write
+from cachecost.whole_files import safe_name
 
 ABOUT = "sweep.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of tables on disk, one table after the other, as often as one likes."""
+
+    tables: tuple[Path, ...]
+    axes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for table in self.tables for row in read(table, self.axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +49,44 @@ class Store:
         """Where the parts are, until the table is whole."""
         return self.out.with_name(f"{self.out.name}.parts") if self.out.suffix else self.out / ".parts"
 
-    def keep(self, rows: Sequence[Row]) -> None:
-        """Write a task's rows down: after this they are never computed again."""
-        told = json.dumps([row.key for row in rows]).encode()
-        write(self.folder / f"part-{blake2b(told, digest_size=12).hexdigest()}{self.suffix}", self.axes, rows)
+    def keep(self, rows: Sequence[Row]) -> Part:
+        """Write a bundle's rows down: after this they are never computed again."""
+        keys = list(dict.fromkeys(row.key for row in rows))
+        path = self.folder / f"part-{blake2b(json.dumps(keys).encode(), digest_size=12).hexdigest()}.jsonl"
+        write_part(path, rows)
+        return Part(path, keys[0], keys[-1], len(keys))
 
-    def kept(self) -> list[Row]:
-        """The rows of all parts, each cell once, whoever wrote it."""
-        cells: dict[Key, list[Row]] = {}
-        for path in sorted(self.folder.glob(f"part-*{self.suffix}")):
-            for key, rows in groupby(read(path, self.axes), lambda row: row.key):
-                cells.setdefault(key, list(rows))
-        return [row for rows in cells.values() for row in rows]
+    def kept(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
+        """The parts that are there already, and the cells of this grid that each has."""
+        for path in sorted(self.folder.glob("part-*.jsonl")):
+            if cells := cells_of(path, places):
+                yield path, [cell.number for cell in cells]
 
-    def finish(self, rows: Sequence[Row]) -> None:
+    def finish(self, parts: Iterable[Stretch], places: Places) -> None:
         """Write the table, or one a value of the first axis into a folder; the parts go."""
-        for path, some in self._tables(rows):
-            write(path, self.axes, some)
-        shutil.rmtree(self.folder)
+        for path, rows in self._tables(merged(parts, places)):
+            write(path, self.axes, rows)
+        over = self.folder.with_name(f"{self.folder.name}.over")
+        self.folder.replace(over)
+        shutil.rmtree(over)
 
-    def _tables(self, rows: Sequence[Row]) -> Iterator[tuple[Path, list[Row]]]:
-        name = f"rows{self.suffix}"
+    def rows(self, axes: Sequence[Axis]) -> Rows:
+        """The rows of the finished table, in the order of the grid."""
+        names = axes[0].labels if axes and not self.out.suffix else ("",)
+        return Rows(tuple(map(self._table, names)), self.axes)
+
+    def _table(self, value: str) -> Path:
+        """Where the rows of a value of the first axis go."""
+        if self.out.suffix:
+            return self.out
+        return (self.out / f"{self.axes[0]}={safe_name(value)}" if self.axes else self.out) / f"rows{self.suffix}"
+
+    def _tables(self, rows: Iterable[Row]) -> Iterator[tuple[Path, Iterator[Row]]]:
         if self.out.suffix or not self.axes:
-            yield self.out if self.out.suffix else self.out / name, list(rows)
+            yield self._table(""), iter(rows)
             return
         for value, some in groupby(rows, lambda row: row.key.labels[0]):
-            yield self.out / f"{self.axes[0]}={_safe(value)}" / name, list(some)
+            yield self._table(value), some
 
 
 def opened(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
@@ -67,6 +96,7 @@ def opened(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) 
     CannotEvaluate where Parquet cannot be written.
     """
     store = Store(out, suffix_of(out), tuple(axes), about)
+    shutil.rmtree(store.folder.with_name(f"{store.folder.name}.over"), ignore_errors=True)
     told = store.folder / ABOUT
     if told.exists():
         _compare(store, json.loads(told.read_text(encoding="utf-8")), resume)
@@ -86,7 +116,8 @@ def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
         raise InputError([Fault("--resume:", words)])
 
 
-def _safe(value: str) -> str:
-    """A value as a folder's name: letters, digits, `-`, `_` and `.`; of another one its digest, too."""
-    cut = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in value)[:80]
-    return cut if cut == value else f"{cut}-{blake2b(value.encode(), digest_size=4).hexdigest()}"
+@contextmanager
+def anywhere(axes: Sequence[str]) -> Iterator[Store]:
+    """A store of a sweep whose table nobody wants to keep."""
+    with TemporaryDirectory(prefix="cachecost-") as folder:
+        yield opened(Path(folder) / "rows.csv", axes, {}, False)

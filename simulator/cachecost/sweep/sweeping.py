@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,10 @@ from cachecost.scenario import from_mapping, load
 from cachecost.scenario.models import Scenario
 from cachecost.sweep.backends import Workers, computed
 from cachecost.sweep.cells import Job, Task
-from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, Point, axes_of, label, points_of, put
-from cachecost.sweep.rows import NO_SEED, Key, Row
+from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, Places, axes_of, label, points_of, put
+from cachecost.sweep.merging import Stretch
+from cachecost.sweep.parts import Part
+from cachecost.sweep.rows import NO_SEED
 from cachecost.sweep.store import Store
 from cachecost.sweep.varying import Drawing, varies_in_times_only
 
@@ -50,30 +51,16 @@ class Sweep:
         return tuple(axis.path for axis in self.job.axes)
 
     @property
-    def points(self) -> list[Point]:
-        return list(points_of(self.job.axes))
+    def places(self) -> Places:
+        return Places(self.job.axes, self.seeds)
 
-    @property
-    def cells(self) -> int:
-        return len(self.points) * len(self.seeds)
-
-    def tasks(self, done: Iterable[Key]) -> list[Task]:
-        """What is left to do, in the order of the grid."""
-        known = set(done)
+    def tasks(self, done: bytearray | None = None) -> Iterator[Task]:
+        """What is left to do, in the order of the grid; `done` has a 1 for each cell that is not."""
         size = SEEDS_A_TASK if self.times_only else 1
-        tasks = []
-        for point in self.points:
-            labels = point.labels(self.job.axes)
-            left = [seed for seed in self.seeds if Key(labels, seed) not in known]
-            tasks += [Task(point, tuple(left[first : first + size])) for first in range(0, len(left), size)]
-        return tasks
-
-    def in_order(self, rows: Iterable[Row]) -> list[Row]:
-        """The rows of this sweep in the order of the grid, whoever computed them when; others are left out."""
-        places = {point.labels(self.job.axes): number for number, point in enumerate(self.points)}
-        seeds = set(self.seeds)
-        own = [row for row in rows if row.key.labels in places and row.key.seed in seeds]
-        return sorted(own, key=lambda row: (places[row.key.labels], row.key.seed))
+        for number, point in enumerate(points_of(self.job.axes)):
+            first = number * len(self.seeds)
+            left = [seed for place, seed in enumerate(self.seeds, first) if not (done and done[place])]
+            yield from (Task(point, tuple(left[at : at + size])) for at in range(0, len(left), size))
 
     def about(self) -> dict[str, Any]:
         """What cells depend on besides their keys, as digests and versions."""
@@ -154,21 +141,34 @@ def _digest(path: Path) -> str:
         return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
-def swept(sweep: Sweep, workers: Workers, store: Store | None, progress: Progress) -> list[Row]:
-    """All rows, in the order of the grid. What `store` has is not computed again; `progress` is told of cells done."""
+def swept(sweep: Sweep, workers: Workers, store: Store, progress: Progress) -> None:
+    """Write the table of `store`. What it has is not computed again; `progress` is told of cells done.
+
+    Raises CannotEvaluate where no cluster answers.
+    """
     workers.check()
-    rows = sweep.in_order(store.kept()) if store else []
-    progress(_cells(rows))
-    for new in computed(sweep.job, sweep.tasks(row.key for row in rows), workers):
-        if store:
-            store.keep(new)
-        rows += new
-        progress(_cells(new))
-    rows = sweep.in_order(rows)
-    if store:
-        store.finish(rows)
-    return rows
+    places = sweep.places
+    parts, done = _kept(store, places)
+    progress(sum(done))
+    count = sum(1 for _ in sweep.tasks(done))
+    for part in computed(sweep.job, sweep.tasks(done), count, workers, store):
+        parts.append(_stretch(part, places))
+        progress(part.cells)
+    store.finish(parts, places)
 
 
-def _cells(rows: Sequence[Row]) -> int:
-    return sum(1 for _ in groupby(rows, lambda row: row.key))
+def _kept(store: Store, places: Places) -> tuple[list[Stretch], bytearray]:
+    """The parts that are there already, and a 1 for each cell that they have."""
+    parts, done = [], bytearray(len(places))
+    for path, numbers in store.kept(places):
+        parts.append(Stretch(min(numbers), max(numbers), path))
+        for number in numbers:
+            done[number] = 1
+    return parts, done
+
+
+def _stretch(part: Part, places: Places) -> Stretch:
+    first, last = places(*part.first), places(*part.last)
+    assert first is not None
+    assert last is not None
+    return Stretch(first, last, part.path)

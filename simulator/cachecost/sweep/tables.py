@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.numbers import exact
-from cachecost.sweep.rows import COUNTS, FIELDS, Key, Row
+from cachecost.sweep.rows import FIELDS, Key, Row
 
 PARQUET, CSV = ".parquet", ".csv"
 DOLLARS = (38, 18)
 """Digits of a dollar column, and how many of them are after the point: enough for any price times any modifier."""
+ROWS_A_GROUP, ROWS_A_BATCH = 1 << 16, 1 << 12
+"""Rows of a Parquet file's groups, which decide its bytes, and rows that are in memory at once."""
 NEEDS = "Parquet wants pyarrow: pip install 'cachecost[traces]', or write a .csv"
 
 
@@ -37,8 +40,8 @@ def suffix_of(out: Path) -> str:
     return PARQUET
 
 
-def write(path: Path, axes: Sequence[str], rows: Sequence[Row]) -> None:
-    """The rows as a table at `path`, whole or not at all."""
+def write(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
+    """The rows as a table at `path`, whole or not at all, as they come: no more than a group of them is in memory."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -48,46 +51,49 @@ def write(path: Path, axes: Sequence[str], rows: Sequence[Row]) -> None:
         part.unlink(missing_ok=True)
 
 
-def read(path: Path, axes: Sequence[str]) -> list[Row]:
-    """The rows of a table that `write` made."""
+def read(path: Path, axes: Sequence[str]) -> Iterator[Row]:
+    """The rows of a table that `write` made, a group at a time."""
     records = _read_parquet(path) if path.suffix == PARQUET else _read_csv(path)
-    return [_row(record, axes) for record in records]
+    return (_row(record, len(axes)) for record in records)
 
 
-def record_of(row: Row, axes: Sequence[str]) -> dict[str, Any]:
-    """A row as a flat record: axes, seed, then the rest."""
-    named = zip(FIELDS, row[1:], strict=True)
-    return {**dict(zip(axes, row.key.labels, strict=True)), "seed": row.key.seed, **dict(named)}
+def _row(record: Sequence[Any], axes: int) -> Row:
+    """A row from the fields of a table in their order: axes, seed, strategy, counts, dollars, fault."""
+    seed, strategy, *counts, cost_usd, fault = record[axes:]
+    key = Key(tuple(record[:axes]), int(seed))
+    return Row._make((key, strategy, *map(int, counts), Decimal(cost_usd).normalize(), fault))
 
 
-def _row(record: dict[str, Any], axes: Sequence[str]) -> Row:
-    key = Key(tuple(str(record[axis]) for axis in axes), int(record["seed"]))
-    counts = {name: int(record[name]) for name in COUNTS}
-    cost = Decimal(record["cost_usd"]).normalize()
-    return Row(key, record["strategy"], **counts, cost_usd=cost, fault=record["fault"])
-
-
-def _write_csv(path: Path, axes: Sequence[str], rows: Sequence[Row]) -> None:
+def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*axes, "seed", *FIELDS])
-        for row in rows:
-            record = record_of(row, axes) | {"cost_usd": exact(row.cost_usd)}
-            writer.writerow(record.values())
+        writer.writerows((*row.key.labels, row.key.seed, *row[1:-2], exact(row.cost_usd), row.fault) for row in rows)
 
 
-def _read_csv(path: Path) -> Iterator[dict[str, Any]]:
+def _read_csv(path: Path) -> Iterator[Sequence[Any]]:
     with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
+        lines = csv.reader(file)
+        next(lines)
+        yield from lines
 
 
-def _write_parquet(path: Path, axes: Sequence[str], rows: Sequence[Row]) -> None:
+def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
     pa: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
-    schema = _schema(axes)
-    columns = [list(column) for column in zip(*(record_of(row, axes).values() for row in rows), strict=True)]
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-    parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), path, compression="zstd")
+    schema, source = _schema(axes), iter(rows)
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        while group := list(islice(_batches(schema, source), ROWS_A_GROUP // ROWS_A_BATCH)):
+            writer.write_table(pa.Table.from_batches(group, schema).combine_chunks())
+
+
+def _batches(schema: Any, rows: Iterator[Row]) -> Iterator[Any]:
+    """Rows in columns, which take a tenth of their memory."""
+    pa: Any = import_module("pyarrow")
+    while some := list(islice(rows, ROWS_A_BATCH)):
+        columns = zip(*((*row.key.labels, row.key.seed, *row[1:]) for row in some), strict=True)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _schema(axes: Sequence[str]) -> Any:
@@ -98,6 +104,7 @@ def _schema(axes: Sequence[str]) -> Any:
     return pa.schema([(name, text if name in axes else kinds.get(name, whole)) for name in names])
 
 
-def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
+def _read_parquet(path: Path) -> Iterator[Sequence[Any]]:
     parquet: Any = import_module("pyarrow.parquet")
-    yield from parquet.ParquetFile(path).read().to_pylist()
+    for group in parquet.ParquetFile(path).iter_batches(ROWS_A_BATCH):
+        yield from zip(*(column.to_pylist() for column in group.columns), strict=True)

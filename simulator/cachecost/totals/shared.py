@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from cachecost.conversations.model import Conversation
@@ -55,11 +57,13 @@ class Shared:
             return None
         try:
             terms.counters_of(self._talks, book)
-            plan = self._plans.of(agent)
-            key = _Key(plan, self._reading(terms, read), terms.prices, agent.model)
-            return walked(self._structure(key), agent.placement.ttl)
+            with uncollected():
+                plan = self._plans.of(agent)
+                key = _Key(plan, self._reading(terms, read), terms.prices, agent.model)
+                structure = self._structure(key)
         except (CannotEvaluate, Unusual):
             return None
+        return walked(structure, agent.placement.ttl)
 
     def _reading(self, terms: Terms, book: RuleBook) -> Reading:
         ground = ground_of(terms, book)
@@ -86,6 +90,18 @@ class Shared:
         except Unusual:
             key.plan.unusual.append(tried)
             raise
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """The garbage collector waits: what is made here is kept, and it would go through all of it again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _draws(switches: Switches) -> bool:

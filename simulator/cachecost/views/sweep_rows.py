@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import groupby
 from math import ceil, sqrt
 from statistics import stdev
-from typing import Any
+from textwrap import indent
+from typing import Any, TextIO
+
+import msgspec
 
 from cachecost.numbers import exact
 from cachecost.sweep.rows import COUNTS, NO_SEED, Row
@@ -18,17 +22,26 @@ CONFIDENCE = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A strategy at one point of the grid: the rows of all its seeds. `fault`: "" is none."""
+    """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their size.
 
-    labels: tuple[str, ...]
-    strategy: str
-    rows: Sequence[Row]
+    `fault`: "" is none.
+    """
+
+    first: Row
     costs: Sequence[Decimal]
     fault: str
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        return self.first.key.labels
+
+    @property
+    def strategy(self) -> str:
+        return self.first.strategy
+
+    @property
     def has_seeds(self) -> bool:
-        return self.rows[0].key.seed != NO_SEED
+        return self.first.key.seed != NO_SEED
 
     @property
     def cost(self) -> Decimal:
@@ -48,30 +61,55 @@ class Line:
         return CONFIDENCE * stdev(map(float, self.costs)) / sqrt(len(self.costs)) / float(self.cost)
 
 
-def lines_of(rows: Sequence[Row]) -> list[Line]:
-    """Rows in the order of the grid, summed up over their seeds."""
-    groups: dict[tuple[tuple[str, ...], str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.key.labels, row.strategy), []).append(row)
-    return [_line(labels, strategy, some) for (labels, strategy), some in groups.items()]
+class _Sums:
+    """A line in the making."""
+
+    def __init__(self, first: Row) -> None:
+        self.first = first
+        self.costs: list[Decimal] = []
+        self.fault = ""
+
+    def add(self, row: Row) -> None:
+        self.costs.append(row.cost_usd)
+        self.fault = self.fault or row.fault
 
 
-def _line(labels: tuple[str, ...], strategy: str, rows: Sequence[Row]) -> Line:
-    fault = next((row.fault for row in rows if row.fault), "")
-    return Line(labels, strategy, rows, sorted(row.cost_usd for row in rows), fault)
+def points_of(rows: Iterable[Row]) -> Iterator[list[Line]]:
+    """Rows in the order of the grid, summed up over their seeds: of each point its strategies. Holds one point."""
+    for _, point in groupby(rows, lambda row: row.key.labels):
+        sums: dict[str, _Sums] = {}
+        for row in point:
+            sums.setdefault(row.strategy, _Sums(row)).add(row)
+        yield [Line(one.first, sorted(one.costs), one.fault) for one in sums.values()]
 
 
-def sweep_object(scenario: str, axes: Sequence[str], cells: int, rows: Sequence[Row]) -> dict[str, Any]:
-    """What `sweep --json` prints."""
-    lines = lines_of(rows)
-    return {
-        "format": 1,
-        "scenario": scenario,
-        "axes": list(axes),
-        "cells": cells,
-        "faults": [{**_named(axes, line), "fault": line.fault} for line in lines if line.fault],
-        "rows": [_object(axes, line) for line in lines if line.strategy],
-    }
+def lines_of(rows: Iterable[Row]) -> Iterator[Line]:
+    """The lines of all points, one after the other."""
+    return (line for point in points_of(rows) for line in point)
+
+
+def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[Row], stream: TextIO) -> bool:
+    """Print what `sweep --json` prints, line by line, and tell whether there were faults. `rows` are read twice."""
+    head = {"format": 1, "scenario": scenario, "axes": list(axes), "cells": cells}
+    stream.write(_json(head).removesuffix("\n}") + ',\n  "faults": ')
+    faults = _print_list(({**_named(axes, line), "fault": line.fault} for line in lines_of(rows) if line.fault), stream)
+    stream.write(',\n  "rows": ')
+    _print_list((_object(axes, line) for line in lines_of(rows) if line.strategy), stream)
+    stream.write("\n}\n")
+    return bool(faults)
+
+
+def _print_list(items: Iterable[dict[str, Any]], stream: TextIO) -> int:
+    """The items as an array one step inside; how many there were."""
+    count = 0
+    for count, item in enumerate(items, 1):
+        stream.write(("[\n" if count == 1 else ",\n") + indent(_json(item), "    "))
+    stream.write("\n  ]" if count else "[]")
+    return count
+
+
+def _json(value: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def _named(axes: Sequence[str], line: Line) -> dict[str, Any]:
@@ -79,15 +117,14 @@ def _named(axes: Sequence[str], line: Line) -> dict[str, Any]:
 
 
 def _object(axes: Sequence[str], line: Line) -> dict[str, Any]:
-    first = line.rows[0]
     if not line.has_seeds:
-        counts = {name: getattr(first, name) for name in COUNTS}
-        return {**_named(axes, line), **counts, "cost_usd": exact(first.cost_usd)}
+        counts = {name: getattr(line.first, name) for name in COUNTS}
+        return {**_named(axes, line), **counts, "cost_usd": exact(line.first.cost_usd)}
     return {
         **_named(axes, line),
-        "seeds": len(line.rows),
-        "calls": first.calls,
-        "errors": first.errors,
+        "seeds": len(line.costs),
+        "calls": line.first.calls,
+        "errors": line.first.errors,
         "cost_usd": exact(line.cost),
         "percentiles_usd": {str(percent): exact(value) for percent, value in line.percentiles.items()},
         "convergence": line.convergence,

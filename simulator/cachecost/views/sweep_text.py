@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TextIO
 
@@ -12,51 +14,80 @@ from rich.text import Text
 
 from cachecost.numbers import counted, dollars, percent, point_aligned
 from cachecost.sweep.rows import Row
-from cachecost.views.sweep_rows import PERCENTILES, Line, lines_of
+from cachecost.views.sweep_rows import PERCENTILES, Line, points_of
 
-MOST_LINES = 60
+MOST_LINES, MOST_FAULTS = 60, 1_000
 SPREAD = (5, 50, 95)
 """The percentiles that a narrow table keeps."""
 NARROW = 100
 RECORDINGS = (".jsonl", ".json")
 
 
+class Summary:
+    """What is kept of a sweep's lines to be printed: the first of them, the first faults, and who won how often."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.faults: list[Line] = []
+        self.count = self.fault_count = 0
+        self.winners: Counter[str] = Counter()
+        self.least = self.most = Decimal(0)
+
+    def add(self, point: Sequence[Line]) -> None:
+        """The lines of one point of the grid."""
+        for line in point:
+            self._note(line)
+        good = [line for line in point if line.strategy and not line.first.errors]
+        if good:
+            self._won(min(good, key=lambda line: line.cost))
+
+    def _note(self, line: Line) -> None:
+        if line.strategy:
+            self.count += 1
+            self.lines += [line] if self.count <= MOST_LINES else []
+        if line.fault:
+            self.fault_count += 1
+            self.faults += [line] if self.fault_count <= MOST_FAULTS else []
+
+    def _won(self, line: Line) -> None:
+        cost = line.cost
+        self.least, self.most = (min(self.least, cost), max(self.most, cost)) if self.winners else (cost, cost)
+        self.winners[line.strategy] += 1
+
+
 def print_sweep(
-    name: str, axes: Sequence[str], cells: int, rows: Sequence[Row], stream: TextIO, out: Path | None
-) -> None:
-    """Print the sweep to `stream`; colour only where the terminal wants it."""
-    lines = lines_of(rows)
-    good = [line for line in lines if line.strategy]
+    name: str, axes: Sequence[str], cells: int, rows: Iterable[Row], stream: TextIO, out: Path | None
+) -> bool:
+    """Print the sweep to `stream`, and tell whether there were faults; colour only where the terminal wants it."""
+    summary = Summary()
+    for point in points_of(rows):
+        summary.add(point)
     console = Console(file=stream, highlight=False, soft_wrap=True)
     grid = f"{' × '.join(axes)} · " if axes else ""
     console.print(Text(f"{name}   {grid}{counted(cells, 'cell')}"))
-    for sentence in _answer(good):
+    for sentence in _answer(summary):
         console.print(Text(sentence))
     console.print()
-    console.print(_table(axes, good[:MOST_LINES], console.width), soft_wrap=False)
-    for sentence in _rest(axes, lines, out):
+    console.print(_table(axes, summary.lines, console.width), soft_wrap=False)
+    for sentence in _rest(axes, summary, out):
         console.print(Text(sentence))
+    return bool(summary.faults)
 
 
-def _answer(lines: Sequence[Line]) -> Iterator[str]:
+def _answer(summary: Summary) -> Iterator[str]:
     """Who is cheapest, and where."""
-    best: dict[tuple[str, ...], Line] = {}
-    for line in lines:
-        if not line.rows[0].errors and (line.labels not in best or line.cost < best[line.labels].cost):
-            best[line.labels] = line
-    winners = [line.strategy for line in best.values()]
-    ranked = sorted(dict.fromkeys(winners), key=lambda name: -winners.count(name))
+    ranked = summary.winners.most_common()
+    points, seeds = summary.winners.total(), _of_seeds(summary.lines)
     if len(ranked) == 1:
-        costs = [line.cost for line in best.values()]
-        span = dollars(costs[0]) if len(costs) == 1 else f"{dollars(min(costs))} to {dollars(max(costs))}"
-        yield f"{ranked[0]} is cheapest{' everywhere' if len(costs) > 1 else ''}: {span}{_of_seeds(lines)}."
+        span = dollars(summary.least) + (f" to {dollars(summary.most)}" if points > 1 else "")
+        yield f"{ranked[0][0]} is cheapest{' everywhere' if points > 1 else ''}: {span}{seeds}."
     elif ranked:
-        told = ", ".join(f"{name} at {winners.count(name)}" for name in ranked)
-        yield f"Who is cheapest depends on the point: {told} of {len(winners)}{_of_seeds(lines)}."
+        told = ", ".join(f"{name} at {times}" for name, times in ranked)
+        yield f"Who is cheapest depends on the point: {told} of {points}{seeds}."
 
 
 def _of_seeds(lines: Sequence[Line]) -> str:
-    return f", means of {len(lines[0].rows):,} seeds" if lines[0].has_seeds else ""
+    return f", means of {len(lines[0].costs):,} seeds" if lines[0].has_seeds else ""
 
 
 def _table(axes: Sequence[str], lines: Sequence[Line], width: int) -> Table:
@@ -82,23 +113,23 @@ def _numbers(lines: Sequence[Line], width: int) -> dict[str, list[str]]:
     """The columns of figures by their heads."""
     costs = point_aligned([dollars(line.cost) for line in lines])
     if not lines or not lines[0].has_seeds:
-        return {"calls": [f"{line.rows[0].calls:,}" for line in lines], "cost": costs}
+        return {"calls": [f"{line.first.calls:,}" for line in lines], "cost": costs}
     kept = SPREAD if width < NARROW else PERCENTILES
     spread = {f"p{at}": point_aligned([dollars(line.percentiles[at]) for line in lines]) for at in kept}
     settled = [f"± {percent(line.convergence)}" if line.convergence is not None else "–" for line in lines]
     return {"mean": costs, "settled": settled, **spread}
 
 
-def _rest(axes: Sequence[str], lines: Sequence[Line], out: Path | None) -> Iterator[str]:
-    good = sum(bool(line.strategy) for line in lines)
-    if good > MOST_LINES:
-        yield f"… {good - MOST_LINES:,} more" + (f" in {out}" if out else "; --out F.parquet keeps all")
-    faults = [line for line in lines if line.fault]
-    if faults:
-        yield ""
-        yield f"{counted(len(faults), 'fault')}; the other cells stand:"
-    for line in faults:
+def _rest(axes: Sequence[str], summary: Summary, out: Path | None) -> Iterator[str]:
+    where = f" in {out}" if out else "; --out F.parquet keeps all"
+    if summary.count > MOST_LINES:
+        yield f"… {summary.count - MOST_LINES:,} more{where}"
+    if summary.faults:
+        yield f"\n{counted(summary.fault_count, 'fault')}; the other cells stand:"
+    for line in summary.faults:
         at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
         yield f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}"
+    if summary.fault_count > MOST_FAULTS:
+        yield f"  … {summary.fault_count - MOST_FAULTS:,} more{where}"
     if out:
         yield f"\ntable   {out}"

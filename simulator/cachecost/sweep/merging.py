@@ -1,0 +1,59 @@
+"""Parts that were written in any order, by anybody, as one table in the order of the grid."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import NamedTuple
+
+from cachecost.sweep.grid import Places
+from cachecost.sweep.parts import read_part
+from cachecost.sweep.rows import Row
+
+
+class Stretch(NamedTuple):
+    """Where a part's cells stand in the grid, from its first to its last: others may stand between them."""
+
+    first: int
+    last: int
+    path: Path
+
+
+class Cell(NamedTuple):
+    """A cell of a part: its number in the grid, and its rows."""
+
+    number: int
+    path: Path
+    rows: list[Row]
+
+
+def merged(parts: Iterable[Stretch], places: Places) -> Iterator[Row]:
+    """The rows of all parts in the order of the grid, each cell once, whoever wrote it.
+
+    A part is in memory from its first cell to its last: one at a time, unless a sweep was interrupted, and whoever
+    went on with it filled gaps.
+    """
+    waiting = deque(sorted(parts))
+    heap: list[tuple[Cell, Iterator[Cell]]] = []
+    done = -1
+    while waiting or heap:
+        while waiting and (not heap or waiting[0].first <= heap[0][0].number):
+            _push(heap, iter(cells_of(waiting.popleft().path, places)))
+        cell, rest = heappop(heap)
+        if cell.number != done:
+            yield from cell.rows
+        done = cell.number
+        _push(heap, rest)
+
+
+def _push(heap: list[tuple[Cell, Iterator[Cell]]], cells: Iterator[Cell]) -> None:
+    if (cell := next(cells, None)) is not None:
+        heappush(heap, (cell, cells))
+
+
+def cells_of(path: Path, places: Places) -> list[Cell]:
+    """The cells of a part in the order of this grid; it may have been written for another."""
+    found = ((places(*key), rows) for key, rows in read_part(path))
+    return sorted(Cell(place, path, rows) for place, rows in found if place is not None)

@@ -1,0 +1,114 @@
+"""Work shared between this process and others of the same machine: loky, as it comes with joblib."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from importlib import import_module
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+AHEAD = 2
+"""Items that a helper has: one in work, and one to go on with."""
+IDLE_S = 300
+
+
+def processes(jobs: int) -> int:
+    """How many processes `jobs` are; −1 is one a core."""
+    if jobs == 1:
+        return 1
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(jobs))
+
+
+def begin(jobs: int) -> None:
+    """Start one helper already: it imports while this process reads the scenario. The others wait to be needed."""
+    if processes(jobs) > 1:
+        _helpers(1).submit(_imported)
+
+
+def shared(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """`work` of each item, done here and in `jobs` − 1 helpers, in whatever order they are ready.
+
+    This process works as well: it is there, and has imported everything. Raises BrokenProcessPool for a helper that
+    was killed.
+    """
+    if jobs == 1:
+        yield from map(work, items)
+        return
+    helpers = _Helpers(_helpers(jobs - 1), work, items)
+    try:
+        helpers.begin(AHEAD * (jobs - 1))
+        while own := helpers.taken():
+            yield work(own[0])
+            yield from helpers.ready()
+        yield from helpers.rest()
+    except BaseException:
+        helpers.executor.shutdown(wait=False, kill_workers=True)
+        raise
+
+
+def _helpers(count: int) -> Any:
+    loky: Any = import_module("joblib.externals.loky")
+    return loky.get_reusable_executor(max_workers=count, timeout=IDLE_S)
+
+
+def _imported() -> None:
+    """What cells need, in a helper that has nothing to do yet."""
+    import_module("cachecost.sweep.backends")
+
+
+class _Helpers(Generic[Item, Result]):
+    """Processes that take items from the same heap as this one; whoever is done takes the next by itself."""
+
+    def __init__(self, executor: Any, work: Callable[[Item], Result], items: Iterable[Item]) -> None:
+        self.executor = executor
+        self._work = work
+        self._items = iter(items)
+        self._lock = Lock()
+        self._done: SimpleQueue[Future[Result]] = SimpleQueue()
+        self._given = 0
+
+    def begin(self, count: int) -> None:
+        for _ in range(count):
+            self._give()
+
+    def taken(self) -> tuple[Item] | None:
+        """The next item, taken off the heap; None if there is none."""
+        with self._lock:
+            return next(((item,) for item in self._items), None)
+
+    def ready(self) -> Iterator[Result]:
+        """What helpers have done by now."""
+        while not self._done.empty():
+            yield self._received()
+
+    def rest(self) -> Iterator[Result]:
+        """What helpers still do; waits for it."""
+        while self._given:
+            yield self._received()
+
+    def _received(self) -> Result:
+        result = self._done.get().result()
+        with self._lock:
+            self._given -= 1
+        return result
+
+    def _give(self) -> None:
+        if item := self.taken():
+            future = self.executor.submit(self._work, item[0])
+            with self._lock:
+                self._given += 1
+            future.add_done_callback(self._next)
+
+    def _next(self, future: Future[Result]) -> None:
+        """In a thread of the executor: the next item is given before this one is handed over, so none is missed."""
+        try:
+            if not future.cancelled() and future.exception() is None:
+                self._give()
+        finally:
+            self._done.put(future)
