@@ -20,6 +20,7 @@ from cachecost.live.probes.bench import Bench
 from cachecost.live.probes.model import Reading, Unsettled
 from cachecost.live.probes.rounds import agreed, together
 from cachecost.providers.own_rules import own_rules
+from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
 
@@ -201,7 +202,8 @@ def test_the_file_is_read_by_every_command(tmp_path: Path) -> None:
         "shallow_marks": "ignore",
         "ttl_in_key": True,
     }
-    assert read.minimum("anthropic", "claude-sonnet-4-6", DAY) == 700
+    model = catalogue("anthropic").model("claude-sonnet-4-6")
+    assert read.values("anthropic", model, DAY) == {"minimum_tokens": 700}
     assert [one.name for one in path.parent.iterdir()] == ["rules.toml"]
 
 

@@ -119,16 +119,16 @@ def claim_table(claims: Sequence[Claim]) -> Table:
     return Table("Published figures, exactly", ["source", "says", "how", "exactly"], rows, names=3)
 
 
-def switch_table(rules: Mapping[str, str]) -> Table:
-    """Every open rule: the reading that was used, what it means, and the other readings."""
+def switch_table(rules: Mapping[str, str], host: str) -> Table:
+    """Every open rule of `host`: the reading that was used, what it means, and the other readings."""
     rows = []
-    for switch in switch_rows():
+    for switch in switch_rows(host):
         used = rules.get(switch.name, switch.readings[0].value)
         means = next((each.means for each in switch.readings if each.value == used), "")
         others = ", ".join(each.value for each in switch.readings if each.value != used)
         rows.append([switch.name, used, means, others or switch.number or ""])
     headers = ["switch", "reading used", "which means", "other readings"]
-    strong = _where(switch.name in rules for switch in switch_rows())
+    strong = _where(switch.name in rules for switch in switch_rows(host))
     return Table("Rules on which the sources are silent or differ", headers, rows, names=4, strong=strong)
 
 
