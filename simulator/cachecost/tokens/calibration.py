@@ -1,4 +1,4 @@
-"""What was measured of each tokenizer generation: ratios, structure constants, error bands .
+"""What was measured of each tokenizer generation: ratios, structure constants, error bands.
 
 Claude's are in `calibration.toml`, those of other makers in `makers.toml`.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, nearest
@@ -66,7 +66,7 @@ def _shipped() -> dict[str, Calibration]:
 
 
 def _file(name: str) -> dict[str, Calibration]:
-    data = tomllib.loads(files("cachecost.tokens").joinpath(name).read_text(encoding="utf-8"))
+    data = tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     return {generation: _read(generation, row, data["fit"]["date"]) for generation, row in data["generations"].items()}
 
 

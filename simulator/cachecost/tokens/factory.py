@@ -7,7 +7,6 @@ from collections.abc import Callable
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.prompts.counting import TokenCounter
 from cachecost.tokens.bytecount import BytesCounter
-from cachecost.tokens.calibration import CLAUDE, calibration
 
 DEFAULT = "tiktoken"
 """Where nothing is asked for and no bill can anchor the counts: it needs no network, no key and runs on
@@ -42,7 +41,7 @@ def make_counter(name: str, generation: str) -> TokenCounter:
     Raises CannotEvaluate for a name that is not known or not there yet, for a generation that is not
     calibrated, for ctok where it is not installed, and for what only counts Claude's tokens where others are meant.
     """
-    if name in OF_CLAUDE and not calibration(generation).generation.startswith(CLAUDE):
+    if name in OF_CLAUDE and not _is_of_claude(generation):
         raise CannotEvaluate(
             f"--tokens {name} cannot count for {generation}: {OF_CLAUDE[name]}. Use --tokens tiktoken, or bytes"
         )
@@ -51,3 +50,9 @@ def make_counter(name: str, generation: str) -> TokenCounter:
     planned = name in PLANNED
     why, near = ("is not there yet", "") if planned else ("is unknown", nearest(name, COUNTERS))
     raise CannotEvaluate(f"--tokens {name} {why}: expected one of {', '.join(COUNTERS)}{near}")
+
+
+def _is_of_claude(generation: str) -> bool:
+    from cachecost.tokens.calibration import CLAUDE, calibration
+
+    return calibration(generation).generation.startswith(CLAUDE)
