@@ -1,4 +1,4 @@
-"""`best-per-provider`: how a tool's questions are asked is another way on each host, as `best_per_provider.toml` says."""
+"""`best-per-provider`: questions are asked in another way on each host, as `best_per_provider.toml` says."""
 
 from __future__ import annotations
 
