@@ -93,7 +93,7 @@ def test_a_scenario_compares_itself_and_its_other_readings() -> None:
 
 
 NAMES = (
-    "expected one of automatic, base, claude-code, none, progressive, system-only … (89: cachecost strategies), "
+    "expected one of automatic, base, claude-code, none, progressive, system-only … (91: cachecost strategies), "
     "or one with @5m or @1h; got "
 )
 ANY: Any = cachecost

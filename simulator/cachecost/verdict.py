@@ -8,6 +8,9 @@ from cachecost.ledger import Comparison
 from cachecost.numbers import UNKNOWN, compared
 from cachecost.views.summary import Line, Summary, same_order, summarise
 
+MANY = 4
+"""Readings with another cheapest strategy that are told one by one."""
+
 
 def verdict_of(comparisons: Sequence[Comparison]) -> str:
     """What to do, what it saves, and whether that holds under every other reading."""
@@ -50,13 +53,42 @@ def _others(summaries: Sequence[Summary]) -> Iterator[str]:
     differing = [summary for summary in others if _best(summary) != _best(main)]
     if not differing:
         yield f"It stays the cheapest under {_all(len(others))}."
-    for summary in differing:
-        cost = summary.best.money if summary.best else UNKNOWN
-        doubt = "" if summary.is_certain else ", at best"
-        yield f"With {summary.comparison.variant}, “{_best(summary)}” is{doubt}: {cost}."
+    if len(differing) > MANY:
+        yield from _by_winner([summary for summary in others if summary not in differing], differing)
+    else:
+        yield from map(_winner, differing)
     reordered = [summary for summary in others if summary not in differing and not same_order(summary, main)]
     if reordered:
         yield f"The order of the rest changes with {', and with '.join(one.comparison.variant for one in reordered)}."
+
+
+def _winner(summary: Summary) -> str:
+    doubt = "" if summary.is_certain else ", at best"
+    return f"With {summary.comparison.variant}, “{_best(summary)}” is{doubt}: {_money(summary)}."
+
+
+def _by_winner(same: Sequence[Summary], differing: Sequence[Summary]) -> Iterator[str]:
+    """Many readings, a sentence for each strategy that is the cheapest under some of them."""
+    if same:
+        yield f"It stays the cheapest with {_listed([summary.comparison.variant for summary in same])}."
+    for name in dict.fromkeys(map(_best, differing)):
+        won = [summary for summary in differing if _best(summary) == name]
+        yield f"“{name}” is the cheapest with {_listed(list(map(_told, won)))}."
+
+
+def _told(summary: Summary) -> str:
+    doubt = "" if summary.is_certain else "at best "
+    return f"{summary.comparison.variant} ({doubt}{_money(summary)})"
+
+
+def _money(summary: Summary) -> str:
+    return summary.best.money if summary.best else UNKNOWN
+
+
+def _listed(names: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _best(summary: Summary) -> str:

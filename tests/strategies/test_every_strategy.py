@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -18,17 +19,19 @@ from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import is_markable
 from cachecost.prompts.request import block_at
+from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.marks import MAXIMUM_MARKS, ORDER, Placement, Primitive, Spot, View
 from cachecost.strategies.plan import PlannedCall, Strategy
 from cachecost.strategies.registry import names
 
+CLAUDE = partial(RuleBook().rules, "anthropic")
 every_strategy = pytest.mark.parametrize("name", names())
 
 
 def made(name: str) -> Strategy:
-    return build(name)
+    return build(name, facts=CLAUDE if name == "best-per-provider" else None)  # no other must know its host
 
 
 @st.composite

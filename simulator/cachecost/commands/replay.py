@@ -212,7 +212,11 @@ class _Asked:
 
         found = {name: find(name) for name in names()} if self.ranks else {}
         asks = any(talk.inquiries for talk in talks)
-        fitting = [name for name, one in found.items() if asks or not (isinstance(one, Agent) and one.asking)]
+        fitting = [
+            name
+            for name, one in found.items()
+            if asks or not (isinstance(one, Agent) and (one.asking or one.asking_on))
+        ]
         return list(dict.fromkeys((*self.strategies, *fitting)))
 
     def _talks(self) -> tuple[list[Conversation], list[LoggedCall]]:

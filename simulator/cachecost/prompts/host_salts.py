@@ -12,9 +12,25 @@ from cachecost.providers.rules import ModelRules
 
 def host_salts(request: Request, rules: ModelRules, by_layer: Mapping[str, tuple[str, ...]]) -> tuple[str, str, str]:
     """The salts of tools, system and messages. Raises KeyError for a parameter that `PARAMETERS` has not."""
-    told = [[PARAMETERS[name](request, rules) for name in by_layer.get(layer, ())] for layer in LAYERS]
+    read = _read(by_layer, rules)
+    told = [[PARAMETERS[name](request, rules) for name in read.get(layer, ())] for layer in LAYERS]
     tools, system, messages = (json.dumps(salt, separators=(",", ":")) for salt in told)
     return tools, system, messages
+
+
+def _read(by_layer: Mapping[str, tuple[str, ...]], rules: ModelRules) -> Mapping[str, tuple[str, ...]]:
+    """`by_layer` as the switch `schema_in_prompt` reads it.
+
+    What a caller made an object of stands before everything that a request brings, its schema too.
+    """
+    reading = rules.switches.schema_in_prompt
+    if reading == "as_stated":
+        return by_layer
+    without = {layer: tuple(name for name in names if name != SCHEMA) for layer, names in by_layer.items()}
+    if reading == "not_in_it":
+        return without
+    head = "messages" if rules.matching == "named" else "tools"
+    return {**without, head: (*without.get(head, ()), SCHEMA)}
 
 
 def _config(request: Request) -> Mapping[str, Any]:
@@ -45,6 +61,7 @@ def _is_single(request: Request) -> bool:
 
 
 LAYERS = ("tools", "system", "messages")
+SCHEMA = "format"
 PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "model": lambda request, rules: rules.model,
     "format": lambda request, rules: _format(request),

@@ -36,6 +36,7 @@ class Switches:
     openai_boundaries: str = "guide"
     openai_developer_end: str = "readable"
     deepseek_unit: str = "launch"
+    schema_in_prompt: str = "as_stated"
     given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property

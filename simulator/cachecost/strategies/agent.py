@@ -13,7 +13,7 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
 from cachecost.providers.switches import shown
 from cachecost.strategies.changes.base import Change, ThreadSoFar
-from cachecost.strategies.inquiry import Asking, ModelFacts, Questions, window_of
+from cachecost.strategies.inquiry import Asking, HostFacts, ModelFacts, Questions, window_of
 from cachecost.strategies.marks import Placement, Trail, View
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.window import Window
@@ -29,7 +29,8 @@ class Agent:
 
     `model` wins over the conversation's. `params` go over the conversation's parameters; None takes one
     away. `rules` are readings of the rulebook under which its claim is told. Without `asking` nobody
-    answers the questions of a conversation. `what` is a line for lists.
+    answers the questions of a conversation. `asking_on` says how they are asked on a host, and why, where that is
+    not the same everywhere. `what` is a line for lists, `remarks` are sentences for the report.
     """
 
     name: str
@@ -43,9 +44,25 @@ class Agent:
     rules: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES)
     facts: Facts | None = None
     changes: tuple[Change, ...] = ()
+    asking_on: Callable[[HostFacts], tuple[Asking, str]] | None = None
+    remarks: tuple[str, ...] = ()
+
+    def on(self, model: str | None) -> Agent:
+        """This agent with the way of asking that it has on the host of `model`; itself where it has one way.
+
+        Raises CannotEvaluate for an unknown model, for none, and for a host of which it knows nothing.
+        """
+        if self.asking_on is None:
+            return self
+        if model is None or self.facts is None:
+            raise CannotEvaluate(f"strategy '{self.name}' asks in another way on each host: no model is known")
+        asking, why = self.asking_on(self.facts(model))
+        return replace(self, asking=asking, asking_on=None, remarks=(*self.remarks, why))
 
     def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
+        if self.asking_on and conversation.inquiries:
+            return self.on(self.model or conversation.model).plan(conversation)
         walks = [_Walk(self, talk).calls() for talk in self.changed(conversation)]
         calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
         for change in self.changes:
@@ -86,7 +103,10 @@ class Agent:
 
     def notes(self, conversation: Conversation) -> list[str]:
         """What this agent cannot do with this conversation, in sentences."""
+        if self.asking_on and conversation.inquiries:
+            return self.on(self.model or conversation.model).notes(conversation)
         told = [f"Read with {name}={shown(value)}." for name, value in sorted(self.rules.items())]
+        told += self.remarks
         if conversation.inquiries:
             told += _notes_on_questions(self, conversation)
         return told

@@ -17,10 +17,12 @@ def build(spec: StrategySpec | str, *, model: str | None = None, facts: Facts | 
     """The strategy that a name or a scenario's entry describes, ready to plan.
 
     `model` is used where the entry names none (it wins over the recording's); `facts` tells of a model, by its
-    id, what window it has and whether it accepts a forced tool choice. Raises UnknownStrategy, and
-    ValueError for options that do not go together.
+    id, what window it has, whether it accepts a forced tool choice and on which host it runs. Raises UnknownStrategy,
+    ValueError for options that do not go together, and CannotEvaluate where a strategy is another one on each host
+    and nothing is known of this one.
     """
     found = find(spec) if isinstance(spec, str) else spec.resolved()
-    if isinstance(found, Agent):
-        found = replace(found, model=found.model or model, facts=found.facts or facts)
-    return found
+    if not isinstance(found, Agent):
+        return found
+    agent = replace(found, model=found.model or model, facts=found.facts or facts)
+    return agent.on(agent.model) if agent.model and agent.facts else agent

@@ -36,7 +36,16 @@ MAX_RETRIES = 2
 Marks = Literal["same", "none", "hint"] | tuple[Primitive, ...]
 
 
-class ModelFacts(Protocol):
+class HostFacts(Protocol):
+    """What tells how the cache of a model works: its host, and the kind of matching there."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def matching(self) -> str: ...
+
+
+class ModelFacts(HostFacts, Protocol):
     """What an arm must know of a model. `providers.rules.ModelRules` is one."""
 
     @property

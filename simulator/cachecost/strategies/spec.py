@@ -187,6 +187,8 @@ class StrategySpec(BaseModel):
         return base
 
     def _over(self, base: Agent) -> Agent:
+        if self.inquiry and base.asking_on:
+            raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
         placement = self._placement(base.placement)
         asking = self.inquiry.over(base.asking) if self.inquiry else base.asking
         sides = [asking.placement(placement)] if asking else []

@@ -178,7 +178,8 @@ def bare_of(agent: Agent) -> Agent:
     """What decides where marks stand: not whose they are, who says so, on which model, nor how long most last."""
     model = None if agent.model is None else SOME_MODEL
     placement = replace(agent.placement, ttl=UNSAID)
-    return replace(agent, name="", what="", source="", date="", rules={}, facts=None, model=model, placement=placement)
+    untold: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": ()}
+    return replace(agent, **untold, rules={}, facts=None, model=model, placement=placement)
 
 
 def sees_forks(agent: Agent) -> bool:

@@ -10,7 +10,7 @@ from cachecost.numbers import UNKNOWN, change, dollars, exact_dollars, percent, 
 from cachecost.prompts.blocks import Layer
 from cachecost.views.columns import strategy_columns, vs_first
 from cachecost.views.markdown_text import escaped, strong, table
-from cachecost.views.sentences import variant_name, variant_rows
+from cachecost.views.sentences import MOST_COLUMNS, variant_name, variant_rows
 from cachecost.views.summary import CLASS_FIELDS, Line, Summary
 
 DUST = Decimal("1e-12")
@@ -72,9 +72,14 @@ def variant_table(summaries: Sequence[Summary]) -> str:
 
 def variant_costs(summaries: Sequence[Summary]) -> str:
     """What each strategy costs in each variant, and against the first strategy there."""
-    names = dict.fromkeys(line.name for summary in summaries for line in summary.lines)
+    names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
+    variants = [variant_name(summary.comparison) for summary in summaries]
+    if len(variants) > MOST_COLUMNS:
+        costs = [[_variant_cell(summary, name) for name in names] for summary in summaries]
+        below = [_row(variant, cells) for variant, cells in zip(variants, costs, strict=True)]
+        return table(["variant", *map(escaped, names)], below)
     rows = [_row(name, [_variant_cell(summary, name) for summary in summaries]) for name in names]
-    return table(["strategy", *(escaped(variant_name(summary.comparison)) for summary in summaries)], rows)
+    return table(["strategy", *map(escaped, variants)], rows)
 
 
 def claim_table(claims: Sequence[Claim]) -> str:

@@ -30,6 +30,10 @@ def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
     return [_variant_row(summary, summaries[0]) for summary in summaries]
 
 
+MOST_COLUMNS = 8
+"""Variants that stand side by side in a table of costs; more stand below one another."""
+
+
 def variant_name(comparison: Comparison) -> str:
     return comparison.variant or AS_WRITTEN
 

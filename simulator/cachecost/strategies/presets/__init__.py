@@ -11,6 +11,7 @@ from cachecost.strategies.presets.coding import CODING
 from cachecost.strategies.presets.frameworks import FRAMEWORKS
 from cachecost.strategies.presets.making import BASE
 from cachecost.strategies.presets.patterns import PATTERNS
+from cachecost.strategies.presets.per_provider import PER_PROVIDER
 from cachecost.strategies.presets.seeds import PLANNED, SEEDS
 
 __all__ = ["ARMS", "BASE", "CHEAPER_MODEL", "PLACEMENTS", "PRESETS"]
@@ -18,5 +19,5 @@ __all__ = ["ARMS", "BASE", "CHEAPER_MODEL", "PLACEMENTS", "PRESETS"]
 PLACEMENTS = (*SEEDS, *PLANNED, *CLAUDE_CODE, *CODING, *FRAMEWORKS, *PATTERNS)
 """Strategies that differ in where their marks go."""
 
-PRESETS: dict[str, Agent] = {agent.name: agent for agent in (*PLACEMENTS, *LEARNED, *ARMS)}
+PRESETS: dict[str, Agent] = {agent.name: agent for agent in (*PLACEMENTS, *LEARNED, *ARMS, *PER_PROVIDER)}
 """Every built-in strategy by name."""

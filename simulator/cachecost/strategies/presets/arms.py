@@ -57,8 +57,16 @@ ARMS = (
         retry_rate=0.05,
     ),
     _arm(
+        "answer_inquiry, forced, marked before the question",
+        "the same, marked at the end of the message before the question instead of at the question's",
+        f"{RFD_033}; the mark as in {JP_INQUIRY}",
+        "2026-08-22",
+        marks="hint",
+        retry_rate=0.05,
+    ),
+    _arm(
         "answer_inquiry, as 033 describes itself",
-        "the same, read as if tool_choice invalidated nothing",
+        "the tool forced, read as if tool_choice invalidated nothing",
         RFD_033,
         "2026-03-07",
         rules={"tool_choice_invalidation": "never"},

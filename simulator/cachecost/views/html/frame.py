@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as words: the first `names` columns of a row are flush left. `strong` are the rows to be seen first."""
+    """A table as words: the first `names` columns of a row are flush left. `strong` are the rows to be seen first.
+
+    `wraps`: its headers may be long.
+    """
 
     caption: str
     headers: list[str]
     rows: list[list[str]]
     names: int = 1
     strong: frozenset[int] = frozenset()
+    wraps: bool = False
 
 
 def page(template: str, **facts: Any) -> str:

@@ -14,7 +14,7 @@ from cachecost.views.columns import vs_first
 from cachecost.views.explain_text import groups
 from cachecost.views.html.area_charts import by_class, by_layer, running, thinned
 from cachecost.views.html.frame import Table
-from cachecost.views.sentences import variant_name, variant_rows
+from cachecost.views.sentences import MOST_COLUMNS, variant_name, variant_rows
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
 
 CALLS_SHOWN = 20
@@ -107,10 +107,15 @@ def variant_table(summaries: Sequence[Summary]) -> Table:
 
 def variant_costs(summaries: Sequence[Summary]) -> Table:
     """What each strategy costs in each reading, and against the first strategy there."""
-    names = dict.fromkeys(line.name for summary in summaries for line in summary.lines)
+    caption = "Cost of each strategy under each reading"
+    names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
+    variants = [variant_name(summary.comparison) for summary in summaries]
+    if len(variants) > MOST_COLUMNS:
+        cells = [[_variant_cell(summary, name) for name in names] for summary in summaries]
+        below = [[variant, *costs] for variant, costs in zip(variants, cells, strict=True)]
+        return Table(caption, ["reading", *names], below, wraps=True)
     rows = [[name, *(_variant_cell(summary, name) for summary in summaries)] for name in names]
-    headers = ["strategy", *(variant_name(summary.comparison) for summary in summaries)]
-    return Table("Cost of each strategy under each reading", headers, rows, strong=_best(summaries[0]))
+    return Table(caption, ["strategy", *variants], rows, strong=_best(summaries[0]))
 
 
 def claim_table(claims: Sequence[Claim]) -> Table:
