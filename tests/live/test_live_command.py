@@ -79,6 +79,14 @@ def test_a_dry_run_says_what_would_be_sent_and_needs_no_key(scenario: Path, caps
     assert [path.name for path in scenario.parent.iterdir()] == ["tiny.yaml"]
 
 
+def test_a_dry_run_says_the_same_each_time(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = set()
+    for _ in range(6):  # with a nonce of its own, one in six was a token longer
+        assert called(scenario, "--max-usd", "0.5", "--dry-run", "--json") == 0
+        told.add(capsys.readouterr().out)
+    assert len(told) == 1
+
+
 def test_a_dry_run_as_json(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(scenario, "--max-usd", "0.001", "--dry-run", "--json", "--pace", "0.1") == 0
     said = capsys.readouterr()

@@ -61,6 +61,10 @@ def _url(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     return value
 
 
+DRY_RUN = "00000000"
+"""The id of a run that sends nothing: what it says is the same each time."""
+
+
 @click.command()
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
 @click.option("--max-usd", required=True, metavar="X", callback=_usd, help="Dollars that are never exceeded.")
@@ -182,7 +186,7 @@ class _Live:
     def _identity(self) -> tuple[str, float]:
         """The run's id and the time it was planned at: those of the journal that it goes on with."""
         if self.told["resume"] is None:
-            return token_hex(4), time.time()
+            return (DRY_RUN if self.told["dry_run"] else token_hex(4)), time.time()
         from cachecost.live.driver.journal import read
 
         story = read(self.told["resume"])
