@@ -24,7 +24,8 @@ from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.prompts.translated import translated
-from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.prices import NoPrice, PriceBook, Prices
+from cachecost.providers.quotes import UNPRICED
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.rows import ZERO, CallRow, Cost
@@ -274,7 +275,7 @@ class Simulation:
         if length and (late := refusal(told.request, sent, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
         start = None if call.timestamp is None else call.start
-        prices = quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
+        prices = self._quoted(call, rules, tokens, start)
         pool = rules.pool(call.workspace)
         lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
         passed = [
@@ -286,6 +287,14 @@ class Simulation:
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, renderer.counter, may_miss)
         return Simulated(row, tuple(passed), rules, prices)
+
+    def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
+        """Prices of a call. A server of one's own may have none: a note says so, and its calls are told in tokens."""
+        try:
+            return quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
+        except NoPrice as error:
+            self.notes[str(error)] = None
+            return UNPRICED
 
     def _renderer(self, generation: str) -> Renderer:
         renderer = self._renderers.get(generation)
@@ -323,7 +332,8 @@ class Simulation:
             call.turn,
             call.inquiry,
             output_is_recorded=output is not None,
-            cost_if_missed=_if_missed(usage, prices) if may_miss else None,
+            cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
+            is_priced=prices.are_known,
         )
 
     def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:

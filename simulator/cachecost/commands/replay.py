@@ -283,7 +283,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     names = "".join(f" --strategy '{name}'" for name in asked.strategies) + (" --all" if asked.ranks else "")
     again = f"cachecost replay {asked.log}{names} --html {path}"
     readings = {**{name: shown(value) for name, value in base.rules.own.switches.items()}, **base.readings}
-    explanations = [] if asked.plans else [_explained(asked)]
+    explanations = [] if asked.plans else _explained(asked)
     day, versions = base.rules.as_of, base.prices.versions
     page = replay_page(
         str(asked.log), made, base.host, day, readings, versions, again, _billed(asked.bill), explanations
@@ -292,9 +292,11 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     _say(f"{path} written")
 
 
-def _explained(asked: _Asked) -> Explanation:
+def _explained(asked: _Asked) -> list[Explanation]:
+    """What is avoidable in the calls as they were sent; nothing where marks have no say in it."""
     from cachecost.analysis.explain.explaining import explained
     from cachecost.traffic import recorded
 
     base = asked.ground
-    return explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
+    traffic = recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_)
+    return [explained(traffic)] if traffic.speaks_marks else []

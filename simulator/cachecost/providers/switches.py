@@ -36,6 +36,8 @@ class Switches:
     openai_boundaries: str = "guide"
     openai_developer_end: str = "readable"
     deepseek_unit: str = "launch"
+    capacity_tokens: int = 0
+    step_tokens: int = 0
     given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property

@@ -66,9 +66,9 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
         return "No strategy ran without a refused call."
     if len(summary.lines) > 1:
         against = f", {compared(best.vs_first)} than “{first.name}”" if best is not first and not first.refused else ""
-        return f"“{best.name}” is the cheapest: {dollars(best.total)}{against}."
+        return f"“{best.name}” is the cheapest: {best.answer}{against}."
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
-    told = f"{dollars(best.total)} for {tokens(whole)} tokens of input, {share} of them read from the cache"
+    told = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
     gap = change(best.total, billed.dollars) if billed else None
     return f"{told}; that is {compared(gap)} than was billed." if gap else f"{told}."
