@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
@@ -58,7 +59,7 @@ class _Reading:
         self.variant = variant
         self.scenario = scenario
         self.talks, bills = talks_of(scenario, folder)
-        self.terms = terms_of(scenario, folder, bills)
+        self.terms = replace(terms_of(scenario, folder, bills), may_lack_prices=True)
 
     def comparison(self, progress: Progress, floor_of: FloorOf | None, pictured: bool) -> Comparison:
         scenario = self.scenario

@@ -186,7 +186,8 @@ class Simulation:
     """One strategy's calls against one cache. Rows come out in the order calls go in.
 
     `counter_for` makes the token counter of a tokenizer generation; `host` is that of calls that
-    name none. The tree of prefixes is shared by all calls of a generation.
+    name none. The tree of prefixes is shared by all calls of a generation. With `may_lack_prices`, calls to a server of
+    one's own that nobody gave a price have rows that are not `is_priced`; without, they are not evaluated.
     """
 
     def __init__(
@@ -197,8 +198,10 @@ class Simulation:
         host: str = "anthropic",
         strategy: str = AS_RECORDED,
         cache: PrefixCache | None = None,
+        may_lack_prices: bool = False,
     ) -> None:
         self._rules = rules
+        self._may_lack_prices = may_lack_prices
         self._prices = prices
         self._counter_for = counter_for
         self._host = host
@@ -289,10 +292,12 @@ class Simulation:
         return Simulated(row, tuple(passed), rules, prices)
 
     def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
-        """Prices of a call. A server of one's own may have none: a note says so, and its calls are told in tokens."""
+        """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
         try:
             return quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
         except NoPrice as error:
+            if not self._may_lack_prices:
+                raise
             self.notes[str(error)] = None
             return UNPRICED
 

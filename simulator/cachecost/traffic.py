@@ -44,9 +44,10 @@ class Traffic:
     strategy: str = AS_RECORDED
     counters: dict[str, TokenCounter] = field(default_factory=dict)
 
-    def simulation(self, cache: PrefixCache | None = None) -> Simulation:
+    def simulation(self, cache: PrefixCache | None = None, may_lack_prices: bool = False) -> Simulation:
         """A fresh simulation that knows the bills. Raises CannotEvaluate for a counter that is not known."""
-        simulation = Simulation(self.rules, self.prices, self.counter, self.host, self.strategy, cache)
+        terms = self.rules, self.prices, self.counter, self.host, self.strategy
+        simulation = Simulation(*terms, cache, may_lack_prices)
         simulation.learn_all(self.bills)
         return simulation
 

@@ -171,7 +171,7 @@ class _Asked:
         def counter(generation: str) -> TokenCounter:
             return counters.setdefault(generation, make_counter(self.counter, generation))
 
-        simulation = Simulation(base.rules, base.prices, counter, base.host)
+        simulation = Simulation(base.rules, base.prices, counter, base.host, may_lack_prices=True)
         if self.may_anchor:
             calls = list(calls)
             simulation.learn_all(calls)
@@ -200,6 +200,7 @@ class _Asked:
             base.readings,
             bills=anchors,
             own=base.rules.own,
+            may_lack_prices=True,
         )
         floor = _floor if with_floor and not self.ranks else None
         for name in self._names(talks):
