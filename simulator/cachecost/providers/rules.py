@@ -142,6 +142,11 @@ class RuleBook:
         self.own = own
         self._known: dict[tuple[str, str, date | None], ModelRules] = {}
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the user says how many tokens a server of one's own keeps."""
+        return self.switches.capacity_tokens > 0 or any(row.rule == "capacity_tokens" for row in self.own.rows)
+
     def rules(self, host: str, model: str, day: date | None = None) -> ModelRules:
         """Rules of `model` (id or alias) on `host` on `day`; `as_of` wins over `day`.
 

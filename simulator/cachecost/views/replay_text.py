@@ -40,7 +40,12 @@ class Billed:
 
 
 def print_ledgers(
-    title: str, ledgers: Sequence[Ledger], stream: IO[str], billed: Billed | None = None, ranked: bool = False
+    title: str,
+    ledgers: Sequence[Ledger],
+    stream: IO[str],
+    billed: Billed | None = None,
+    ranked: bool = False,
+    with_causes: bool = True,
 ) -> None:
     """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width.
 
@@ -60,7 +65,7 @@ def print_ledgers(
         _note(console, UNPRICED)
     everywhere = _common(ledgers)
     for ledger in ledgers:
-        if not ranked:
+        if with_causes and not ranked:
             console.print()
             console.print(_causes(ledger, ledger.strategy if len(ledgers) > 1 else "cause"))
         for reason, count in _errors(ledger.rows).items():

@@ -102,7 +102,10 @@ class Line:
 
     @property
     def question_money(self) -> str:
-        """`question` as it is told: a range where hits are best effort."""
+        """`question` as it is told: a range where hits are best effort, tokens to compute where no price is known."""
+        if not self.is_priced and self.questions and not self.refused:
+            used = self.question_usage
+            return tokens(round((used.total_input - used.read) / self.questions))
         return dollars(self.question) if self.question is None else dollar_range(self.question, self.question_most)
 
     @property

@@ -14,8 +14,8 @@ nothing, so they are refused, and so are rows with further fields: the tools tha
 same ones.
 
 Where it misleads: a prompt that goes on has another id in the place of a last block that was not full, so a mark on
-that block is never found again, only one before it; and each 512 tokens are a position of the lookback. What two prompts
-have in common is told in whole ids, so an engine with smaller blocks may read up to 511 tokens more; and answers come
+that block is never found again, only one before it; and each 512 tokens are a position of the lookback. What two
+prompts have in common is told in whole ids: an engine with smaller blocks may read up to 511 tokens more. Answers come
 back as ids of their own, so none is found that the engine itself wrote.
 """
 
