@@ -48,6 +48,11 @@ class Ledger:
         return None if all(row.cost_if_missed is None for row in self.rows) else most_of(self.rows)
 
     @property
+    def is_priced(self) -> bool:
+        """Whether all dollars are known. Where not, `cost` is not to be told: a server of one's own without a price."""
+        return all(row.is_priced for row in self.rows)
+
+    @property
     def errors(self) -> int:
         return sum(row.error is not None for row in self.rows)
 
@@ -72,9 +77,9 @@ class Ledger:
         return [row for row in self.rows if row.inquiry is not None]
 
     def per_inquiry(self) -> Decimal | None:
-        """Dollars of one question, all its calls together; None where nothing was asked."""
+        """Dollars of one question, all its calls together; None where nothing was asked, or no price is known."""
         asked = {row.inquiry for row in self.inquiries}
-        return self.cost_of(self.inquiries) / len(asked) if asked else None
+        return self.cost_of(self.inquiries) / len(asked) if asked and self.is_priced else None
 
     def frame(self) -> pd.DataFrame:
         """One row a call: tokens as int, dollars as Decimal, start in seconds since the epoch."""
@@ -103,8 +108,8 @@ def _flat(row: CallRow) -> dict[str, Any]:
         "write_1h": usage.write_1h,
         "input": usage.input_tokens,
         "output": usage.output_tokens,
-        **{f"{name}_usd": dollars for name, dollars in row.cost.by_class().items()},
-        "cost_usd": row.cost.total,
+        **{f"{name}_usd": dollars if row.is_priced else None for name, dollars in row.cost.by_class().items()},
+        "cost_usd": row.cost.total if row.is_priced else None,
         "cause": row.cause,
         "error": row.error,
     }
@@ -131,7 +136,16 @@ class Comparison:
     def best(self) -> Ledger:
         """The cheapest strategy that had no refused call; among equals the earlier one."""
         complete = [ledger for ledger in self.ledgers if not ledger.errors] or self.ledgers
-        return min(complete, key=lambda ledger: ledger.cost.total)
+        return min(complete, key=self.effort)
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the dollars of all strategies are known."""
+        return all(ledger.is_priced for ledger in self.ledgers)
+
+    def effort(self, ledger: Ledger) -> Decimal:
+        """What strategies are ranked by: USD; where no price is known, the input tokens that must be computed."""
+        return ledger.cost.total if self.is_priced else Decimal(ledger.usage.total_input - ledger.usage.read)
 
     @property
     def base(self) -> Ledger:

@@ -87,3 +87,5 @@ class CallRow:
     error_type: str | None = None
     cost_if_missed: Decimal | None = None
     """For calls in batches, whose hits are best effort: dollars if nothing were read. `cost` is then the least."""
+    is_priced: bool = True
+    """False: nobody says what its tokens cost, so `cost` is nothing that could be told (a server of one's own)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
@@ -58,7 +59,7 @@ class _Reading:
         self.variant = variant
         self.scenario = scenario
         self.talks, bills = talks_of(scenario, folder)
-        self.terms = terms_of(scenario, folder, bills)
+        self.terms = replace(terms_of(scenario, folder, bills), may_lack_prices=True)
 
     def comparison(self, progress: Progress, floor_of: FloorOf | None, pictured: bool) -> Comparison:
         scenario = self.scenario
@@ -73,7 +74,9 @@ class _Reading:
         )
 
     def explained(self, comparison: Comparison) -> list[Explanation]:
-        """What the first and the best strategy pay more than they must."""
+        """What the first and the best strategy pay more than they must; nothing where marks have no say in it."""
+        if not self.terms.speaks_marks:
+            return []
         names = [ledger.strategy for ledger in comparison.ledgers]
         asked = dict.fromkeys((comparison.first, comparison.best.strategy))
         specs = [self.scenario.strategies[names.index(name)] for name in asked]
@@ -126,7 +129,14 @@ class _Reading:
             told.append("What the recording's bills tell of the length of a prefix sizes whatever sends it again.")
         if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
             told.append("Output is counted from the replies, not taken from a bill.")
-        return [*told, "No entry is evicted before its time, so hits are an upper bound."]
+        return [*told, self._kept()]
+
+    def _kept(self) -> str:
+        """What becomes of entries before their time."""
+        capacity = self.terms.book().rules(self.scenario.host, self.scenario.model, self.terms.day).capacity_tokens
+        if capacity is None:
+            return "No entry is evicted before its time, so hits are an upper bound."
+        return f"The server keeps {capacity:,} tokens; the least recently used go first."
 
     def versions(self) -> dict[str, str]:
         return {

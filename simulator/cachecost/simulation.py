@@ -24,7 +24,8 @@ from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.prompts.translated import translated
-from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.prices import NoPrice, PriceBook, Prices
+from cachecost.providers.quotes import UNPRICED
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.rows import ZERO, CallRow, Cost
@@ -185,7 +186,8 @@ class Simulation:
     """One strategy's calls against one cache. Rows come out in the order calls go in.
 
     `counter_for` makes the token counter of a tokenizer generation; `host` is that of calls that
-    name none. The tree of prefixes is shared by all calls of a generation.
+    name none. The tree of prefixes is shared by all calls of a generation. With `may_lack_prices`, calls to a server of
+    one's own that nobody gave a price have rows that are not `is_priced`; without, they are not evaluated.
     """
 
     def __init__(
@@ -196,8 +198,10 @@ class Simulation:
         host: str = "anthropic",
         strategy: str = AS_RECORDED,
         cache: PrefixCache | None = None,
+        may_lack_prices: bool = False,
     ) -> None:
         self._rules = rules
+        self._may_lack_prices = may_lack_prices
         self._prices = prices
         self._counter_for = counter_for
         self._host = host
@@ -274,7 +278,7 @@ class Simulation:
         if length and (late := refusal(told.request, sent, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
         start = None if call.timestamp is None else call.start
-        prices = quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
+        prices = self._quoted(call, rules, tokens, start)
         pool = rules.pool(call.workspace)
         lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
         passed = [
@@ -286,6 +290,16 @@ class Simulation:
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, renderer.counter, may_miss)
         return Simulated(row, tuple(passed), rules, prices)
+
+    def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
+        """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
+        try:
+            return quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
+        except NoPrice as error:
+            if not self._may_lack_prices:
+                raise
+            self.notes[str(error)] = None
+            return UNPRICED
 
     def _renderer(self, generation: str) -> Renderer:
         renderer = self._renderers.get(generation)
@@ -323,7 +337,8 @@ class Simulation:
             call.turn,
             call.inquiry,
             output_is_recorded=output is not None,
-            cost_if_missed=_if_missed(usage, prices) if may_miss else None,
+            cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
+            is_priced=prices.are_known,
         )
 
     def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:

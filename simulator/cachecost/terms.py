@@ -44,7 +44,8 @@ class Terms:
 
     `model` is that of every conversation; None: of each its own. `day` picks rules and prices; None: that of each
     call. `bills` are the recorded calls that the conversations were found in: what was charged for them sizes
-    whatever a strategy sends again (rule 17). `own` are the rules of a user's file, under `rules`.
+    whatever a strategy sends again (rule 17). `own` are the rules of a user's file, under `rules`. `may_lack_prices` is
+    for whoever can tell calls in tokens, where nobody gave a server of one's own a price.
     """
 
     model: str | None
@@ -56,6 +57,7 @@ class Terms:
     counters: dict[str, TokenCounter] = field(default_factory=dict)
     bills: Sequence[LoggedCall] = ()
     own: OwnRules = NO_OWN_RULES
+    may_lack_prices: bool = False
 
     def book(self, over: Mapping[str, object] | None = None) -> RuleBook:
         """The rules, with a strategy's own readings `over` them. Raises InputError."""
@@ -85,7 +87,14 @@ class Terms:
         strategy = build(spec, model=self.model, facts=lambda model: book.rules(self.host, model))
         calls: list[Call] = []
         strips: list[Strip] = []
-        simulation = Simulation(self.book(own_readings(strategy)), self.prices, self.counter, self.host, strategy.name)
+        simulation = Simulation(
+            self.book(own_readings(strategy)),
+            self.prices,
+            self.counter,
+            self.host,
+            strategy.name,
+            may_lack_prices=self.may_lack_prices,
+        )
         rows = self._rows(simulation, strategy, talks, progress, calls, strips if pictured else None)
         models = self._models(talks, book)
         floor = None

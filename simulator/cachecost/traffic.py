@@ -44,9 +44,10 @@ class Traffic:
     strategy: str = AS_RECORDED
     counters: dict[str, TokenCounter] = field(default_factory=dict)
 
-    def simulation(self, cache: PrefixCache | None = None) -> Simulation:
+    def simulation(self, cache: PrefixCache | None = None, may_lack_prices: bool = False) -> Simulation:
         """A fresh simulation that knows the bills. Raises CannotEvaluate for a counter that is not known."""
-        simulation = Simulation(self.rules, self.prices, self.counter, self.host, self.strategy, cache)
+        terms = self.rules, self.prices, self.counter, self.host, self.strategy
+        simulation = Simulation(*terms, cache, may_lack_prices)
         simulation.learn_all(self.bills)
         return simulation
 
@@ -69,9 +70,19 @@ class Traffic:
 
     def must_speak_marks(self, what: str) -> None:
         """For `what`, which knows caches with marks alone. Raises CannotEvaluate naming the first other."""
+        for rules in self._all_rules():
+            rules.must_speak_marks(what)
+
+    @property
+    def speaks_marks(self) -> bool:
+        """Whether all models that are known have caches with marks that look back."""
+        return all(rules.speaks_marks for rules in self._all_rules())
+
+    def _all_rules(self) -> Iterator[ModelRules]:
+        """The rules of all models that are known."""
         for host, model, day in dict.fromkeys((call.host, call.request.model, call.day) for call in self.calls):
             if rules := self._known(host or self.host, model, day):
-                rules.must_speak_marks(what)
+                yield rules
 
     def _known(self, host: str, model: str, day: date | None) -> ModelRules | None:
         try:

@@ -22,12 +22,12 @@ def _answer(summary: Summary) -> Iterator[str]:
     best, first = summary.best, summary.first
     if best is None:
         yield "Every strategy had calls that the provider refuses or that could not be evaluated."
-    elif first is None or first.total is None or best is first:
-        yield f"“{best.name}” is the cheapest: {best.money}."
-    elif best.money == first.money and best.total != first.total:
-        yield f"Nothing is cheaper than “{first.name}” by more than rounding: {first.money}."
-    elif best.total == first.total:
-        yield f"All else than “{first.name}” costs as much or more: {first.money}."
+    elif first is None or first.is_empty or best is first:
+        yield f"“{best.name}” is the cheapest: {best.answer}."
+    elif best.answer == first.answer and best.effort != first.effort:
+        yield f"Nothing is cheaper than “{first.name}” by more than rounding: {first.answer}."
+    elif best.effort == first.effort:
+        yield f"All else than “{first.name}” costs as much or more: {first.answer}."
     else:
         yield from _comparison(best, first)
 
@@ -41,7 +41,7 @@ def _comparison(best: Line, first: Line) -> Iterator[str]:
     if best.question is not None and first.question is not None:
         costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
         yield f"A question costs {costs}."
-    instead = f"{best.money} instead of {first.money}"
+    instead = f"{best.answer} instead of {first.answer}"
     yield f"Over the whole conversation “{best.name}” costs {instead}: {compared(best.vs_first)}."
 
 
@@ -82,7 +82,7 @@ def _told(summary: Summary) -> str:
 
 
 def _money(summary: Summary) -> str:
-    return summary.best.money if summary.best else UNKNOWN
+    return summary.best.answer if summary.best else UNKNOWN
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from cachecost.providers.rules import HiddenTokens, ModelRules, RuleBook, Switch
 
 BOOK = RuleBook()
 OTHERS = ("deepseek", "gemini", "minimax", "mistral", "openai", "qwen", "sglang", "vllm", "xai")
-GENERATIONS = {"o200k", "gemini", "deepseek", "grok", "mistral", "qwen", "minimax", "open"}
+GENERATIONS = {"o200k", "gemini", "deepseek", "grok", "mistral", "qwen", "minimax", "open", "given"}
 
 
 def rules(host: str, model: str, day: str | None = None, **switches: str) -> ModelRules:

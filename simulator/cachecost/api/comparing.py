@@ -19,7 +19,7 @@ from cachecost.api.strategies import Chosen, StrategyLike, spec_of, specs_of
 from cachecost.api.terms import TermOptions, terms_of, traffic_of
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.times import day_of
-from cachecost.faults import Fault, InputError
+from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.ledger import Comparison, Ledger
 from cachecost.numbers import counted, dollars, percent, tokens
 from cachecost.providers.rules import data_date
@@ -40,20 +40,23 @@ PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Replay(Ledger):
-    """The calls of one strategy: `rows`, and their sums `usage` (tokens), `cost` (USD by token class), `errors`."""
+    """The calls of one strategy: `rows`, and their sums `usage` (tokens), `cost` (USD by token class), `errors`.
+
+    Not `is_priced`: a server of one's own without a price. Then `cost` says nothing, and tokens tell.
+    """
 
     def plot(self) -> Figure:
         """A column a call, as high as its prompt, in the colours of what was read, written and uncached."""
         from cachecost.api.charts import columns
 
-        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {dollars(self.cost.total)}", self.rows)
+        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {told_cost(self)}", self.rows)
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
         """USD a month at so many sessions a day, each as this one."""
         return monthly(summarise(_alone(self)), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {dollars(self.cost.total)}>"
+        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {told_cost(self)}>"
 
     def _repr_html_(self) -> str:
         summary = summarise(_alone(self))
@@ -123,7 +126,7 @@ def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], ter
 def _replayed(recorded: Conversation | Recording, spec: Chosen, terms: TermOptions) -> Replay:
     if spec is None:
         return _as_recorded(recorded, terms)
-    shared = terms_of(recorded, **terms)
+    shared = replace(terms_of(recorded, **terms), may_lack_prices=True)
     ledger = shared.ledger(spec, talks_in(recorded))
     sized = bool(shared.bills) and not terms.get("model")
     return replayed(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if sized else ledger)
@@ -134,8 +137,14 @@ def _as_recorded(recorded: Conversation | Recording, terms: TermOptions) -> Repl
         raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
     told: dict[str, Any] = {name: value for name, value in terms.items() if name != "model"}
     traffic = traffic_of(recorded, **told)
-    rows = list(traffic.simulation().rows(traffic.calls))
+    rows = list(traffic.simulation(may_lack_prices=True).rows(traffic.calls))
     return Replay(AS_RECORDED, rows, [], traffic.token_source, traffic.band)
+
+
+def told_cost(ledger: Ledger) -> str:
+    """Its dollars; where no price is known, the tokens that must be computed."""
+    summed = ledger.usage
+    return dollars(ledger.cost.total) if ledger.is_priced else f"{tokens(summed.total_input - summed.read)} to compute"
 
 
 def replayed(ledger: Ledger) -> Replay:
@@ -195,13 +204,16 @@ class Result:
         return pd.DataFrame([_sums(line) for line in summarise(self.comparison).lines]).set_index("strategy")
 
     def plot(self, picture: Picture = "dollars") -> Figure:
-        """A picture: "dollars" by token class, dollars over "calls", or dollars of one "question"."""
+        """A picture: "dollars" by token class (tokens where no price is known), dollars over "calls", or dollars of one
+        "question". Raises InputError, CannotEvaluate."""
         from cachecost.api.charts import shown
         from cachecost.views.bar_charts import dollars_figure, question_figure
         from cachecost.views.line_charts import cumulative_figure
 
         if picture not in PICTURES:
             raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])
+        if picture != "dollars" and not self.comparison.is_priced:
+            raise CannotEvaluate(f"picture '{picture}' is of dollars, and no price is known: see plot() for tokens")
         draw = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}[picture]
         return shown(draw(summarise(self.comparison)))
 
@@ -210,7 +222,7 @@ class Result:
         return monthly(summarise(self.comparison), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        costs = (f"{ledger.strategy}: {dollars(ledger.cost.total)}" for ledger in self.comparison.ledgers)
+        costs = (f"{ledger.strategy}: {told_cost(ledger)}" for ledger in self.comparison.ledgers)
         return f"<Result {'; '.join(costs)}>"
 
     def _repr_html_(self) -> str:
@@ -239,8 +251,8 @@ def _sums(line: Line) -> dict[str, Any]:
         "strategy": line.name,
         "calls": line.calls,
         **used,
-        "cost_usd": line.cost.total,
-        "error_usd": line.error,
+        "cost_usd": line.cost.total if line.is_priced else None,
+        "error_usd": line.error if line.is_priced else None,
         "vs_first": line.vs_first,
         "floor_usd": line.floor,
         "question_usd": line.question,

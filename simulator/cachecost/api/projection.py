@@ -104,7 +104,7 @@ def monthly(summary: Summary, sessions_per_day: Decimal | float, days: int = DAY
     if not pace.is_finite() or pace < 0 or days < 1:
         told = f"expected a number from 0, and days from 1; got {sessions_per_day} and {days}"
         raise InputError([Fault("sessions_per_day:", told)])
-    kept = [line for line in summary.lines if not line.refused]
+    kept = [line for line in summary.lines if line.is_priced and not line.refused]
     made = tuple(Projection(one.name, one.cost.total * pace * days, one.error * pace * days) for one in kept)
-    left_out = tuple(line.name for line in summary.lines if line.refused)
+    left_out = tuple(line.name for line in summary.lines if line.refused or not line.is_priced)
     return Monthly(pace, days, made, summary.comparison.first, left_out)

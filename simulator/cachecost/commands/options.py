@@ -53,6 +53,10 @@ class Ground:
         """The readings that were asked for by --rule."""
         return switch_pairs(self.asked.rule)
 
+    def reading(self, name: str, value: object) -> Ground:
+        """The same, under another reading of a switch. Raises InputError."""
+        return replace(self.asked, rule=(*self.asked.rule, f"{name}={value}")).ground()
+
     def on(self, day: date) -> Ground:
         """The same, by the rules and prices of `day`."""
         return replace(self.asked, as_of=day).ground()

@@ -57,6 +57,14 @@ NOT_EVALUATED_CODE = 3
 @click.option("--all", "ranks", is_flag=True, help="Re-plan under every built-in strategy, the cheapest first.")
 @click.option("--model", metavar="MODEL", help="Re-plan as if all ran on this model.")
 @click.option(
+    "--capacity",
+    "capacities",
+    multiple=True,
+    type=click.IntRange(min=1),
+    metavar="TOKENS",
+    help="As if a server of one's own (--host vllm, sglang) kept that many; repeatable.",
+)
+@click.option(
     "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every prompt there.")
@@ -69,6 +77,7 @@ def replay(
     strategies: tuple[str, ...],
     ranks: bool,
     model: str | None,
+    capacities: tuple[int, ...],
     tokens: str | None,
     html: Path | None,
     csv_file: Path | None,
@@ -81,12 +90,14 @@ def replay(
     """
     if model and not strategies and not ranks:
         raise click.UsageError("--model needs --strategy or --all: as recorded, each call ran on its own model")
+    if capacities:
+        _check_capacities(base.host, bool(strategies) or ranks)
     bill = Bill(base.prices, base.host)
     if model and base.rules.as_of is None:
         day = data_date(base.host)
         _say(f"{model}: rules and prices of {day}; --as-of DATE for another day")
         base = base.on(day)
-    asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill)
+    asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill, capacities)
     with reading_bar("reading", [log]), _no_garbage():
         if as_json and html is None and csv_file is None:
             failed = _print_json(asked.rows())
@@ -121,6 +132,7 @@ class _Asked:
     tokens: str | None
     ground: Ground
     bill: Bill
+    capacities: tuple[int, ...] = ()
 
     @property
     def may_anchor(self) -> bool:
@@ -141,37 +153,50 @@ class _Asked:
 
     def rows(self) -> Iterator[CallRow]:
         """The rows as they come, all of one strategy before the next."""
-        if not self.plans:
+        if not self.plans and not self.capacities:
             return (each.row for each in self.simulated({}))
         return (row for ledger in self.ledgers(with_floor=False, pictured=False) for row in ledger.rows)
 
     def ledgers(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, or that of the calls as recorded; `pictured` with what the page shows."""
+        if self.capacities:
+            return self.at_capacities(pictured)
         return self.planned(with_floor, pictured) if self.plans else iter([self.as_recorded(pictured)])
 
-    def as_recorded(self, pictured: bool) -> Ledger:
-        """The calls as they were sent."""
+    def at_capacities(self, pictured: bool) -> Iterator[Ledger]:
+        """The calls as they were sent, to a server that keeps so many tokens, one size after the other."""
+        calls = list(self.calls())
+        for kept in self.capacities:
+            with_room = replace(self, ground=self.ground.reading("capacity_tokens", kept))
+            yield with_room.as_recorded(pictured, f"{AS_RECORDED}, {kept:,} tokens kept", calls)
+
+    def as_recorded(self, pictured: bool, name: str = AS_RECORDED, calls: Sequence[LoggedCall] | None = None) -> Ledger:
+        """The calls as they were sent, under this name; those of the log where none are given."""
         counters: dict[str, TokenCounter] = {}
         from cachecost.ledger import Ledger
 
-        made = Ledger(AS_RECORDED, [])
-        for each in self.simulated(counters):
+        made = Ledger(name, [])
+        for each in self.simulated(counters, name, calls):
             made.rows.append(each.row)
             if pictured:
                 made.strips.append(each.strip)
         counted = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
-        source = f"the recording's bills, then {counted}" if self.may_anchor and self.bill.calls else counted
+        source = (
+            f"the recording's bills, then {counted}" if self.may_anchor and self.bill.usage.total_input else counted
+        )
         return replace(made, token_source=source, band=max((each.band for each in counters.values()), default=0.0))
 
-    def simulated(self, counters: dict[str, TokenCounter]) -> Iterator[Simulated]:
+    def simulated(
+        self, counters: dict[str, TokenCounter], name: str = AS_RECORDED, given: Sequence[LoggedCall] | None = None
+    ) -> Iterator[Simulated]:
         """Each call as recorded, sized by all bills of the recording where it has any; `counters` are filled."""
-        calls: Iterable[LoggedCall] = self.calls(keep_content=self.tokens != "bytes")
+        calls: Iterable[LoggedCall] = given or self.calls(keep_content=self.tokens != "bytes")
         base = self.ground
 
         def counter(generation: str) -> TokenCounter:
             return counters.setdefault(generation, make_counter(self.counter, generation))
 
-        simulation = Simulation(base.rules, base.prices, counter, base.host)
+        simulation = Simulation(base.rules, base.prices, counter, base.host, name, may_lack_prices=True)
         if self.may_anchor:
             calls = list(calls)
             simulation.learn_all(calls)
@@ -200,6 +225,7 @@ class _Asked:
             base.readings,
             bills=anchors,
             own=base.rules.own,
+            may_lack_prices=True,
         )
         floor = _floor if with_floor and not self.ranks else None
         for name in self._names(talks):
@@ -232,6 +258,18 @@ def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
     from cachecost.analysis.optimum.floor import floor_of
 
     return floor_of(calls, terms).usd
+
+
+def _check_capacities(host: str, plans: bool) -> None:
+    """Raises UsageError where no capacity can be said."""
+    from cachecost.providers.rulefile import catalogue
+
+    if catalogue(host).is_priced:
+        raise click.UsageError(f"--capacity: {host} is no server of one's own; expected --host vllm or --host sglang")
+    if plans:
+        raise click.UsageError(
+            "--capacity is for calls as recorded; for strategies, sweep a scenario: --grid rules.capacity_tokens=N1,N2"
+        )
 
 
 def _check_names(strategies: tuple[str, ...]) -> None:
@@ -271,7 +309,7 @@ def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
 
     for why, calls in sorted(asked.bill.unpriced.items()):
         _say(f"not in the bill's dollars: {calls} calls, because {why}")
-    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks)
+    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, not asked.capacities)
     return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
 
 
@@ -285,20 +323,32 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
         raise CannotEvaluate(f"{asked.log} holds no call that a page could show")
     base = asked.ground
     names = "".join(f" --strategy '{name}'" for name in asked.strategies) + (" --all" if asked.ranks else "")
+    names += "".join(f" --capacity {kept}" for kept in asked.capacities)
     again = f"cachecost replay {asked.log}{names} --html {path}"
     readings = {**{name: shown(value) for name, value in base.rules.own.switches.items()}, **base.readings}
-    explanations = [] if asked.plans else [_explained(asked)]
+    explanations = [] if asked.plans else _explained(asked)
     day, versions = base.rules.as_of, base.prices.versions
     page = replay_page(
-        str(asked.log), made, base.host, day, readings, versions, again, _billed(asked.bill), explanations
+        str(asked.log),
+        made,
+        base.host,
+        day,
+        readings,
+        versions,
+        again,
+        _billed(asked.bill),
+        explanations,
+        bool(asked.capacities) or base.rules.is_bounded,
     )
     write_page(path, page)
     _say(f"{path} written")
 
 
-def _explained(asked: _Asked) -> Explanation:
+def _explained(asked: _Asked) -> list[Explanation]:
+    """What is avoidable in the calls as they were sent; nothing where marks have no say in it."""
     from cachecost.analysis.explain.explaining import explained
     from cachecost.traffic import recorded
 
     base = asked.ground
-    return explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
+    traffic = recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_)
+    return [explained(traffic)] if traffic.speaks_marks else []

@@ -25,13 +25,14 @@ Engine = tuple[str, str]
 
 
 class Grid:
-    """What all calls sent, by host and model. With `keeps_answers`, an answer is cached as its call made it.
+    """What all calls sent, by host and model.
 
-    vLLM and SGLang do that: an answer is read when it first comes back. Of the capacity it takes its part from then on.
+    Where rules say `keeps_answers` (vLLM, SGLang), an answer is read when it first comes back. Of the capacity it takes
+    its part from then on.
     """
 
-    def __init__(self, keeps_answers: bool = False) -> None:
-        self._answers = Answers() if keeps_answers else None
+    def __init__(self) -> None:
+        self._answers: dict[Engine, Answers] = {}
         self._sent: dict[Engine, Recency] = {}
 
     def call(
@@ -39,7 +40,7 @@ class Grid:
     ) -> Outcome:
         """What of `prompt` can be read. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
-        known = self._answers.call(prompt.end) if self._answers else NOTHING_KNOWN
+        known = self._answered(rules).call(prompt.end) if rules.keeps_answers else NOTHING_KNOWN
         matched = sent.send(prompt.end, start, start + first_token_s, life_s(rules), rules.capacity_tokens)
         if known.shared and known.answer and matched == known.shared.tokens:
             matched = known.answer.tokens
@@ -51,6 +52,9 @@ class Grid:
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """How `prefix` stands at `now`; it has one lifetime, whatever `ttl` says."""
         return self._of(rules).state(prefix, now, life_s(rules))
+
+    def _answered(self, rules: ModelRules) -> Answers:
+        return self._answers.setdefault((rules.host, rules.model), Answers())
 
     def _of(self, rules: ModelRules) -> Recency:
         return self._sent.setdefault((rules.host, rules.model), Recency())

@@ -18,7 +18,7 @@ from cachecost.providers.pricerows import ANY_MODEL, Instead, Modifier, Peak, Pr
 from cachecost.providers.quotes import Kept, Prices, Pricing, Quote
 from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts
 
-__all__ = ["PriceBook", "Prices"]
+__all__ = ["NoPrice", "PriceBook", "Prices"]
 
 NAMED = "named"
 """The way of matching whose objects are paid for by the hour."""
@@ -31,6 +31,10 @@ IN_WORDS = {
 }
 UNASKED = ("regional", "discount")
 """Modifiers that need no request: where no row has one, nothing is multiplied."""
+
+
+class NoPrice(CannotEvaluate):
+    """Nothing says what a model costs on a server of one's own: its calls can be told in tokens all the same."""
 
 
 class PriceBook:
@@ -140,8 +144,10 @@ class PriceBook:
         rows += [row for row in known if row.holds(day)]
         if not rows:
             when = f" on {day} (only {_spans(known)})" if known else ""
-            own = "give one" if catalogue(host).is_priced else "it is a server of one's own: give its [[gpu]]"
-            raise CannotEvaluate(f"no price known for {model.name} on host {host}{when}; {own} with --prices")
+            fault, own = CannotEvaluate, "give one"
+            if not catalogue(host).is_priced:
+                fault, own = (fault if known else NoPrice), "it is a server of one's own: give its [[gpu]]"
+            raise fault(f"no price known for {model.name} on host {host}{when}; {own} with --prices")
         return rows
 
     def _same(self, host: str, model: str, day: date, has_own: bool) -> list[PriceRow]:

@@ -32,6 +32,11 @@ class Prices:
     output: Decimal
     source: str = ""
 
+    @property
+    def are_known(self) -> bool:
+        """False: nobody says what tokens cost here, so dollars are not to be told."""
+        return self.source != NOBODY
+
     def cost(self, usage: Usage) -> dict[str, Decimal]:
         """Dollars of `usage` by token class, exact: read, write_5m, write_1h, input, output."""
         return {
@@ -41,6 +46,11 @@ class Prices:
             "input": _dollars(usage.input_tokens, self.input),
             "output": _dollars(usage.output_tokens, self.output),
         }
+
+
+NOBODY = "nobody says"
+UNPRICED = Prices(ZERO, ZERO, ZERO, ZERO, ZERO, NOBODY)
+"""Of a server of one's own, where nobody says what its time costs: tokens are all that can be told."""
 
 
 def _dollars(tokens: int, price: Decimal) -> Decimal:

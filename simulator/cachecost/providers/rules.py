@@ -26,7 +26,7 @@ WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "standard_context_window", "lookback_positions"),
     *("maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens", "reported_step_tokens"),
     *("grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read", "surplus_marks"),
-    *("markable_layers", "implicit_mark", "finds", "salted_by"),
+    *("markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
@@ -95,6 +95,8 @@ class ModelRules:
     """Tokens at the end that are always computed anew."""
     capacity_tokens: int | None = None
     """What the cache holds: the least recently used go first. None: no bound."""
+    keeps_answers: bool = False
+    """An answer is cached as its call made it, and read when it first comes back. Grid."""
     refreshes_on_read: bool = True
     surplus_marks: str = "refused"
     """What becomes of more than `maximum_marks`: refused, or oldest_dropped."""
@@ -140,6 +142,11 @@ class RuleBook:
         self.own = own
         self._known: dict[tuple[str, str, date | None], ModelRules] = {}
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the user says how many tokens a server of one's own keeps."""
+        return self.switches.capacity_tokens > 0 or any(row.rule == "capacity_tokens" for row in self.own.rows)
+
     def rules(self, host: str, model: str, day: date | None = None) -> ModelRules:
         """Rules of `model` (id or alias) on `host` on `day`; `as_of` wins over `day`.
 
@@ -171,7 +178,7 @@ class RuleBook:
             **{name: book.value(model, name, when) for name in NEEDED},
             **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if name in book.rules},
         )
-        own: dict[str, Any] = {**self.own.values(host, model, when)}
+        own: dict[str, Any] = {**self.own.values(host, model, when), **_of_server(book, switches)}
         return replace(rules, **own) if own else rules
 
     def _collapses(self, book: Catalogue, model: Model, day: date) -> bool:
@@ -179,6 +186,14 @@ class RuleBook:
             return False
         reading = self.switches.lookback_runs
         return bool(book.value(model, "collapses_runs", day)) if reading == "by_date" else reading == "collapsed"
+
+
+def _of_server(book: Catalogue, switches: Switches) -> dict[str, int]:
+    """What the user says of a server of one's own by switches; 0 says nothing."""
+    if book.is_priced:
+        return {}
+    said = {"capacity_tokens": switches.capacity_tokens, "step_tokens": switches.step_tokens}
+    return {name: value for name, value in said.items() if value}
 
 
 def _plain(value: Any) -> Any:

@@ -37,6 +37,8 @@ class Switches:
     openai_developer_end: str = "readable"
     deepseek_unit: str = "launch"
     schema_in_prompt: str = "as_stated"
+    capacity_tokens: int = 0
+    step_tokens: int = 0
     given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property

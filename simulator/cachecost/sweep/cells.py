@@ -181,7 +181,8 @@ def _ground(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Conversation]
     rules = {**scenario.rules, **(job.readings or {})}
     if scenario.conversation.recording is None:
         talks = [replace(talk, model=scenario.model) for talk in talks]
-    return replace(terms, rules=rules, own=job.own, counters=_counters.setdefault(terms.tokens, {})), talks, shared
+    counters = _counters.setdefault(terms.tokens, {})
+    return replace(terms, rules=rules, own=job.own, counters=counters, may_lack_prices=True), talks, shared
 
 
 def _known(scenario: Scenario, folder: Path) -> Known:

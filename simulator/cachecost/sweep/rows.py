@@ -21,7 +21,8 @@ class Key(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Tokens are whole tokens, `cost_usd` exact dollars; `errors` counts calls without usage. `fault`: "" is none."""
+    """Tokens are whole tokens, `cost_usd` exact dollars, None where no price is known (a server of one's own);
+    `errors` counts calls without usage. `fault`: "" is none."""
 
     key: Key
     strategy: str
@@ -32,8 +33,13 @@ class Row(NamedTuple):
     write_1h: int = 0
     input: int = 0
     output: int = 0
-    cost_usd: Decimal = ZERO
+    cost_usd: Decimal | None = ZERO
     fault: str = ""
+
+    @property
+    def prefill(self) -> int:
+        """Input tokens that must be computed."""
+        return self.write_5m + self.write_1h + self.input
 
 
 FIELDS = Row._fields[1:]
@@ -44,10 +50,13 @@ def row_of(key: Key, ledger: Ledger) -> Row:
     """The sums of a ledger."""
     not_evaluated = (row.error for row in ledger.rows if row.error_type == "not_evaluated")
     fault = next(not_evaluated, None) or ""
-    return used(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, ledger.cost.total, fault)
+    cost = ledger.cost.total if ledger.is_priced else None
+    return used(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, cost, fault)
 
 
-def used(key: Key, strategy: str, calls: int, errors: int, usage: Usage, cost_usd: Decimal, fault: str = "") -> Row:
+def used(
+    key: Key, strategy: str, calls: int, errors: int, usage: Usage, cost_usd: Decimal | None, fault: str = ""
+) -> Row:
     """A row of a cell that could be evaluated."""
     tokens = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
     return Row(key, strategy, calls, errors, *tokens, cost_usd, fault)

@@ -61,14 +61,19 @@ def _row(record: Sequence[Any], axes: int) -> Row:
     """A row from the fields of a table in their order: axes, seed, strategy, counts, dollars, fault."""
     seed, strategy, *counts, cost_usd, fault = record[axes:]
     key = Key(tuple(record[:axes]), int(seed))
-    return Row._make((key, strategy, *map(int, counts), Decimal(cost_usd).normalize(), fault))
+    dollars = None if cost_usd in (None, "") else Decimal(cost_usd).normalize()
+    return Row._make((key, strategy, *map(int, counts), dollars, fault))
 
 
 def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*axes, "seed", *FIELDS])
-        writer.writerows((*row.key.labels, row.key.seed, *row[1:-2], exact(row.cost_usd), row.fault) for row in rows)
+        writer.writerows((*row.key.labels, row.key.seed, *row[1:-2], _exact(row), row.fault) for row in rows)
+
+
+def _exact(row: Row) -> str:
+    return "" if row.cost_usd is None else exact(row.cost_usd)
 
 
 def _read_csv(path: Path) -> Iterator[Sequence[Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.prompts.counting import TokenCounter
 from cachecost.tokens.bytecount import BytesCounter
+from cachecost.tokens.given import GIVEN, GivenCounter
 
 DEFAULT = "tiktoken"
 """Where nothing is asked for and no bill can anchor the counts: it needs no network, no key and runs on
@@ -36,11 +37,14 @@ OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_toke
 
 
 def make_counter(name: str, generation: str) -> TokenCounter:
-    """The counter that `--tokens NAME` means for a tokenizer generation ("claude-3", "o200k", …).
+    """The counter that `--tokens NAME` means for a tokenizer generation ("claude-3", "o200k", …). Of a trace that gives
+    its counts, it is those.
 
     Raises CannotEvaluate for a name that is not known or not there yet, for a generation that is not
     calibrated, for ctok where it is not installed, and for what only counts Claude's tokens where others are meant.
     """
+    if generation == GIVEN:
+        return GivenCounter()
     if name in OF_CLAUDE and not _is_of_claude(generation):
         raise CannotEvaluate(
             f"--tokens {name} cannot count for {generation}: {OF_CLAUDE[name]}. Use --tokens tiktoken, or bytes"

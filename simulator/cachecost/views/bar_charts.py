@@ -26,7 +26,7 @@ from cachecost.views.chart_style import (
 )
 from cachecost.views.palette import CLASS_COLOURS, INK, MUTED, RULE
 from cachecost.views.sentences import dollars_title, question_title
-from cachecost.views.summary import Line, Summary
+from cachecost.views.summary import CLASS_FIELDS, Line, Summary
 
 ROW = 0.40
 BAR = 0.62
@@ -41,7 +41,7 @@ HAIRLINE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: `parts` are dollars by token class; `label` is bold at its end, `remark` muted after it.
+    """One bar: `parts` are dollars, or tokens, by token class; `label` is bold at its end, `remark` muted after it.
 
     A `strong` bar is the cheapest; a `pale` one leaves out calls that were refused.
     """
@@ -64,7 +64,7 @@ class Bar:
 
 
 def dollars_figure(summary: Summary) -> Figure:
-    """What the session costs under each strategy, by token class."""
+    """What the session costs under each strategy, by token class; in tokens where no price is known."""
     bars = [_session_bar(line, summary) for line in summary.lines]
     return _figure(dollars_title(summary), bars, summary.shown)
 
@@ -80,7 +80,9 @@ def question_figure(summary: Summary) -> Figure:
 def _session_bar(line: Line, summary: Summary) -> Bar:
     change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
     remark, strong = _refused(line) or change, line is summary.best
-    return Bar(line.name, _parts(line.cost, 1), line.money, remark, strong, bool(line.refused))
+    parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
+    label = line.money if summary.is_priced else percent(line.hit_share)
+    return Bar(line.name, parts, label, remark, strong, bool(line.refused))
 
 
 def _question_bar(line: Line, *, strong: bool) -> Bar:
@@ -95,6 +97,10 @@ def _refused(line: Line) -> str:
 
 def _parts(cost: Cost, among: int) -> dict[str, float]:
     return {name: float(amount / among) for name, amount in cost.by_class().items()}
+
+
+def _tokens(line: Line, summary: Summary) -> dict[str, float]:
+    return {name: float(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
 
 
 def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figure:

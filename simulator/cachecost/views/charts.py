@@ -12,11 +12,11 @@ from cachecost.views.summary import Summary
 
 
 def figures(summary: Summary) -> dict[str, Figure]:
-    """Every picture that this comparison has, by its file name."""
+    """Every picture that this comparison has, by its file name: where no price is known, that of its tokens alone."""
     if not summary.lines:
         return {}
     drawn = {DOLLARS: dollars_figure(summary)}
-    if any(line.cost.total for line in summary.lines):
+    if summary.is_priced and any(line.cost.total for line in summary.lines):
         drawn[CUMULATIVE] = cumulative_figure(summary)
     if any(line.question is not None for line in summary.lines):
         drawn[QUESTION] = question_figure(summary)

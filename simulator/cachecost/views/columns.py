@@ -15,6 +15,8 @@ INDENT = 2
 NARROWEST_BAR = 6
 WIDEST_BAR = 24
 REFUSED = "✗"
+PREFILL = "prefill"
+"""The column of uncached tokens where no price is known: the one that counts, and is never dropped."""
 DROP_FIRST = ("output", "input", "calls", "floor", "write_1h", "read", "write_5m")
 """When the terminal is narrow: the rarer a column is looked at, the earlier it goes."""
 
@@ -44,7 +46,10 @@ def strategy_columns(summary: Summary) -> list[Column]:
     lines = summary.lines
     columns = [_column("calls", "calls", lines, lambda line: f"{line.calls:,}")]
     for name in summary.classes:
-        columns.append(_column(name, summary.class_names[name], lines, _tokens_of(name)))
+        key = PREFILL if name == "input" and not summary.is_priced else name
+        columns.append(_column(key, summary.class_names[name], lines, _tokens_of(name)))
+    if not summary.is_priced:
+        columns.append(_column("hit_share", "hit share", lines, lambda line: percent(line.hit_share)))
     columns.append(_column("cost", "cost", lines, lambda line: line.money))
     if len(lines) > 1:
         columns.append(_column("vs_first", "vs first", lines, vs_first))
@@ -92,7 +97,7 @@ def shortened(name: str, width: int) -> str:
 
 
 def _tokens_of(name: str) -> Callable[[Line], str]:
-    return lambda line: UNKNOWN if line.total is None else tokens(getattr(line.usage, CLASS_FIELDS[name]))
+    return lambda line: UNKNOWN if line.is_empty else tokens(getattr(line.usage, CLASS_FIELDS[name]))
 
 
 def _column(key: str, header: str, lines: Sequence[Line], cell: Callable[[Line], str]) -> Column:

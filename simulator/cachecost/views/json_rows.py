@@ -12,7 +12,8 @@ REFUSAL = "invalid_request_error"
 
 
 def replay_row_json(row: CallRow) -> dict[str, Any]:
-    """One call as the contract spells it; `cost_usd` is a decimal string of all digits, never with an exponent.
+    """One call as the contract spells it; `cost_usd` is a decimal string of all digits, never with an exponent; None
+    where no price is known (a server of one's own).
 
     A call with an error has `error` in the place of `usage`. Beside the contract's fields
     stand `output_is_recorded`, `purpose`, `turn`, `inquiry`, and for a call in a batch, whose hits are
@@ -23,7 +24,7 @@ def replay_row_json(row: CallRow) -> dict[str, Any]:
         if row.error is None
         else {"error": {"type": row.error_type or REFUSAL, "message": row.error}}
     )
-    least = exact(row.cost.total)
+    least = exact(row.cost.total) if row.is_priced else None
     band = {} if row.cost_if_missed is None else {"cost_band_usd": [least, exact(row.cost_if_missed)]}
     return {
         "format": FORMAT,

@@ -59,6 +59,8 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
     if not summary.lines:
         return ["No strategy to compare."]
     key = "Tokens are sums over all calls; the cheapest strategy is bold."
+    if not summary.is_priced:
+        key += " No price is known: strategies are ranked by the prefill that is left to do."
     band = " ".join(f"{escaped(sentence)}." for sentence in token_sentences(summary))
     if summary.first and len(summary.lines) > 1:
         key += f" *vs first* compares with “{escaped(summary.first.name)}”."
@@ -86,7 +88,7 @@ def _over_calls(summary: Summary, pictures: Collection[str]) -> list[str]:
 
 
 def _where(summary: Summary) -> list[str]:
-    if not summary.lines:
+    if not summary.lines or not summary.is_priced:
         return []
     causes = cause_table(summary)
     why = [

@@ -95,7 +95,7 @@ def _row(name: str, cells: Sequence[str], *, bold: bool = False) -> list[str]:
 
 def _question_cells(line: Line, summary: Summary) -> list[str]:
     counts = [f"{line.questions:,}", f"{line.question_calls:,}"]
-    if line.question is None:
+    if line.question is None and (line.is_priced or any(line.refusals)):
         return [*counts, *([UNKNOWN] * (len(summary.classes) + 2))]
     means = [getattr(line.question_usage, CLASS_FIELDS[name]) / line.questions for name in summary.classes]
     base = summary.first.question if summary.first and line is not summary.first else None
@@ -129,10 +129,10 @@ def _cause_cell(found: tuple[Decimal, int] | None) -> str:
 
 def _variant_cell(summary: Summary, name: str) -> str:
     line = summary.line(name)
-    if line is None or line.total is None:
+    if line is None or line.is_empty:
         return UNKNOWN
     against = vs_first(line)
-    cost = line.money if against == UNKNOWN else f"{line.money} ({against})"
+    cost = line.answer if against == UNKNOWN else f"{line.answer} ({against})"
     return f"**{cost}**" if line is summary.best else cost
 
 

@@ -20,6 +20,11 @@ from cachecost.views.plain_table import PIPE_WIDTH
 BILLED = "as billed"
 HEADERS = ("strategy", "calls", "read", "write {}", "write {}", "uncached", "output", "cost")
 """The lifetimes are the host's."""
+UNPRICED_HEADERS = ("strategy", "calls", "prefill saved", "prefill to do", "hit share", "output", "cost")
+"""Where no price is known: a server of one's own computes what it does not find, and bills nothing for keeping it."""
+UNPRICED = (
+    "no price is known, so strategies are told by their tokens: give a server's [[gpu]] with --prices for dollars"
+)
 FLOOR = "over floor"
 """How far from the least that the same bytes can cost; a column where anybody asked."""
 NARROWEST_NAME = 12
@@ -35,7 +40,12 @@ class Billed:
 
 
 def print_ledgers(
-    title: str, ledgers: Sequence[Ledger], stream: IO[str], billed: Billed | None = None, ranked: bool = False
+    title: str,
+    ledgers: Sequence[Ledger],
+    stream: IO[str],
+    billed: Billed | None = None,
+    ranked: bool = False,
+    with_causes: bool = True,
 ) -> None:
     """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width.
 
@@ -49,11 +59,13 @@ def print_ledgers(
         return
     console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
-        ledgers = sorted(ledgers, key=_rank)
+        ledgers = sorted(ledgers, key=_rank if _are_priced(ledgers) else _rank_by_tokens)
     console.print(_sums(ledgers, billed, console.width))
+    if not _are_priced(ledgers):
+        _note(console, UNPRICED)
     everywhere = _common(ledgers)
     for ledger in ledgers:
-        if not ranked:
+        if with_causes and not ranked:
             console.print()
             console.print(_causes(ledger, ledger.strategy if len(ledgers) > 1 else "cause"))
         for reason, count in _errors(ledger.rows).items():
@@ -81,12 +93,17 @@ def _rank(ledger: Ledger) -> tuple[object, ...]:
     return ledger.errors, not ledger.inquiries, ledger.cost.total, ledger.strategy
 
 
+def _rank_by_tokens(ledger: Ledger) -> tuple[object, ...]:
+    return ledger.errors, not ledger.inquiries, ledger.usage.total_input - ledger.usage.read, ledger.strategy
+
+
+def _are_priced(ledgers: Sequence[Ledger]) -> bool:
+    return all(ledger.is_priced for ledger in ledgers)
+
+
 def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table:
     """Names lose their middle where the table is wider than the terminal; numbers lose nothing."""
-    rows = [_amounts(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
-    rows += [_ledger_amounts(one) for one in ledgers]
-    lifetimes = iter(ledgers[0].lifetimes)
-    plain = tuple(name.format(next(lifetimes)) if "{}" in name else name for name in HEADERS)
+    plain, rows = _priced(ledgers, billed) if _are_priced(ledgers) else _unpriced(ledgers, billed)
     headers = plain
     taken = _taken(headers, rows)
     if any(one.floor is not None for one in ledgers) and width - taken >= NARROWEST_NAME + len(FLOOR) + 2:
@@ -96,6 +113,28 @@ def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table
     for name, *numbers in rows:
         table.add_row(shortened(name, max(width - taken, NARROWEST_NAME)), *numbers)
     return table
+
+
+def _priced(ledgers: Sequence[Ledger], billed: Billed | None) -> tuple[tuple[str, ...], list[list[str]]]:
+    """The heads of the columns, and the rows."""
+    rows = [_amounts(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
+    lifetimes = iter(ledgers[0].lifetimes)
+    headers = tuple(name.format(next(lifetimes)) if "{}" in name else name for name in HEADERS)
+    return headers, [*rows, *map(_ledger_amounts, ledgers)]
+
+
+def _unpriced(ledgers: Sequence[Ledger], billed: Billed | None) -> tuple[tuple[str, ...], list[list[str]]]:
+    """As `_priced`, in tokens: of a bill, too, the dollars are not known."""
+    rows = [_tokens(BILLED, billed.calls, billed.usage)] if billed else []
+    return UNPRICED_HEADERS, [*rows, *(_tokens(one.strategy, len(one.rows), one.usage) for one in ledgers)]
+
+
+def _tokens(name: str, calls: int, usage: Usage) -> list[str]:
+    whole, found = usage.total_input, [UNKNOWN] * 4
+    if whole:
+        share = percent(Decimal(usage.read) / whole)
+        found = [tokens(usage.read), tokens(whole - usage.read), share, tokens(usage.output_tokens)]
+    return [name, f"{calls:,}", *found, UNKNOWN]
 
 
 def _taken(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
@@ -123,6 +162,8 @@ def _amounts(name: str, calls: int, usage: Usage, cost: Decimal, most: Decimal |
 
 
 def _causes(ledger: Ledger, title: str) -> Table:
+    if not ledger.is_priced:
+        return _token_causes(ledger, title)
     table = _table(title, "calls", "read", "written", "cost", "share")
     total = ledger.cost.total
     for cause, rows in _by_cause(ledger.rows).items():
@@ -130,6 +171,19 @@ def _causes(ledger: Ledger, title: str) -> Table:
         read, written = sum(row.usage.read for row in rows), sum(row.usage.write for row in rows)
         share = percent(cost / total if total else Decimal(0))
         table.add_row(cause, f"{len(rows):,}", tokens(read), tokens(written), dollars(cost), share)
+    return table
+
+
+def _token_causes(ledger: Ledger, title: str) -> Table:
+    """What must be computed, by cause, the most first."""
+    table = _table(title, "calls", "prefill saved", "prefill to do", "share")
+    found = {cause: sum((row.usage for row in rows), Usage()) for cause, rows in _by_cause(ledger.rows).items()}
+    to_do = {cause: usage.total_input - usage.read for cause, usage in found.items()}
+    whole = sum(to_do.values())
+    for cause in sorted(found, key=lambda cause: (-to_do[cause], cause)):
+        calls = sum(row.cause == cause for row in ledger.rows)
+        share = percent(Decimal(to_do[cause]) / whole if whole else Decimal(0))
+        table.add_row(cause, f"{calls:,}", tokens(found[cause].read), tokens(to_do[cause]), share)
     return table
 
 

@@ -64,12 +64,12 @@ def dollars_title(summary: Summary) -> str:
     if best is None:
         return "Every strategy had calls that the provider refuses"
     if len(summary.lines) == 1:
-        return f"{_quoted(best)} costs {best.money}"
-    if len({line.cost.total for line in complete(summary.lines)}) == 1 and best.total:
-        return f"All strategies cost the same: {best.money}"
+        return f"{_quoted(best)} costs {best.answer}"
+    if len({line.effort for line in complete(summary.lines)}) == 1 and best.effort:
+        return f"All strategies cost the same: {best.answer}"
     if best is first or first is None or best.vs_first is None:
-        return f"Cheapest: {_quoted(best)}, {best.money}"
-    return f"Cheapest: {_quoted(best)}, {best.money}, {compared(best.vs_first)} than {_quoted(first)}"
+        return f"Cheapest: {_quoted(best)}, {best.answer}"
+    return f"Cheapest: {_quoted(best)}, {best.answer}, {compared(best.vs_first)} than {_quoted(first)}"
 
 
 def cumulative_title(summary: Summary) -> str:
@@ -108,9 +108,9 @@ def _variant_row(summary: Summary, main: Summary) -> VariantRow:
     best, first = summary.best, summary.first
     return VariantRow(
         variant=variant_name(summary.comparison),
-        first=first.money if first else UNKNOWN,
+        first=first.answer if first else UNKNOWN,
         best=best.name if best else UNKNOWN,
-        cost=best.money if best else UNKNOWN,
+        cost=best.answer if best else UNKNOWN,
         saving=UNKNOWN if best is None or best is first else percent(best.vs_first, signed=True),
         order="" if summary is main else _order(summary, main),
     )
@@ -127,6 +127,8 @@ def _order(summary: Summary, main: Summary) -> str:
 def _token_sentence(source: str, band: float, lines: Sequence[Line], first: Line | None) -> str:
     if not band:
         return f"{source or 'counted'}, exact"
+    if not all(line.is_priced for line in lines):
+        return f"{source}: ±{percent(band)}"
     error = max(line.error for line in lines)
     sentence = f"{source}: ±{percent(band)} → at most ±{rough_dollars(error)} on a figure"
     if first is None or first not in lines or len(lines) < 2:

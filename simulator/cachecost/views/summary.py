@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import groupby
 
 from cachecost.ledger import ZERO, Comparison, Cost, Ledger, most_of
-from cachecost.numbers import change, dollar_range, dollars
+from cachecost.numbers import change, dollar_range, dollars, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
@@ -19,6 +19,8 @@ NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
 """A number that stands alone: no part of a name or of a path."""
 LIFETIMES = ("5m", "1h")
 CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
+PREFILL_NAMES = {"read": "prefill saved", "input": "prefill to do", "output": "output"}
+"""The same where no price is known: what a server of one's own computes, and what it need not."""
 CLASS_FIELDS = {name: {"input": "input_tokens", "output": "output_tokens"}.get(name, name) for name in CLASS_NAMES}
 """Token class to the field of Usage that counts it."""
 
@@ -40,9 +42,9 @@ class Refusal:
 class Line:
     """One strategy of a comparison.
 
-    `total` (USD) is None if every call was refused; `vs_first` is a ratio (−0.32), None for the
-    first itself and where a refused call makes it not comparable; `question` is the dollars of one
-    question, None if none was asked or one was refused.
+    `total` (USD) is None if every call was refused, or no price is known; `vs_first` is a ratio (−0.32) of efforts,
+    None for the first itself and where a refused call makes it not comparable; `question` is the dollars of one
+    question, None if none was asked, one was refused, or no price is known.
     """
 
     name: str
@@ -70,6 +72,24 @@ class Line:
     """USD below which no choice of marks and lifetimes could go for the same bytes; None: not known."""
     uncertain: Decimal
     """The dollars that rest on counted tokens: all but recorded output."""
+    effort: Decimal
+    """What strategies are ranked by: USD; tokens to compute where no price is known."""
+    is_priced: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every call was refused or could not be evaluated."""
+        return bool(self.refused) and self.refused == self.calls
+
+    @property
+    def hit_share(self) -> Decimal | None:
+        """How much of the input was read; None where there was none."""
+        return Decimal(self.usage.read) / self.usage.total_input if self.usage.total_input else None
+
+    @property
+    def answer(self) -> str:
+        """`money`; where no price is known, the tokens that must be computed."""
+        return self.money if self.is_priced or self.is_empty else f"{tokens(int(self.effort))} tokens of prefill"
 
     @property
     def refused(self) -> int:
@@ -82,7 +102,10 @@ class Line:
 
     @property
     def question_money(self) -> str:
-        """`question` as it is told: a range where hits are best effort."""
+        """`question` as it is told: a range where hits are best effort, tokens to compute where no price is known."""
+        if not self.is_priced and self.questions and not self.refused:
+            used = self.question_usage
+            return tokens(round((used.total_input - used.read) / self.questions))
         return dollars(self.question) if self.question is None else dollar_range(self.question, self.question_most)
 
     @property
@@ -107,6 +130,11 @@ class Summary:
     """The cheapest line without a refused call; None if there is none."""
 
     @property
+    def is_priced(self) -> bool:
+        """Whether there are dollars to tell. Where not, lines are ranked by the tokens that must be computed."""
+        return self.comparison.is_priced
+
+    @property
     def has_questions(self) -> bool:
         return any(line.questions for line in self.lines)
 
@@ -115,17 +143,21 @@ class Summary:
         """Whether the best stays the best whatever comes of hits that are best effort."""
         best = self.best
         others = [line for line in complete(self.lines) if line is not best]
-        return best is None or best.most is None or all(best.most <= line.cost.total for line in others)
+        return best is None or best.most is None or all(best.most <= line.effort for line in others)
 
     @property
     def class_names(self) -> dict[str, str]:
         """What the token classes are called, with the host's own words for its lifetimes."""
         short, long = next((ledger.lifetimes for ledger in self.comparison.ledgers), LIFETIMES)
-        return {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
+        told = {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
+        return told if self.is_priced else {**told, **PREFILL_NAMES}
 
     @property
     def classes(self) -> list[str]:
-        """Token classes that occur anywhere; write_1h is left out where nobody writes for an hour."""
+        """Token classes that occur anywhere; write_1h is left out where nobody writes for an hour, and where no price
+        is known, all writes: nothing tells them from what is computed."""
+        if not self.is_priced:
+            return list(PREFILL_NAMES)
         return [name for name in CLASS_NAMES if name != "write_1h" or any(line.usage.write_1h for line in self.lines)]
 
     @property
@@ -135,7 +167,7 @@ class Summary:
 
     def order(self) -> list[str]:
         """Names of complete strategies, the cheapest first; equals in the scenario's order."""
-        return [line.name for line in sorted(complete(self.lines), key=lambda line: line.cost.total)]
+        return [line.name for line in sorted(complete(self.lines), key=lambda line: line.effort)]
 
     def line(self, name: str) -> Line | None:
         return next((line for line in self.lines if line.name == name), None)
@@ -144,10 +176,12 @@ class Summary:
 def summarise(comparison: Comparison) -> Summary:
     """Add up a comparison; every row is looked at a fixed number of times."""
     base = next((ledger for ledger in comparison.ledgers if ledger.strategy == comparison.first), None)
-    reference = base.cost.total if base and not base.errors else None
-    lines = tuple(_line(ledger, None if ledger is base else reference) for ledger in comparison.ledgers)
+    reference = comparison.effort(base) if base and not base.errors else None
+    lines = tuple(
+        _line(ledger, comparison.effort(ledger), None if ledger is base else reference) for ledger in comparison.ledgers
+    )
     first = next((line for line in lines if line.name == comparison.first), None)
-    best = min(complete(lines), key=lambda line: line.cost.total, default=None)
+    best = min(complete(lines), key=lambda line: line.effort, default=None)
     return Summary(comparison, lines, first, best)
 
 
@@ -158,8 +192,8 @@ def complete(lines: Sequence[Line]) -> list[Line]:
 
 def same_order(one: Summary, other: Summary) -> bool:
     """Whether no two strategies that both could run change places; costing the same is no change."""
-    there = {line.name: line.cost.total for line in complete(other.lines)}
-    ranked = sorted((line.cost.total, there[line.name]) for line in complete(one.lines) if line.name in there)
+    there = {line.name: line.effort for line in complete(other.lines)}
+    ranked = sorted((line.effort, there[line.name]) for line in complete(one.lines) if line.name in there)
     dearest_below = None
     for _, level in groupby(ranked, key=lambda pair: pair[0]):
         costs = [cost for _, cost in level]
@@ -178,7 +212,7 @@ def shared_notes(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def _line(ledger: Ledger, reference: Decimal | None) -> Line:
+def _line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> Line:
     cost, asked = ledger.cost, ledger.inquiries
     questions = len({row.inquiry for row in asked})
     refusals = _refusals(ledger)
@@ -189,8 +223,8 @@ def _line(ledger: Ledger, reference: Decimal | None) -> Line:
         usage=ledger.usage,
         cost=cost,
         by_layer=ledger.cost_by_layer,
-        total=None if all_refused else cost.total,
-        vs_first=None if refusals else change(cost.total, reference),
+        total=None if all_refused or not ledger.is_priced else cost.total,
+        vs_first=None if refusals else change(effort, reference),
         questions=questions,
         question_calls=len(asked),
         question_usage=sum((row.usage for row in asked), Usage()),
@@ -204,6 +238,8 @@ def _line(ledger: Ledger, reference: Decimal | None) -> Line:
         token_source=ledger.token_source,
         band=ledger.band,
         uncertain=cost.total - sum((row.cost.output for row in ledger.rows if row.output_is_recorded), ZERO),
+        effort=effort,
+        is_priced=ledger.is_priced,
     )
 
 

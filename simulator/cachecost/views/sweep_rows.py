@@ -24,12 +24,15 @@ CONFIDENCE = 1.96
 class Line:
     """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their size.
 
-    `fault`: "" is none.
+    Where no price is known `costs` are input tokens that must be computed, and not dollars. `hit_share` is how much of
+    the input of all seeds was read; None where there was none. `fault`: "" is none.
     """
 
     first: Row
     costs: Sequence[Decimal]
     fault: str
+    is_priced: bool = True
+    hit_share: Decimal | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -45,12 +48,12 @@ class Line:
 
     @property
     def cost(self) -> Decimal:
-        """USD: that of the scenario as written, or the mean of its seeds."""
+        """USD (or tokens): that of the scenario as written, or the mean of its seeds."""
         return sum(self.costs, Decimal(0)) / len(self.costs)
 
     @property
     def percentiles(self) -> dict[int, Decimal]:
-        """USD by nearest rank."""
+        """USD (or tokens) by nearest rank."""
         return {percent: self.costs[max(1, ceil(percent / 100 * len(self.costs))) - 1] for percent in PERCENTILES}
 
     @property
@@ -66,12 +69,22 @@ class _Sums:
 
     def __init__(self, first: Row) -> None:
         self.first = first
-        self.costs: list[Decimal] = []
+        self.costs: list[Decimal | None] = []
+        self.prefill: list[int] = []
+        self.read = 0
         self.fault = ""
 
     def add(self, row: Row) -> None:
         self.costs.append(row.cost_usd)
+        self.prefill.append(row.prefill)
+        self.read += row.read
         self.fault = self.fault or row.fault
+
+    def line(self, is_priced: bool) -> Line:
+        costs = [cost for cost in self.costs if cost is not None] if is_priced else list(map(Decimal, self.prefill))
+        whole = self.read + sum(self.prefill)
+        share = Decimal(self.read) / whole if whole else None
+        return Line(self.first, sorted(costs), self.fault, is_priced, share)
 
 
 def points_of(rows: Iterable[Row]) -> Iterator[list[Line]]:
@@ -80,7 +93,8 @@ def points_of(rows: Iterable[Row]) -> Iterator[list[Line]]:
         sums: dict[str, _Sums] = {}
         for row in point:
             sums.setdefault(row.strategy, _Sums(row)).add(row)
-        yield [Line(one.first, sorted(one.costs), one.fault) for one in sums.values()]
+        is_priced = all(cost is not None for one in sums.values() for cost in one.costs)
+        yield [one.line(is_priced) for one in sums.values()]
 
 
 def lines_of(rows: Iterable[Row]) -> Iterator[Line]:
@@ -112,6 +126,14 @@ def _json(value: dict[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
+def _cost(line: Line) -> dict[str, Any]:
+    """Dollars; where no price is known, None, the tokens that must be computed and how much need not be."""
+    if line.is_priced:
+        return {"cost_usd": exact(line.cost)}
+    share = None if line.hit_share is None else exact(round(line.hit_share, 6))
+    return {"cost_usd": None, "prefill_tokens": exact(line.cost), "hit_share": share}
+
+
 def _named(axes: Sequence[str], line: Line) -> dict[str, Any]:
     return {"at": dict(zip(axes, line.labels, strict=True)), "strategy": line.strategy or None}
 
@@ -119,13 +141,14 @@ def _named(axes: Sequence[str], line: Line) -> dict[str, Any]:
 def _object(axes: Sequence[str], line: Line) -> dict[str, Any]:
     if not line.has_seeds:
         counts = {name: getattr(line.first, name) for name in COUNTS}
-        return {**_named(axes, line), **counts, "cost_usd": exact(line.first.cost_usd)}
+        return {**_named(axes, line), **counts, **_cost(line)}
+    unit = "usd" if line.is_priced else "tokens"
     return {
         **_named(axes, line),
         "seeds": len(line.costs),
         "calls": line.first.calls,
         "errors": line.first.errors,
-        "cost_usd": exact(line.cost),
-        "percentiles_usd": {str(percent): exact(value) for percent, value in line.percentiles.items()},
+        **_cost(line),
+        f"percentiles_{unit}": {str(percent): exact(value) for percent, value in line.percentiles.items()},
         "convergence": line.convergence,
     }

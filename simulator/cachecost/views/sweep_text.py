@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.numbers import counted, dollars, percent, point_aligned
+from cachecost.numbers import counted, dollars, percent, point_aligned, tokens
 from cachecost.sweep.rows import Row
 from cachecost.views.sweep_rows import PERCENTILES, Line, points_of
 
@@ -32,6 +32,7 @@ class Summary:
         self.count = self.fault_count = 0
         self.winners: Counter[str] = Counter()
         self.least = self.most = Decimal(0)
+        self.is_priced = True
 
     def add(self, point: Sequence[Line]) -> None:
         """The lines of one point of the grid."""
@@ -43,6 +44,7 @@ class Summary:
 
     def _note(self, line: Line) -> None:
         if line.strategy:
+            self.is_priced = self.is_priced and line.is_priced
             self.count += 1
             self.lines += [line] if self.count <= MOST_LINES else []
         if line.fault:
@@ -79,11 +81,16 @@ def _answer(summary: Summary) -> Iterator[str]:
     ranked = summary.winners.most_common()
     points, seeds = summary.winners.total(), _of_seeds(summary.lines)
     if len(ranked) == 1:
-        span = dollars(summary.least) + (f" to {dollars(summary.most)}" if points > 1 else "")
-        yield f"{ranked[0][0]} is cheapest{' everywhere' if points > 1 else ''}: {span}{seeds}."
+        told = "is cheapest" if summary.is_priced else "has least to compute"
+        if len({line.strategy for line in summary.lines}) == 1 and not summary.is_priced:
+            return
+        low, high = (_amount(amount, summary.is_priced) for amount in (summary.least, summary.most))
+        span = low + (f" to {high}" if points > 1 else "")
+        yield f"{ranked[0][0]} {told}{' everywhere' if points > 1 else ''}: {span}{seeds}."
     elif ranked:
         told = ", ".join(f"{name} at {times}" for name, times in ranked)
-        yield f"Who is cheapest depends on the point: {told} of {points}{seeds}."
+        what = "Who is cheapest" if summary.is_priced else "Who has least to compute"
+        yield f"{what} depends on the point: {told} of {points}{seeds}."
 
 
 def _of_seeds(lines: Sequence[Line]) -> str:
@@ -111,13 +118,23 @@ def _short(label: str) -> str:
 
 def _numbers(lines: Sequence[Line], width: int) -> dict[str, list[str]]:
     """The columns of figures by their heads."""
-    costs = point_aligned([dollars(line.cost) for line in lines])
+    costs = point_aligned([_cost(line, line.cost) for line in lines])
+    shares = {} if all(line.is_priced for line in lines) else {"hit share": [percent(one.hit_share) for one in lines]}
     if not lines or not lines[0].has_seeds:
-        return {"calls": [f"{line.first.calls:,}" for line in lines], "cost": costs}
+        calls = {"calls": [f"{line.first.calls:,}" for line in lines]}
+        return {**calls, **shares, "prefill to do" if shares else "cost": costs}
     kept = SPREAD if width < NARROW else PERCENTILES
-    spread = {f"p{at}": point_aligned([dollars(line.percentiles[at]) for line in lines]) for at in kept}
+    spread = {f"p{at}": point_aligned([_cost(line, line.percentiles[at]) for line in lines]) for at in kept}
     settled = [f"± {percent(line.convergence)}" if line.convergence is not None else "–" for line in lines]
-    return {"mean": costs, "settled": settled, **spread}
+    return {**shares, "mean": costs, "settled": settled, **spread}
+
+
+def _cost(line: Line, amount: Decimal) -> str:
+    return _amount(amount, line.is_priced)
+
+
+def _amount(amount: Decimal, is_priced: bool) -> str:
+    return dollars(amount) if is_priced else tokens(int(amount))
 
 
 def _rest(axes: Sequence[str], summary: Summary, out: Path | None) -> Iterator[str]:

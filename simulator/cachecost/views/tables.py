@@ -82,10 +82,7 @@ def _strategy(line: Line) -> dict[str, Any]:
         "calls": line.calls,
         "errors": line.refused,
         "usage": line.usage.wire(),
-        "cost_usd": exact(line.cost.total),
-        **({} if line.most is None else {"cost_band_usd": [exact(line.cost.total), exact(line.most)]}),
-        "cost_by_class_usd": _exact_all(line.cost.by_class()),
-        "cost_by_layer_usd": _exact_all({layer.value: amount for layer, amount in line.by_layer.items()}),
+        **_dollars(line),
         "vs_first": None if line.vs_first is None else exact(round(line.vs_first, 6)),
         "floor_usd": None if line.floor is None else exact(line.floor),
         "inquiries": line.questions,
@@ -94,6 +91,19 @@ def _strategy(line: Line) -> dict[str, Any]:
         "token_source": line.token_source,
         "token_band": line.band,
         "notes": list(line.notes),
+    }
+
+
+def _dollars(line: Line) -> dict[str, Any]:
+    """None, and the share of the input that was read, where no price is known."""
+    if not line.is_priced:
+        share = None if line.hit_share is None else exact(round(line.hit_share, 6))
+        return {"cost_usd": None, "cost_by_class_usd": None, "cost_by_layer_usd": None, "hit_share": share}
+    return {
+        "cost_usd": exact(line.cost.total),
+        **({} if line.most is None else {"cost_band_usd": [exact(line.cost.total), exact(line.most)]}),
+        "cost_by_class_usd": _exact_all(line.cost.by_class()),
+        "cost_by_layer_usd": _exact_all({layer.value: amount for layer, amount in line.by_layer.items()}),
     }
 
 
@@ -111,10 +121,14 @@ def _csv_row(row: CallRow) -> Iterable[object]:
     return (
         *(row.strategy, row.call, row.timestamp or _iso(row.start), row.model, row.purpose, row.turn, row.inquiry),
         *(getattr(row.usage, CLASS_FIELDS[name]) for name in TOKEN_CLASSES),
-        *(exact(cost[name]) for name in TOKEN_CLASSES),
-        *(exact(row.cost_by_layer.get(layer, ZERO)) for layer in Layer),
-        *(exact(row.cost.total), row.cause, row.error),
+        *(_exact(row, cost[name]) for name in TOKEN_CLASSES),
+        *(_exact(row, row.cost_by_layer.get(layer, ZERO)) for layer in Layer),
+        *(_exact(row, row.cost.total), row.cause, row.error),
     )
+
+
+def _exact(row: CallRow, amount: Decimal) -> str | None:
+    return exact(amount) if row.is_priced else None
 
 
 def _iso(seconds: float) -> str:

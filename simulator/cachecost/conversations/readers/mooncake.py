@@ -8,12 +8,15 @@ is not full: nobody shares it then.
 
 What becomes of them: each id is a message of one block with a given token count, so requests with the same ids share
 their thread. The answer is one block too, with the tokens of `output_length`. Nothing was billed. The trace names no
-model, so all calls are of "mooncake-trace"; it has no marks, tools, system prompt or roles, no sessions and no day:
-`start` counts seconds from its beginning. Of other sizes of blocks it says nothing, so they are refused, and so are
-rows with further fields: the tools that write them mean something else by the same ones.
+model, so all calls are of "mooncake-trace", a model of the hosts vllm and sglang alone. It has no marks, tools, system
+prompt or roles, no sessions and no day: `start` counts seconds from its beginning. Of other sizes of blocks it says
+nothing, so they are refused, and so are rows with further fields: the tools that write them mean something else by the
+same ones.
 
 Where it misleads: a prompt that goes on has another id in the place of a last block that was not full, so a mark on
-that block is never found again, only one before it; and each 512 tokens are a position of the lookback.
+that block is never found again, only one before it; and each 512 tokens are a position of the lookback. What two
+prompts have in common is told in whole ids: an engine with smaller blocks may read up to 511 tokens more. Answers come
+back as ids of their own, so none is found that the engine itself wrote.
 """
 
 from __future__ import annotations

@@ -11,12 +11,14 @@ from cachecost.conversations.times import day_of
 from cachecost.findings import Explanation
 from cachecost.ledger import Comparison, Ledger, RunResult
 from cachecost.numbers import change, compared, counted, dollars, percent, tokens
+from cachecost.providers.rules import data_date
 from cachecost.views.html.run_page import run_page
 from cachecost.views.replay_text import Billed
 from cachecost.views.summary import Summary, summarise
 
 OWN_DAY = "Each call has the rules and prices of its own day."
 UPPER_BOUND = "No entry is evicted before its time, so hits are an upper bound."
+LEAST_RECENT = "A server keeps as many tokens as was said; the least recently used go first."
 
 
 def replay_page(
@@ -29,9 +31,12 @@ def replay_page(
     again: str,
     billed: Billed | None = None,
     explanations: Sequence[Explanation] = (),
+    is_bounded: bool = False,
 ) -> str:
-    """The whole page. `as_of` None: each call has its own day, and the page names the last one."""
-    days = [day_of(row.start) for ledger in ledgers for row in ledger.rows]
+    """The whole page. `as_of` None: each call has its own day, and the page names the last one, or that of the rules
+    where the log tells no day. `is_bounded`: the cache holds only so many tokens."""
+    days = [day_of(row.start) for ledger in ledgers for row in ledger.rows if row.timestamp]
+    days = days or [as_of or data_date(host)]
     models = ", ".join(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
     day = as_of or max(days)
     first = ledgers[0].strategy
@@ -44,7 +49,7 @@ def replay_page(
             " · ".join([counted(len(ledgers[0].rows), "call"), *_billed(billed), models, _days(days)]),
             _verdict(summary, billed),
             [comparison],
-            [*([] if as_of else [OWN_DAY]), UPPER_BOUND],
+            [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND],
             versions={"cachecost": __version__, "prices": prices},
             explanations=list(explanations),
         ),
@@ -66,9 +71,9 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
         return "No strategy ran without a refused call."
     if len(summary.lines) > 1:
         against = f", {compared(best.vs_first)} than “{first.name}”" if best is not first and not first.refused else ""
-        return f"“{best.name}” is the cheapest: {dollars(best.total)}{against}."
+        return f"“{best.name}” is the cheapest: {best.answer}{against}."
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
-    told = f"{dollars(best.total)} for {tokens(whole)} tokens of input, {share} of them read from the cache"
+    told = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
     gap = change(best.total, billed.dollars) if billed else None
     return f"{told}; that is {compared(gap)} than was billed." if gap else f"{told}."

@@ -39,11 +39,11 @@ from cachecost.views.sentences import (
     rules_sentence,
     token_sentences,
 )
-from cachecost.views.summary import CLASS_NAMES, Line, Summary, shared_notes, summarise
+from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, shared_notes, summarise
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 HAIRLINE = Decimal("0.0005")
-FIRST = ("cost", "vs_first", "floor", "question", "band")
+FIRST = ("hit_share", "cost", "vs_first", "floor", "question", "band")
 """Columns before the bar; the others stand after it."""
 
 
@@ -125,22 +125,22 @@ def run_page(result: RunResult, again: str | None = None) -> str:
 def _saving(summary: Summary) -> tuple[str, str] | None:
     """The saving in few words, and what it is a saving of; None where there is nothing to compare."""
     best, first = summary.best, summary.first
-    if best is None or best.total is None:
+    if best is None or best.is_empty:
         return None
     if best is first or first is None or best.vs_first is None:
-        return best.money, f"“{best.name}”" + (", the cheapest" if len(summary.lines) > 1 else "")
-    return compared(best.vs_first), f"{best.money} instead of {first.money}: “{best.name}”"
+        return best.answer, f"“{best.name}”" + (", the cheapest" if len(summary.lines) > 1 else "")
+    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: “{best.name}”"
 
 
 def _rows(summary: Summary) -> list[Row]:
     columns = _columns(summary)
-    dearest = max((line.cost.total for line in summary.lines), default=Decimal(0))
+    dearest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
     return [
         Row(
             line.name,
             f"strip-{number + 1}",
             [(column.key, column.cells[number].strip()) for column in columns],
-            _bar(line, dearest),
+            _bar(line, dearest, summary),
             line is summary.best,
             bool(line.refused),
         )
@@ -160,13 +160,27 @@ def _band(line: Line) -> str:
     return UNKNOWN if line.total is None else f"±{rough_dollars(line.error)}"
 
 
-def _bar(line: Line, dearest: Decimal) -> list[tuple[str, str, str]]:
-    parts = line.cost.by_class() if dearest else {}
+def _length(line: Line, summary: Summary) -> Decimal:
+    """How long the bar of a line is: in USD, or in tokens where no price is known."""
+    return line.cost.total if summary.is_priced else sum(_tokens_by_class(line, summary).values(), Decimal(0))
+
+
+def _tokens_by_class(line: Line, summary: Summary) -> dict[str, Decimal]:
+    return {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
+
+
+def _bar(line: Line, dearest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
+    parts = line.cost.by_class() if summary.is_priced else _tokens_by_class(line, summary)
+    names = CLASS_NAMES if summary.is_priced else summary.class_names
     return [
-        (name, f"{amount / dearest * 100:.2f}", f"{CLASS_NAMES[name]} {dollars(amount)}")
+        (name, f"{amount / dearest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
         for name, amount in parts.items()
         if amount > dearest * HAIRLINE
     ]
+
+
+def _amount(amount: Decimal, summary: Summary) -> str:
+    return dollars(amount) if summary.is_priced else tokens(int(amount))
 
 
 def _longest(summary: Summary) -> int:
@@ -215,11 +229,12 @@ def _strip_says(ledger: Ledger) -> str:
     written = Decimal(usage.write_5m + usage.write_1h) / whole
     read, uncached = Decimal(usage.read) / whole, Decimal(usage.input_tokens) / whole
     shares = f"{percent(read)} read, {percent(written)} written, {percent(uncached)} uncached"
-    return f"{counted(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares} · {dollars(ledger.cost.total)}"
+    cost = f" · {dollars(ledger.cost.total)}" if ledger.is_priced else ""
+    return f"{counted(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares}{cost}"
 
 
 def _cumulative(summary: Summary) -> list[Chart]:
-    if not any(line.cost.total for line in summary.lines):
+    if not summary.is_priced or not any(line.cost.total for line in summary.lines):
         return []
     title = cumulative_title(summary)
     picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
@@ -228,6 +243,8 @@ def _cumulative(summary: Summary) -> list[Chart]:
 
 def _parts(summary: Summary) -> list[Chart]:
     """Dollars by token class and by layer, of the first and of the best strategy on one scale."""
+    if not summary.is_priced:
+        return []
     shown = dict.fromkeys(line.name for line in (summary.first, summary.best) if line is not None and line.cost.total)
     ledgers = {ledger.strategy: ledger for ledger in summary.comparison.ledgers}
     top = max((float(ledgers[name].cost.total) for name in shown), default=0.0) * 1.03

@@ -45,11 +45,11 @@ def _says(group: Sequence[Column]) -> str:
     if len(group) > 1:
         return _sums_say(group)
     row, strip = group[0].row, group[0].strip
-    lines = [" · ".join([_who(row), dollars(row.cost.total)])]
+    lines = [" · ".join([_who(row), _cost(group)])]
     if row.error is not None:
         return f"{lines[0]}\n{row.error}"
-    lines += [_layer(layer, row.by_layer[layer], row.cost_by_layer[layer]) for layer in Layer if _any(row, layer)]
-    lines.append(f"output {tokens(row.usage.output_tokens)} · {dollars(row.cost.output)}")
+    lines += [_layer(layer, row) for layer in Layer if _any(row, layer)]
+    lines.append(f"output {tokens(row.usage.output_tokens)}{_dollars(row, row.cost.output)}")
     lines += [f"not read: {_kinds(strip)}"] if strip.fresh else []
     lines += [f"marks at {_marks(strip.marks)}"] if strip.marks else []
     return "\n".join([*lines, (row.cause or "").replace("_", " ")]).rstrip()
@@ -66,9 +66,20 @@ def _any(row: CallRow, layer: Layer) -> bool:
     return layer in row.by_layer and row.by_layer[layer] != LayerTokens()
 
 
-def _layer(layer: Layer, found: LayerTokens, cost: Decimal) -> str:
+def _layer(layer: Layer, row: CallRow) -> str:
+    found = row.by_layer[layer]
     parts = [f"{tokens(getattr(found, name))} {word}" for name, word in STATES.items() if getattr(found, name)]
-    return f"{layer}: {', '.join(parts)} · {dollars(cost)}"
+    return f"{layer}: {', '.join(parts)}{_dollars(row, row.cost_by_layer[layer])}"
+
+
+def _dollars(row: CallRow, amount: Decimal) -> str:
+    return f" · {dollars(amount)}" if row.is_priced else ""
+
+
+def _cost(group: Sequence[Column]) -> str:
+    """Dollars of all its calls; unknown where those of one are."""
+    is_known = all(column.row.is_priced for column in group)
+    return dollars(sum((column.row.cost.total for column in group), ZERO) if is_known else None)
 
 
 def _marks(marks: Sequence[MarkAt]) -> str:
@@ -80,9 +91,8 @@ def _kinds(strip: Strip) -> str:
 
 
 def _sums_say(group: Sequence[Column]) -> str:
-    cost = sum((column.row.cost.total for column in group), ZERO)
     parts = [f"{tokens(_sum(group, name))} {word}" for name, word in STATES.items() if _sum(group, name)]
-    return f"{_range(group)} · {dollars(cost)}\n{', '.join(parts)}"
+    return f"{_range(group)} · {_cost(group)}\n{', '.join(parts)}"
 
 
 def _range(group: Sequence[Column]) -> str:
@@ -97,9 +107,8 @@ def _sum(group: Sequence[Column], name: str) -> int:
 
 def _cells(group: Sequence[Column]) -> list[str]:
     counts = [tokens(_sum(group, name)) for name in (*STATES, "output")]
-    cost = sum((column.row.cost.total for column in group), ZERO)
     if len(group) > 1:
-        return [_range(group).partition(" ")[2], counted(len(group), "call"), *counts, dollars(cost), ""]
+        return [_range(group).partition(" ")[2], counted(len(group), "call"), *counts, _cost(group), ""]
     row, strip = group[0].row, group[0].strip
     what = f"question {row.inquiry}" if row.inquiry is not None else row.purpose
-    return [f"{row.call:,}", what, *counts, dollars(cost), row.error or _kinds(strip)]
+    return [f"{row.call:,}", what, *counts, _cost(group), row.error or _kinds(strip)]

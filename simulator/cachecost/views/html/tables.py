@@ -160,7 +160,7 @@ def _best(summary: Summary) -> frozenset[int]:
 
 def _question_cells(line: Line, summary: Summary) -> list[str]:
     counts = [line.name, f"{line.questions:,}", f"{line.question_calls:,}"]
-    if line.question is None:
+    if line.question is None and (line.is_priced or any(line.refusals)):
         return [*counts, *([UNKNOWN] * (len(summary.classes) + 2))]
     means = [getattr(line.question_usage, CLASS_FIELDS[name]) / line.questions for name in summary.classes]
     base = summary.first.question if summary.first and line is not summary.first else None
@@ -180,10 +180,10 @@ def _calls(calls: Sequence[int]) -> str:
 
 def _variant_cell(summary: Summary, name: str) -> str:
     line = summary.line(name)
-    if line is None or line.total is None:
+    if line is None or line.is_empty:
         return UNKNOWN
     against = vs_first(line)
-    return line.money if against == UNKNOWN else f"{line.money} ({against})"
+    return line.answer if against == UNKNOWN else f"{line.answer} ({against})"
 
 
 def _exactly(claim: Claim) -> str:
