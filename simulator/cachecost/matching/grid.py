@@ -25,13 +25,13 @@ Engine = tuple[str, str]
 
 
 class Grid:
-    """What all calls sent, by host and model. With `keeps_answers`, an answer is cached as its call made it.
+    """What all calls sent, by host and model. Where rules say `keeps_answers`, an answer is cached as its call made it:
 
-    vLLM and SGLang do that: an answer is read when it first comes back. Of the capacity it takes its part from then on.
+    it is read when it first comes back. Of the capacity it takes its part from then on.
     """
 
-    def __init__(self, keeps_answers: bool = False) -> None:
-        self._answers = Answers() if keeps_answers else None
+    def __init__(self) -> None:
+        self._answers = Answers()
         self._sent: dict[Engine, Recency] = {}
 
     def call(
@@ -39,7 +39,7 @@ class Grid:
     ) -> Outcome:
         """What of `prompt` can be read. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
-        known = self._answers.call(prompt.end) if self._answers else NOTHING_KNOWN
+        known = self._answers.call(prompt.end) if rules.keeps_answers else NOTHING_KNOWN
         matched = sent.send(prompt.end, start, start + first_token_s, life_s(rules), rules.capacity_tokens)
         if known.shared and known.answer and matched == known.shared.tokens:
             matched = known.answer.tokens

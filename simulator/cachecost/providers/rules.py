@@ -26,7 +26,7 @@ WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "standard_context_window", "lookback_positions"),
     *("maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens", "reported_step_tokens"),
     *("grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read", "surplus_marks"),
-    *("markable_layers", "implicit_mark", "finds", "salted_by"),
+    *("markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
@@ -95,6 +95,8 @@ class ModelRules:
     """Tokens at the end that are always computed anew."""
     capacity_tokens: int | None = None
     """What the cache holds: the least recently used go first. None: no bound."""
+    keeps_answers: bool = False
+    """Grid: what a call answered is cached as well, and read when it comes back."""
     refreshes_on_read: bool = True
     surplus_marks: str = "refused"
     """What becomes of more than `maximum_marks`: refused, or oldest_dropped."""
