@@ -13,7 +13,8 @@ from cachecost.ledger import Fidelity
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.views.fidelity_rows import fidelity_object, score
+from cachecost.views.fidelity_json import fidelity_object
+from cachecost.views.fidelity_rows import score
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "scenarios" / "recordings"

@@ -147,7 +147,13 @@ def test_reads_of_openai_in_steps_are_a_reading_for_its_late_models_alone() -> N
 
 @pytest.mark.parametrize(
     ("host", "model", "keeps"),
-    [("openai", "gpt-4o", True), ("xai", "grok-4.7", True), ("vllm", "x", True), ("mistral", "mistral-large-4", False)],
+    [
+        ("openai", "gpt-4o", True),
+        ("openai", "gpt-5.2", False),
+        ("xai", "grok-4.7", True),
+        ("vllm", "x", True),
+        ("mistral", "mistral-large-4", False),
+    ],
 )
 def test_whether_answers_are_cached(host: str, model: str, keeps: bool) -> None:
     assert rules(host, model).keeps_answers is keeps

@@ -13,7 +13,12 @@ HEIGHT = 4.2
 FLOOR = 0.001
 """Errors below this share are drawn at zero's line: a logarithm has no zero."""
 TICKS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-KINDS = {"hit": (LINE_COLOURS[0], "o"), "cold": (LINE_COLOURS[2], "s"), "unknown": (LINE_COLOURS[7], "x")}
+KINDS = {
+    "hit": (LINE_COLOURS[0], "o"),
+    "cold": (LINE_COLOURS[2], "s"),
+    "unknown": (LINE_COLOURS[7], "x"),
+    "range": (LINE_COLOURS[4], "^"),
+}
 
 
 def residual_figure(fidelity: Fidelity, title: str) -> Figure:
