@@ -46,7 +46,7 @@ def evidence_markdown(
         f"![{escaped(headline(whole))}]({picture})",
         "## Which rules recorded bills prove",
         _rules(evidence),
-        *(["## Other hosts: what recordings confirm, and what not", _hosts(fidelity)] if says_hosts(fidelity) else []),
+        *(["## Host by host: what recordings confirm, and what not", _hosts(fidelity)] if says_hosts(fidelity) else []),
         *(["## What the rules of other hosts claim", _rules(claims)] if claims else []),
         *(part for name in GROUPS for part in (f"## By {name}", _scores(name, scores(fidelity, GROUPS[name])))),
         *(["## Which reading of an open rule the bills support", _readings(fidelity)] if fidelity.readings else []),
