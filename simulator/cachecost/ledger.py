@@ -189,9 +189,10 @@ class Judgement:
     """One recorded call: what was predicted without its own bill, and what was billed.
 
     `kind` is "hit" (something was read that the recording could have written), "cold" (nothing was
-    read), "unknown" (what was read can only have been written before the recording began), or
-    "refused" (the simulator says the API refuses it). `exact`: the same prefix was hit, and the read
-    is right within 2 tokens. Dollars are None where no price is known.
+    read), "unknown" (what was read can only have been written before the recording began), "range" (the
+    host promises nothing, so that the prediction is a range) or "refused" (the simulator says the API
+    refuses it). `exact`: the same prefix was hit, and the read is right within 2 tokens; a range never is, it
+    `holds` or not. `way` is how the host caches: a `matching` of its rules. Dollars are None where no price is known.
     """
 
     source: str
@@ -210,6 +211,13 @@ class Judgement:
     rules: tuple[str, ...] = ()
     """Rules of the rulebook that the call exercises, and of those the ones that its bill refuses."""
     broken: tuple[str, ...] = ()
+    host: str = "anthropic"
+    way: str = "breakpoint"
+    holds: bool = False
+
+    @property
+    def is_right(self) -> bool:
+        return self.exact or self.holds
 
     @property
     def token_error(self) -> float:
@@ -261,4 +269,4 @@ class Fidelity:
 
     @property
     def mismatches(self) -> list[Judgement]:
-        return [one for one in self.judgements if not one.exact]
+        return [one for one in self.judgements if not one.is_right]

@@ -9,26 +9,24 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.cache import Outcome, PrefixCache
-from cachecost.causes import CauseFinder, cause_of
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
-from cachecost.matching.choosing import ByRules
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import passes
-from cachecost.prompts.refusals import marks_sent, refusal
-from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.refusals import refusal
+from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
-from cachecost.prompts.translated import translated
 from cachecost.providers.prices import NoPrice, PriceBook, Prices
 from cachecost.providers.quotes import UNPRICED
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.rows import ZERO, CallRow, Cost
+from cachecost.sending import Hosts
 from cachecost.strips import NO_STRIP, Strip, strip_of
 
 if TYPE_CHECKING:
@@ -40,8 +38,6 @@ REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
 BILL_ONLY = "the log holds nothing of what was sent, only the bill"
 BEST_EFFORT = "best_effort"
-SECONDS_BETWEEN_PASSES = 0.001
-"""A later pass of a server tool's loop reads what the one before it wrote, so it starts later, however little."""
 
 
 @fact
@@ -203,14 +199,11 @@ class Simulation:
         self._rules = rules
         self._may_lack_prices = may_lack_prices
         self._prices = prices
-        self._counter_for = counter_for
         self._host = host
         self._strategy = strategy
-        self._cache = ByRules(cache)
-        self._causes = CauseFinder(self._cache)
+        self._hosts = Hosts(counter_for, cache)
         self.notes: dict[str, None] = {}
         """What hosts have no such thing for, in sentences, each once."""
-        self._renderers: dict[str, Renderer] = {}
         self._number = 0
         self._anchors: Anchors | None = None
 
@@ -226,9 +219,7 @@ class Simulation:
             return
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
-            told = translated(call.request, rules)
-            marks = marks_sent(told.request).marks
-            prompt = self._renderer(rules.generation).render(told.request, marks, rules, call.workspace)
+            prompt = self._hosts.prompts(self._hosts.sent(call.request, rules), (), rules, call.workspace)[0]
         except CannotEvaluate:
             return
         if self._anchors is None:
@@ -260,36 +251,26 @@ class Simulation:
     def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
         if call.failed:
             return self._without_usage(call, "unknown", None, None)
-        told = translated(call.request, rules)
-        self.notes.update(dict.fromkeys(told.notes))
-        sent = marks_sent(told.request)
-        if early := refusal(told.request, sent, rules):
+        sent = self._hosts.sent(call.request, rules)
+        told, marks = sent.told.request, sent.marks
+        self.notes.update(dict.fromkeys(sent.told.notes))
+        if early := refusal(told, marks, rules):
             return self._without_usage(call, None, early, REFUSED)
-        renderer = self._renderer(rules.generation)
-        requests = passes(told.request, call.response) if rules.speaks_marks else [told.request]
-        marks = [sent.marks, *[marks_sent(one).marks for one in requests[1:]]]
-        prompts = [
-            renderer.render(one, of_one, rules, call.workspace, told.looks_at)
-            for one, of_one in zip(requests, marks, strict=True)
-        ]
+        counter = self._hosts.renderer(rules.generation).counter
+        prompts = self._hosts.prompts(sent, call.response, rules, call.workspace)
         sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
         tokens = sizes[0].total(prompts[0])
-        length = 0 if renderer.counter.name == "bytes" else tokens
-        if length and (late := refusal(told.request, sent, rules, length)):
+        length = 0 if counter.name == "bytes" else tokens
+        if length and (late := refusal(told, marks, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
         start = None if call.timestamp is None else call.start
         prices = self._quoted(call, rules, tokens, start)
-        pool = rules.pool(call.workspace)
-        lost = self._causes.before(call.request, prompts[0], rules, call.start, pool)
-        passed = [
-            Pass(prompt, size, self._cache.call(prompt, rules, _start(call, number), call.first_token_s, size))
-            for number, (prompt, size) in enumerate(zip(prompts, sizes, strict=True))
-        ]
-        self._causes.remember(call.request, prompts[0], rules, passed[0].outcome, pool)
-        cause = cause_of(call.request, prompts[0], passed[0].outcome, lost, rules)
+        times = call.start, call.first_token_s
+        outcomes, cause = self._hosts.answers(call.request, prompts, rules, call.workspace, times, sizes)
+        passed = tuple(map(Pass, prompts, sizes, outcomes))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
-        row = self._with_usage(call, passed, prices, cause, renderer.counter, may_miss)
-        return Simulated(row, tuple(passed), rules, prices)
+        row = self._with_usage(call, passed, prices, cause, counter, may_miss)
+        return Simulated(row, passed, rules, prices)
 
     def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
@@ -300,12 +281,6 @@ class Simulation:
                 raise
             self.notes[str(error)] = None
             return UNPRICED
-
-    def _renderer(self, generation: str) -> Renderer:
-        renderer = self._renderers.get(generation)
-        if renderer is None:
-            renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
-        return renderer
 
     def _with_usage(
         self,
@@ -366,11 +341,6 @@ def _if_missed(usage: Usage, prices: Prices) -> Decimal:
     """Dollars if what was read had to be written again, for five minutes."""
     written = replace(usage, read=0, write_5m=usage.write_5m + usage.read)
     return sum(prices.cost(written).values(), ZERO)
-
-
-def _start(call: Call, number: int) -> float:
-    """When the pass of that number, from 0, starts."""
-    return call.start + number * SECONDS_BETWEEN_PASSES
 
 
 def _spans(one: Pass) -> Spans:

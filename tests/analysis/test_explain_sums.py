@@ -17,7 +17,9 @@ from cachecost.providers.rules import RuleBook
 from cachecost.traffic import recorded
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
-SESSIONS = sorted((RECORDINGS / "sessions").glob("*.jsonl")) + sorted((RECORDINGS / "traffic").glob("*/*.jsonl"))[::17]
+OTHER_HOSTS = {"deepseek", "gemini", "mistral", "openai", "xai"}
+TRAFFIC = [path for path in sorted((RECORDINGS / "traffic").glob("*/*.jsonl")) if path.parent.name not in OTHER_HOSTS]
+SESSIONS = sorted((RECORDINGS / "sessions").glob("*.jsonl")) + TRAFFIC[::17]
 
 
 @st.composite

@@ -131,7 +131,8 @@ def test_snake_case_is_the_same_and_leaves_other_peoples_names_alone() -> None:
 
 def test_what_a_cached_content_brings_in_is_only_named() -> None:
     found = from_generate_content({"cachedContent": "cachedContents/a", "contents": [ASKED]}, MODEL)
-    assert found["system"] == [{"type": "cached_content", "name": "cachedContents/a"}]
+    named = {"type": "cached_content", "name": "cachedContents/a", "cache_control": {"type": "ephemeral"}}
+    assert (found["system"], found["model"]) == ([named], f"{MODEL}-explicit")
 
 
 @pytest.mark.parametrize(

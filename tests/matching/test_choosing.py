@@ -7,7 +7,7 @@ from trees import Tree, rules
 
 from cachecost.cache import PrefixCache
 from cachecost.matching.best_effort import BestEffort
-from cachecost.matching.choosing import MATCHINGS, matching_for
+from cachecost.matching.choosing import MATCHINGS, ByRules, matching_for
 from cachecost.matching.grid import Grid
 from cachecost.matching.named import NamedObjects
 from cachecost.matching.units import Units
@@ -41,3 +41,18 @@ def test_an_unknown_name_is_a_fault_that_lists_the_known_ones() -> None:
         ValueError, match=r"matching='grids': expected one of breakpoint, grid, units, named, best_effort"
     ):
         matching_for("grids")
+
+
+@pytest.mark.parametrize(
+    ("offset", "usages"),
+    [(0, [(0, 210, 4), (200, 30, 14)]), (30, [(0, 210, 4), (170, 30, 44)]), (95, [(0, 210, 4), (205, 30, 9)])],
+)
+def test_reads_of_marks_end_on_a_grid_where_rules_say_so(offset: int, usages: list[tuple[int, int, int]]) -> None:
+    """Steps of 100 from so many hidden tokens on. What is left of a hit is plain input; writes stay as they are."""
+    tree, matching = Tree(), ByRules()
+    stated = rules(matching="breakpoint", ttl_s={"5m": 300.0}, step_tokens=100, grid_offset_tokens=offset)
+    told = []
+    for start, sent in enumerate((["A:210"], ["A:210", "B:30"])):
+        outcome = matching.call(tree.prompt(*sent, tail=4, mark=start + 1), stated, start)
+        told.append((outcome.read, outcome.write_5m, outcome.uncached))
+    assert told == usages

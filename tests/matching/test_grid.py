@@ -170,10 +170,8 @@ def test_each_model_has_a_capacity_of_its_own() -> None:
 def test_an_answer_is_read_when_it_first_comes_back_where_the_engine_keeps_it() -> None:
     conversation = [["Q:100"], ["Q:100", ">a:20", "R:7"], ["Q:100", ">b:20", "R:7"]]
     for keeps, reads in ((True, [0, 120, 100]), (False, [0, 100, 100])):
-        tree, grid = Tree(), Grid()
-        assert [
-            grid.call(tree.prompt(*sent), rules(keeps_answers=keeps), at).read for at, sent in enumerate(conversation)
-        ] == reads
+        tree, grid, holds = Tree(), Grid(), rules(keeps_answers=keeps)
+        assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == reads
     tree, grid, holds = Tree(), Grid(), rules(capacity_tokens=90, keeps_answers=True)
     assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == [0, 90, 90]
 

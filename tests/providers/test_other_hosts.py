@@ -47,16 +47,20 @@ openai   gpt-6-luna                  breakpoint   1024  1     1
 openai   gpt-5.6-sol                 breakpoint   1024  1     1
 openai   gpt-5.6-sol-explicit        breakpoint   1024  1     1
 openai   gpt-5.5                     grid         2048  2048  128
-openai   gpt-5.4                     grid         1024  128   128
+openai   gpt-5.4                     grid         1024  1024  128
+openai   gpt-5.2                     grid         1024  128   128
 openai   gpt-4o-2024-08-06           grid         1024  128   128
 gemini   gemini-4-argon              best_effort  4096  1     1
 gemini   gemini-3.8-flash            best_effort  4096  1     1
 gemini   models/gemini-3.8-flash     best_effort  4096  1     1
 gemini   gemini-3.8-flash-explicit   named        4096  1     1
 gemini   gemini-2.5-pro              best_effort  2048  1     1
-deepseek deepseek-flash              units        64    1     64
-xai      grok-4.7                    grid         128   128   1
-mistral  mistral-large-4-0           grid         64    64    1
+gemini   gemini-2.5-flash            best_effort  287   1     1
+gemini   gemini-2.5-flash-explicit   named        2048  1     1
+deepseek deepseek-flash              units        64    1     128
+xai      grok-4.7                    grid         64    64    1
+xai      grok-4.6                    grid         128   128   1
+mistral  mistral-large-4-0           grid         64    32    1
 qwen     qwen3.8-max                 best_effort  1024  1     1
 qwen     qwen3.8-max-explicit        breakpoint   1024  1     1
 minimax  MiniMax-M2.7                best_effort  512   1     1
@@ -135,7 +139,28 @@ def test_the_minimum_of_qwen_on_both_sides_of_its_change() -> None:
     assert rules("qwen", "qwen3.8-max-explicit", "2026-10-10").minimum_tokens == 1024
 
 
+def test_reads_of_openai_in_steps_are_a_reading_for_its_late_models_alone() -> None:
+    told = {name: rules("openai", name, openai_reads="grid") for name in ("gpt-5.6-sol", "gpt-6.1-sol", "gpt-4o")}
+    steps = {name: (found.step_tokens, found.grid_offset_tokens) for name, found in told.items()}
+    assert steps == {"gpt-5.6-sol": (1024, 627), "gpt-6.1-sol": (1024, 627), "gpt-4o": (128, 0)}
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "keeps"),
+    [
+        ("openai", "gpt-4o", True),
+        ("openai", "gpt-5.2", False),
+        ("xai", "grok-4.7", True),
+        ("vllm", "x", True),
+        ("mistral", "mistral-large-4", False),
+    ],
+)
+def test_whether_answers_are_cached(host: str, model: str, keeps: bool) -> None:
+    assert rules(host, model).keeps_answers is keeps
+
+
 def test_the_unit_of_deepseek_is_a_switch() -> None:
+    assert rules("deepseek", "deepseek-flash", deepseek_unit="launch").reported_step_tokens == 64
     exact = rules("deepseek", "deepseek-flash", deepseek_unit="exact")
     assert (exact.minimum_tokens, exact.reported_step_tokens) == (0, 1)
     assert rules("vllm", "x", deepseek_unit="exact") == rules("vllm", "x", deepseek_unit="exact")

@@ -144,6 +144,8 @@ class _Room:
             _reason(step, prediction, kind, exact),
             features=_features(step, prediction),
             rules=RULES.get(prediction.standing, ()) if knowable else (),
+            host=rules.host,
+            way=rules.matching,
         )
 
     def _dollars(self, step: Step, rules: ModelRules, usage: Usage) -> Decimal | None:

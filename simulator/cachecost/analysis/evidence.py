@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cachecost.analysis.claims import CLAIMS, OF_EACH_READ, named
 from cachecost.ledger import Evidence, Judgement
 
 RULES: dict[str, str] = {
@@ -42,9 +43,26 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
     return [_row(rule, words, judgements) for rule, words in RULES.items()]
 
 
+def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
+    """As `evidence_of`, of what the rules of hosts with other caches claim: a row for each host and claim."""
+    hosts = sorted({one.host for one in judgements})
+    rows = (_claim(named(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
+    return [row for row in rows if row.proved or row.contradicted]
+
+
+def _claim(rule: str, claim: str, judgements: Sequence[Judgement]) -> Evidence:
+    about = [one for one in judgements if rule in one.rules]
+    by_number = claim in OF_EACH_READ
+    wrong = [one for one in about if (rule in one.broken if by_number else not one.is_right)]
+    return _told(rule, CLAIMS[claim], [one for one in about if one not in wrong], wrong)
+
+
 def _row(rule: str, words: str, judgements: Sequence[Judgement]) -> Evidence:
     about = [one for one in judgements if rule in one.rules and one.kind != "unknown"]
     wrong = [one for one in about if not one.exact or rule in one.broken]
-    proved = [one for one in about if one not in wrong]
+    return _told(rule, words, [one for one in about if one not in wrong], wrong)
+
+
+def _told(rule: str, words: str, proved: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
     places = tuple(f"{one.source}:{one.line}" for one in wrong)
     return Evidence(rule, words, len(proved), places, tuple(sorted({one.model for one in proved})))

@@ -6,29 +6,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cachecost.analysis.claims import claimed, named, refused
+from cachecost.analysis.earlier import Earlier
 from cachecost.analysis.exercised import Facts, broken, exercised
 from cachecost.analysis.features import features_of
-from cachecost.cache import Outcome, PrefixCache
-from cachecost.causes import CauseFinder, cause_of
+from cachecost.analysis.verdicts import Held, Verdict, of_marks, of_prefixes, of_range
+from cachecost.cache import Outcome
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO, Judgement
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.passes import passes
-from cachecost.prompts.refusals import marks_sent, refusal
-from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.refusals import refusal
+from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.simulation import BILL_ONLY, SECONDS_BETWEEN_PASSES, quoted
+from cachecost.sending import Hosts
+from cachecost.simulation import BILL_ONLY, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
-TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (contract, `validate`)."""
-ESTIMATE = 0.01
-"""Share that an estimated length may be off and still count as one that the recording could have written."""
+VERDICTS = {"grid": of_prefixes, "units": of_prefixes, "best_effort": of_range}
+"""By what the rules of a host without marks state as `matching`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,13 @@ class _Prediction:
     def hit(self) -> Prefix | None:
         return self.outcomes[0].hit
 
+    def held(self, case: _Case, sizes: KnownSizes) -> Held:
+        """Beside the bill of its call, where that has one."""
+        is_told = self.hit is not None and (
+            sizes.told_as_end(self.hit) if case.rules.is_unmarked else sizes.told(self.hit) is not None
+        )
+        return Held(case.billed, self.usage, self.hit, is_told, len(case.prompts))
+
 
 class Judge:
     """Judges recordings, each a cache of its own. `counter_for` makes the estimates between what bills tell."""
@@ -87,7 +94,7 @@ class Judge:
 
 
 class _Room:
-    """One recording: its prompts, its bills, its cache."""
+    """One recording: its prompts, its bills, its caches."""
 
     def __init__(self, judge: Judge, source: str) -> None:
         self.judge = judge
@@ -95,10 +102,9 @@ class _Room:
         self.cases: list[_Case] = []
         self.not_judged: list[tuple[str, str]] = []
         self.anchors = Anchors()
-        self.cache = PrefixCache()
-        self.causes = CauseFinder(self.cache)
+        self.hosts = Hosts(judge.counter_for)
         self.written: dict[Prefix, int] = {}
-        self._renderers: dict[str, Renderer] = {}
+        self.earlier = Earlier()
 
     def take(self, number: int, call: LoggedCall) -> None:
         """Render a call, and learn what its bill tells; calls without a bill only take part in the cache."""
@@ -121,52 +127,51 @@ class _Room:
             self.not_judged.append((f"{self.source}:{call.line}", BILL_ONLY))
         if call.failed or call.is_bill_only:
             return None
-        sent = marks_sent(call.request)
-        if why := refusal(call.request, sent, rules):
+        sent = self.hosts.sent(call.request, rules)
+        if why := refusal(sent.told.request, sent.marks, rules):
             self.not_judged.append((f"{self.source}:{call.line}", f"the API would refuse it: {why}"))
             return None
-        renderer = self._renderer(rules.generation)
-        requests = passes(call.request, call.response)
-        prompts = tuple(renderer.render(one, marks_sent(one).marks, rules, call.workspace) for one in requests)
-        return _Case(number, call, call.billed, rules, prompts)
-
-    def _renderer(self, generation: str) -> Renderer:
-        if generation not in self._renderers:
-            self._renderers[generation] = Renderer(self.judge.counter_for(generation))
-        return self._renderers[generation]
+        prompts = self.hosts.prompts(sent, call.response, rules, call.workspace)
+        return _Case(number, call, call.billed, rules, tuple(prompts))
 
     def judgement(self, case: _Case) -> Judgement | None:
         """Predict the call from what came before it, then look at its bill; None where it has none."""
         sizes = [self._sizes(case, prompt) for prompt in case.prompts]
         possible = list(self._possible(case, sizes[0]))
+        reach = self._reach(case, sizes[0])
         prediction = self._predict(case, sizes)
         for mark in (mark for prompt in case.prompts for mark in prompt.marks):
             self.written.setdefault(mark.prefix, case.number)
         if case.bill is None:
             return None
-        kind, exact = _verdict(case, prediction, possible)
-        if len(case.prompts) > 1 and kind != "unknown":
+        held = prediction.held(case, sizes[0])
+        verdict = VERDICTS[case.rules.matching](held, reach) if case.rules.is_unmarked else of_marks(held, possible)
+        if len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
-        return self._judged(case, prediction, kind, exact, _reason(kind, exact, case, prediction, sizes[0]))
+        return self._judged(case, prediction, verdict)
 
-    def _judged(self, case: _Case, prediction: _Prediction, kind: str, exact: bool, reason: str) -> Judgement:
+    def _judged(self, case: _Case, prediction: _Prediction, verdict: Verdict) -> Judgement:
         facts = _facts(case, prediction)
+        proves, breaks = _evidence(facts, verdict)
         return Judgement(
             self.source,
             case.number,
             case.call.line,
             case.call.request.model,
-            kind,
-            exact,
+            verdict.kind,
+            verdict.exact,
             facts.predicted,
             facts.billed,
             self._dollars(case, facts.predicted),
             self._dollars(case, facts.billed),
-            reason,
+            verdict.reason,
             case.call.source,
             features_of(case.call.request, facts.passes),
-            exercised(facts),
-            broken(facts),
+            proves,
+            breaks,
+            case.rules.host,
+            case.rules.matching,
+            verdict.holds,
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
@@ -179,6 +184,11 @@ class _Room:
             if node in self.written:
                 yield self._read_after(case, sizes, node), sizes.told(node) is not None and len(case.prompts) == 1
             node = node.parent
+
+    def _reach(self, case: _Case, sizes: KnownSizes) -> int:
+        """How much of its prompt earlier calls sent, in tokens; 0 where that is of no matter."""
+        sent = self.earlier.reach(case.prompts[0].end, case.call.start) if case.rules.is_unmarked else None
+        return sizes.of(sent) if sent is not None else 0
 
     def _read_after(self, case: _Case, sizes: KnownSizes, hit: Prefix) -> int:
         """What the passes of a call read together when the first one reads `hit`."""
@@ -196,14 +206,9 @@ class _Room:
             self.anchors.learn_prefix(case.number, marked[0], case.billed.read - read)
 
     def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _Prediction:
-        request, start, space = case.call.request, case.call.start, case.rules.pool(case.call.workspace)
-        lost = self.causes.before(request, case.prompts[0], case.rules, start, space)
-        outcomes = [
-            self.cache.call(prompt, case.rules, start + number * SECONDS_BETWEEN_PASSES, case.call.first_token_s, size)
-            for number, (prompt, size) in enumerate(zip(case.prompts, sizes, strict=True))
-        ]
-        self.causes.remember(request, case.prompts[0], case.rules, outcomes[0], space)
-        cause = cause_of(request, case.prompts[0], outcomes[0], lost, case.rules)
+        call = case.call
+        times = call.start, call.first_token_s
+        outcomes, cause = self.hosts.answers(call.request, case.prompts, case.rules, call.workspace, times, sizes)
         return _Prediction(tuple(outcomes), cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
@@ -229,37 +234,11 @@ def _facts(case: _Case, prediction: _Prediction) -> Facts:
     )
 
 
-def _verdict(case: _Case, prediction: _Prediction, possible: Sequence[tuple[int, bool]]) -> tuple[str, bool]:
-    """(kind, exact) of a call, by the contract's definitions."""
-    read, predicted = case.billed.read, prediction.usage.read
-    if _is_cold(case):
-        return "cold", prediction.hit is None
-    if any(abs(size - read) <= _slack(read, is_told) for size, is_told in possible):
-        return "hit", abs(predicted - read) <= TOLERANCE
-    return "unknown", False
-
-
-def _is_cold(case: _Case) -> bool:
-    """Did the first pass read nothing? Then later passes read no more than was written before each."""
-    later = len(case.prompts) - 1
-    return case.billed.read <= later * case.billed.write
-
-
-def _slack(read: int, is_told: bool) -> float:
-    return TOLERANCE if is_told else max(TOLERANCE, ESTIMATE * read)
-
-
-def _reason(kind: str, exact: bool, case: _Case, prediction: _Prediction, sizes: KnownSizes) -> str:
-    predicted, read = prediction.usage.read, case.billed.read
-    if exact:
-        return ""
-    if kind == "unknown":
-        told = f"; predicted {predicted:,}" if predicted else ""
-        return f"read {read:,} tokens that no recorded call can have written{told}"
-    if kind == "cold":
-        return f"a hit of {predicted:,} tokens was predicted, and nothing was read: evicted, or not readable yet"
-    if prediction.hit is None:
-        return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"
-    if abs(predicted - read) <= ESTIMATE * read and sizes.told(prediction.hit) is None:
-        return f"the same prefix; its length is an estimate, {predicted - read:+,} tokens off: no other bill tells it"
-    return f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"
+def _evidence(facts: Facts, verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
+    rules = facts.rules
+    if rules.speaks_marks:
+        return exercised(facts), broken(facts)
+    told = claimed(rules, verdict.kind, facts.predicted, facts.billed), refused(rules, facts.billed)
+    proves, breaks = (tuple(named(rules.host, claim) for claim in claims) for claims in told)
+    return proves, breaks

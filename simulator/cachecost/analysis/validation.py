@@ -19,6 +19,7 @@ from cachecost.providers.listing import switch_rows
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import read_switches
+from cachecost.tokens.calibration import CLAUDE
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
 
@@ -29,7 +30,8 @@ HEAD_BYTES = 1 << 16
 class Validation:
     """Recordings to be judged, under which rules. `tokens` names the counter of what no bill tells.
 
-    The default counter is ctok where it is installed, else tiktoken. Not `anchored`: no bill sizes anything.
+    The default counter of Claude's tokens is ctok where it is installed, else tiktoken, that of all others tiktoken.
+    Not `anchored`: no bill sizes anything.
     """
 
     logs: Sequence[Path]
@@ -54,20 +56,25 @@ class Validation:
 
     def readings(self) -> Iterator[Supported]:
         """How many calls come out exactly right under each reading of each switch, the defaults first."""
-        for switch in switch_rows(self.host):
-            if switch.number is None:
-                for reading in switch.readings:
-                    yield self._reading(switch.name, reading.value)
+        places = {(one.host, one.source) for one in self.fidelity().judgements}
+        hosts = {self.host, *(host for host, _ in places)}
+        switches = {switch.name: switch for host in sorted(hosts) for switch in switch_rows(host)}
+        for switch in (one for one in switches.values() if one.number is None):
+            only = {source for host, source in places if host in switch.only_on}
+            logs = [log for log in self.logs if str(log) in only] if switch.only_on else self.logs
+            for reading in switch.readings:
+                yield self._reading(switch.name, reading.value, logs)
 
-    def _reading(self, switch: str, value: str) -> Supported:
+    def _reading(self, switch: str, value: str, logs: Sequence[Path]) -> Supported:
         switches, _ = read_switches({switch: value})
-        judged = replace(self, rules=RuleBook(switches, self.rules.as_of, self.rules.own)).fidelity().judgements
+        rules = RuleBook(switches, self.rules.as_of, self.rules.own)
+        judged = replace(self, logs=logs, rules=rules).fidelity().judgements
         knowable = [one for one in judged if one.kind in ("hit", "cold")]
         return Supported(switch, value, sum(one.exact for one in knowable), len(knowable))
 
     def _counter(self, generation: str) -> TokenCounter:
         if generation not in self.counters:
-            name = self.tokens or ("ctok" if has_ctok() else "tiktoken")
+            name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
             self.counters[generation] = make_counter(name, generation)
         return self.counters[generation]
 

@@ -241,7 +241,7 @@ class _Live:
 
         fidelity = _validated(driven)
         if self.told["as_json"]:
-            from cachecost.views.fidelity_rows import fidelity_object
+            from cachecost.views.fidelity_json import fidelity_object
 
             told = {**shown.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
             sys.stdout.write(json.dumps(told, indent=2) + "\n")

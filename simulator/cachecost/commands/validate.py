@@ -41,21 +41,21 @@ def validate(
     base: Ground,
 ) -> int:
     """Predict the usage of each call of LOGS and compare it with what was billed. Each file is a cache of its own."""
-    from cachecost.analysis.evidence import evidence_of
+    from cachecost.analysis.evidence import evidence_of, evidence_of_hosts
     from cachecost.analysis.validation import Validation
+    from cachecost.views.fidelity_json import fidelity_object, judgement_row
     from cachecost.views.fidelity_page import write_evidence, write_html
-    from cachecost.views.fidelity_rows import fidelity_object, judgement_row
 
     validation = Validation(logs, base.rules, base.prices, tokens, base.host, not unanchored)
     fidelity = validation.fidelity()
     if readings:
         fidelity = replace(fidelity, readings=list(validation.readings()))
-    evidence = evidence_of(fidelity.judgements)
+    evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
     if html is not None:
-        write_html(fidelity, evidence, html)
+        write_html(fidelity, evidence, claims, html)
     if out is not None:
         again = f"cachecost validate {_shown(logs)}{' --readings' if readings else ''} --out {out}"
-        click.echo(f"{write_evidence(fidelity, evidence, out, again)} written", err=True)
+        click.echo(f"{write_evidence(fidelity, evidence, claims, out, again)} written", err=True)
     write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
         sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cachecost.cache import Outcome, PrefixCache, State
+from cachecost.matching.reporting import in_steps
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
@@ -78,7 +79,8 @@ class ByRules:
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
     ) -> Outcome:
-        return self._of(rules).call(prompt, rules, start, first_token_s, sizes)
+        outcome = self._of(rules).call(prompt, rules, start, first_token_s, sizes)
+        return in_steps(outcome, rules) if rules.matching == BREAKPOINT and rules.step_tokens > 1 else outcome
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)

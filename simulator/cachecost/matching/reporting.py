@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 from cachecost.cache import Outcome
@@ -34,6 +35,13 @@ def outcome_of(prompt: Prompt, sizes: Sizes, matched: int, hit: Prefix | None, r
     total = sizes.total(prompt)
     read = reported(matched, total, rules)
     return Outcome(read, 0, 0, total - read, hit if read else None, ())
+
+
+def in_steps(outcome: Outcome, rules: ModelRules) -> Outcome:
+    """An outcome of marks whose reads end on a grid: what is left of a hit is neither read nor written anew."""
+    read = on_grid(outcome.read, rules)
+    hit = outcome.hit if read else None
+    return replace(outcome, read=read, uncached=outcome.uncached + outcome.read - read, hit=hit)
 
 
 def life_s(rules: ModelRules) -> float:

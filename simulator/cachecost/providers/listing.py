@@ -121,8 +121,13 @@ def _special_rows(book: Catalogue) -> Iterator[RuleRow]:
     for way, rules in book.ways.items():
         told = (_rule_row(book, rule, "*", row) for rule, rows in rules.items() for row in rows)
         yield from (replace(row, way=way) for row in told)
-    for (switch, value), rules in book.readings.items():
-        told = (_rule_row(book, rule, "*", row) for rule, rows in rules.items() for row in rows)
+    for model in book.models.values():
+        for way, rules in model.own_ways.items():
+            told = (_rule_row(book, rule, model.id, row) for rule, rows in rules.items() for row in rows)
+            yield from (replace(row, way=way) for row in told)
+    for (switch, value), read in book.readings.items():
+        said = [(rule, row) for rule, rows in read.rows.items() for row in rows]
+        told = (_rule_row(book, rule, model, row) for model in read.models for rule, row in said)
         yield from (replace(row, reading=f"{switch}={value}") for row in told)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.providers.naming import Naming
-from cachecost.providers.ruleparse import NO_ROWS, Parsed, Rows, parse
-from cachecost.providers.rulerows import Model, Refuted, Row, Rule, Source
+from cachecost.providers.ruleparse import NO_READINGS, NO_ROWS, Parsed, Rows, parse
+from cachecost.providers.rulerows import Model, Read, Refuted, Row, Rule, Source
 
 __all__ = ["Catalogue", "Model", "Refuted", "Row", "Rule", "Source", "catalogue", "hosts"]
 
@@ -44,7 +44,7 @@ class Catalogue:
     base: str | None = None
     naming: Naming | None = None
     ways: Mapping[str, Rows] = NO_ROWS
-    readings: Mapping[tuple[str, str], Rows] = NO_ROWS
+    readings: Mapping[tuple[str, str], Read] = NO_READINGS
     is_priced: bool = True
 
     def model(self, name: str) -> Model:
@@ -69,7 +69,7 @@ class Catalogue:
         )
         if endpoint not in self.ways:
             return found
-        rows = {**known.rows, **self.ways[endpoint]}
+        rows = {**known.rows, **self.ways[endpoint], **known.own_ways.get(endpoint, {})}
         return replace(found, rows=rows, is_other_way=True) if endpoint in known.ways else None
 
     def _named_by_user(self, name: str) -> Model | None:
@@ -85,8 +85,9 @@ class Catalogue:
 
     def under(self, model: Model, switches: object) -> Model:
         """The model with the rows of the readings in force."""
-        rows = [rows for (name, value), rows in self.readings.items() if getattr(switches, name) == value]
-        return replace(model, rows={**model.rows, **{key: row for one in rows for key, row in one.items()}})
+        read = [one for (name, value), one in self.readings.items() if getattr(switches, name) == value]
+        rows = (one.rows.items() for one in read if one.is_of(model.name))
+        return replace(model, rows={**model.rows, **{key: row for items in rows for key, row in items}})
 
     def value(self, model: Model, rule: str, day: date) -> Any:
         """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row says."""

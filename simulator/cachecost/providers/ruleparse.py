@@ -13,12 +13,13 @@ from typing import Any
 
 from cachecost.facts import fact
 from cachecost.providers.naming import Naming, naming_of
-from cachecost.providers.rulerows import CONFIDENCES, Model, Refuted, Row, Rule, Source
+from cachecost.providers.rulerows import CONFIDENCES, Model, Read, Refuted, Row, Rule, Source
 
 Rows = Mapping[str, tuple[Row, ...]]
-FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways"})
+FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at"})
 """What a [[model]] says besides the rows of rules."""
 NO_ROWS: Mapping[Any, Rows] = {}
+NO_READINGS: Mapping[tuple[str, str], Read] = {}
 
 
 @fact
@@ -30,7 +31,7 @@ class Parsed:
     refuted: tuple[Refuted, ...] = ()
     naming: Naming | None = None
     ways: Mapping[str, Rows] = NO_ROWS
-    readings: Mapping[tuple[str, str], Rows] = NO_ROWS
+    readings: Mapping[tuple[str, str], Read] = NO_READINGS
 
 
 def parse(data: Mapping[str, Any], base: Parsed | None = None) -> Parsed:
@@ -58,11 +59,12 @@ class _File:
         """By endpoint, the rows that hold there in the place of the model's."""
         return {name: self._stated(f"way {name}", said, None) for name, said in self._data.get("ways", {}).items()}
 
-    def _readings(self) -> Iterator[tuple[tuple[str, str], Rows]]:
+    def _readings(self) -> Iterator[tuple[tuple[str, str], Read]]:
         """By (switch, value), the rows that hold under that reading."""
         for entry in self._data.get("reading", []):
-            said = {name: value for name, value in entry.items() if name not in ("switch", "value")}
-            yield (entry["switch"], entry["value"]), self._stated(f"reading {entry['switch']}", said, None)
+            said = {name: value for name, value in entry.items() if name not in ("switch", "value", "models")}
+            rows = self._stated(f"reading {entry['switch']}", said, None)
+            yield (entry["switch"], entry["value"]), Read(rows, tuple(entry.get("models", "*")))
 
     def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
         """A rule with its rows for all models, over what the base says that it means."""
@@ -102,6 +104,7 @@ class _File:
                 {**self._stated(f"model {entry['id']}", group, released), **self._own(entry, released)},
                 entry["id"],
                 ways=tuple(entry.get("ways", self._data.get("ways", {}))),
+                own_ways=self._own_ways(entry, released),
             )
         )
 
@@ -132,6 +135,11 @@ class _File:
     def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
         said = {name: value for name, value in entry.items() if name not in FACTS}
         return self._stated(f"model {entry['id']}", said, released)
+
+    def _own_ways(self, entry: Mapping[str, Any], released: date) -> Mapping[str, Rows]:
+        """What a model says under `at`: rows of its own at an endpoint."""
+        at: Mapping[str, Any] = entry.get("at", {})
+        return {way: self._stated(f"model {entry['id']} at {way}", said, released) for way, said in at.items()}
 
     def _stated(self, what: str, said: Mapping[str, Any], released: date | None) -> Rows:
         if unknown := [name for name in said if name not in self._rules]:

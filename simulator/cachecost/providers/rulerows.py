@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import date
+from fnmatch import fnmatchcase
 from typing import Any
 
 from cachecost.facts import fact
@@ -51,7 +53,8 @@ class Model:
 
     `name` is what its host calls it in the rule file; `id` tells the endpoint too, where it is not the
     host's default. `modifiers` are the price modifiers that the endpoint brings. `ways` are the endpoints with
-    rules of their own that serve it; where `id` names one of these, `is_other_way` and prices may be its own too.
+    rules of their own that serve it, `own_ways` rows that it has at one of them; where `id` names one of these,
+    `is_other_way` and prices may be its own too.
     """
 
     id: str
@@ -66,11 +69,23 @@ class Model:
     modifiers: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
     is_other_way: bool = False
+    own_ways: Mapping[str, Mapping[str, tuple[Row, ...]]] = field(default_factory=dict)
 
     @property
     def price_names(self) -> tuple[str, ...]:
         """The names under which its prices stand, the last that has one decides."""
         return (self.name, self.id) if self.is_other_way else (self.name,)
+
+
+@fact
+class Read:
+    """Rows that hold under a reading of a switch, for the models whose id fits one of `models` (`*` for any text)."""
+
+    rows: Mapping[str, tuple[Row, ...]]
+    models: tuple[str, ...] = ("*",)
+
+    def is_of(self, model: str) -> bool:
+        return any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
 @fact

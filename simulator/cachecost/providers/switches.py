@@ -35,7 +35,8 @@ class Switches:
     seed: int = 0
     openai_boundaries: str = "guide"
     openai_developer_end: str = "readable"
-    deepseek_unit: str = "launch"
+    openai_reads: str = "exact"
+    deepseek_unit: str = "recorded"
     schema_in_prompt: str = "as_stated"
     capacity_tokens: int = 0
     step_tokens: int = 0

@@ -127,6 +127,10 @@ class AnchoredSizes:
         """The length that another call's bill tells; None: it is an estimate."""
         return other_bill(self.anchors.prefixes.get(prefix), self.call)
 
+    def told_as_end(self, prefix: Prefix) -> bool:
+        """Whether another call's bill tells the length of the prompt that ends here."""
+        return other_bill(self.anchors.ends.get(prefix), self.call) is not None
+
     def total(self, prompt: Prompt) -> int:
         told = other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call)
         tail = prompt.total_tokens - prompt.end.tokens
@@ -153,3 +157,6 @@ class Estimates(AsCounted):
 
     def told(self, prefix: Prefix) -> int | None:
         return None
+
+    def told_as_end(self, prefix: Prefix) -> bool:
+        return False

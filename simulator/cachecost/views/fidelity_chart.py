@@ -13,7 +13,12 @@ HEIGHT = 4.2
 FLOOR = 0.001
 """Errors below this share are drawn at zero's line: a logarithm has no zero."""
 TICKS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-KINDS = {"hit": (LINE_COLOURS[0], "o"), "cold": (LINE_COLOURS[2], "s"), "unknown": (LINE_COLOURS[7], "x")}
+KINDS = {
+    "hit": (LINE_COLOURS[0], "o"),
+    "cold": (LINE_COLOURS[2], "s"),
+    "unknown": (LINE_COLOURS[7], "x"),
+    "range": (LINE_COLOURS[4], "^"),
+}
 
 
 def residual_figure(fidelity: Fidelity, title: str) -> Figure:
@@ -52,7 +57,7 @@ def _draw(axes: Axes, fidelity: Fidelity) -> None:
     axes.set_ylim(-1.2, 1.2)
     axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100 %", "−10 %", "−1 %", "0", "+1 %", "+10 %", "+100 %"])
     axes.set_xlabel("billed input tokens of the call", color=MUTED)
-    axes.legend(loc="upper left", bbox_to_anchor=(0, 1.13), ncols=3, frameon=False, fontsize=SMALL_SIZE)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, 1.13), ncols=len(KINDS), frameon=False, fontsize=SMALL_SIZE)
 
 
 def _reach(fidelity: Fidelity) -> tuple[float, float]:

@@ -6,6 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from cachecost.ledger import Evidence, Fidelity
 from cachecost.numbers import dollar_change, dollars, percent
+from cachecost.views.fidelity_hosts import (
+    HEADERS,
+    host_cells,
+    host_scores,
+    of_anthropic,
+    others_sentence,
+    says_hosts,
+)
 from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
 from cachecost.views.markdown_text import escaped, table
 
@@ -18,16 +26,28 @@ tokens read are right within 2. A call that reads what only an unrecorded earlie
 """
 
 
-def evidence_markdown(fidelity: Fidelity, evidence: Sequence[Evidence], picture: str, again: str) -> str:
+HOSTS = """\
+Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
+the recording sent, and a hit is exact if it is the very number. They promise no hit: a call that another of their
+machines answers reads nothing, and counts against the prediction. Hosts that do not say how they match get a range
+from nothing to the ideal, which never counts as exact. *Worst* is how many tokens a judged call is off."""
+
+
+def evidence_markdown(
+    fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], picture: str, again: str
+) -> str:
     """The page in Markdown; `picture` is the residual chart's file, `again` the command that makes the page."""
-    whole = score("all", fidelity.judgements)
+    whole = score("all", of_anthropic(fidelity))
+    others = others_sentence(fidelity)
     parts = [
         "# Predicted against billed",
-        f"**{headline(whole)}**",
+        f"**{headline(whole)}**{f' {others}' if others else ''}",
         INTRODUCTION,
         f"![{escaped(headline(whole))}]({picture})",
         "## Which rules recorded bills prove",
         _rules(evidence),
+        *(["## Host by host: what recordings confirm, and what not", _hosts(fidelity)] if says_hosts(fidelity) else []),
+        *(["## What the rules of other hosts claim", _rules(claims)] if claims else []),
         *(part for name in GROUPS for part in (f"## By {name}", _scores(name, scores(fidelity, GROUPS[name])))),
         *(["## Which reading of an open rule the bills support", _readings(fidelity)] if fidelity.readings else []),
         "## Every call that differs",
@@ -50,6 +70,11 @@ def headline(whole: Score) -> str:
 def _rules(evidence: Iterable[Evidence]) -> str:
     rows = [(each.rule, escaped(each.words), each.standing, ", ".join(each.models), _places(each)) for each in evidence]
     return table(("rule", "what it says", "standing", "models", "contradicted by"), rows, names=5)
+
+
+def _hosts(fidelity: Fidelity) -> str:
+    rows = [(escaped(cells[0]), *cells[1:]) for cells in map(host_cells, host_scores(fidelity))]
+    return f"{HOSTS}\n\n{table(('host', *HEADERS), rows, names=3)}"
 
 
 def _places(each: Evidence) -> str:

@@ -9,8 +9,17 @@ from pathlib import Path
 from cachecost.ledger import Evidence, Fidelity
 from cachecost.views.chart_style import svg
 from cachecost.views.fidelity_chart import residual_figure
+from cachecost.views.fidelity_hosts import (
+    HEADERS,
+    host_cells,
+    host_scores,
+    of_anthropic,
+    others_sentence,
+    says_hosts,
+)
+from cachecost.views.fidelity_json import fidelity_object
 from cachecost.views.fidelity_markdown import evidence_markdown, headline, score_cells
-from cachecost.views.fidelity_rows import GROUPS, fidelity_object, score, scores
+from cachecost.views.fidelity_rows import GROUPS, score, scores
 from cachecost.views.html.frame import Table, page, write_page
 from cachecost.views.html.pictures import inline
 from cachecost.whole_files import write_whole
@@ -19,29 +28,34 @@ SCORE_HEADERS = ("calls", "hits exact", "cold exact", "unknown", "median error",
 PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
 
 
-def write_html(fidelity: Fidelity, evidence: Sequence[Evidence], path: Path) -> None:
+def write_html(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], path: Path) -> None:
     """The page with its chart inside, no network; written whole or not at all. Raises OSError."""
-    write_page(path, html(fidelity, evidence))
+    write_page(path, html(fidelity, evidence, claims))
 
 
-def write_evidence(fidelity: Fidelity, evidence: Sequence[Evidence], folder: Path, again: str) -> Path:
+def write_evidence(
+    fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], folder: Path, again: str
+) -> Path:
     """report.md, residuals.svg and result.json in `folder`; each whole or not at all. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    title = headline(score("all", fidelity.judgements))
+    title = headline(score("all", of_anthropic(fidelity)))
     write_whole(folder / PICTURE, svg(residual_figure(fidelity, title)))
     write_whole(folder / RESULT, (json.dumps(fidelity_object(fidelity), indent=1) + "\n").encode())
-    write_whole(folder / PAGE, evidence_markdown(fidelity, evidence, PICTURE, again).encode())
+    write_whole(folder / PAGE, evidence_markdown(fidelity, evidence, claims, PICTURE, again).encode())
     return folder / PAGE
 
 
-def html(fidelity: Fidelity, evidence: Sequence[Evidence]) -> str:
+def html(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence] = ()) -> str:
     """The page as text, the same bytes each time."""
-    title = headline(score("all", fidelity.judgements))
+    title = headline(score("all", of_anthropic(fidelity)))
     return page(
         "fidelity.html",
         headline=title,
         chart=inline(residual_figure(fidelity, ""), "chart", title),
+        others=others_sentence(fidelity),
         evidence=evidence,
+        hosts=_hosts(fidelity) if says_hosts(fidelity) else None,
+        claims=claims,
         groups=[(name, _scores(fidelity, name)) for name in GROUPS],
         readings=_readings(fidelity) if fidelity.readings else None,
         differs=_differs(fidelity),
@@ -52,6 +66,11 @@ def html(fidelity: Fidelity, evidence: Sequence[Evidence]) -> str:
 def _scores(fidelity: Fidelity, name: str) -> Table:
     rows = [list(score_cells(each)) for each in scores(fidelity, GROUPS[name])]
     return Table(f"Predicted against billed, by {name}", [name, *SCORE_HEADERS], rows)
+
+
+def _hosts(fidelity: Fidelity) -> Table:
+    rows = [list(host_cells(each)) for each in host_scores(fidelity)]
+    return Table("Predicted against billed, by host; worst is tokens off", ["host", *HEADERS], rows, names=3)
 
 
 def _readings(fidelity: Fidelity) -> Table:

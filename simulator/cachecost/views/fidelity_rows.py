@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from cachecost.ledger import ZERO, Fidelity, Judgement
-from cachecost.numbers import exact
 
 Key = Callable[[Judgement], Iterable[str]]
 GROUPS: dict[str, Key] = {
@@ -24,7 +22,8 @@ GROUPS: dict[str, Key] = {
 class Score:
     """Calls of a group: how many hits and cold starts were knowable, and exactly right.
 
-    Errors are shares of the billed input tokens; dollars are of the input side, None if a price is missing.
+    Errors are shares of the billed input tokens; dollars are of the input side, of calls whose price is known; None if
+    that is none. `ranges` are calls on hosts that promise nothing, `held` those whose range holds.
     """
 
     name: str
@@ -38,6 +37,8 @@ class Score:
     p95: float
     predicted_usd: Decimal | None
     billed_usd: Decimal | None
+    ranges: int = 0
+    held: int = 0
 
     @property
     def off_usd(self) -> Decimal | None:
@@ -64,6 +65,8 @@ def score(name: str, judgements: Sequence[Judgement]) -> Score:
         percentile(errors, 95),
         _sum(one.predicted_usd for one in judgements),
         _sum(one.billed_usd for one in judgements),
+        sum(one.kind == "range" for one in judgements),
+        sum(one.holds for one in judgements),
     )
 
 
@@ -83,68 +86,5 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
 
 
 def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    total = ZERO
-    for amount in amounts:
-        if amount is None:
-            return None
-        total += amount
-    return total
-
-
-def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
-    """The object of `validate --json` (contract), with the breakdowns beside it."""
-    whole = score("all", fidelity.judgements)
-    return {
-        "format": 1,
-        "calls": whole.calls,
-        "hits": {"knowable": whole.hits, "exact": whole.exact_hits},
-        "cold": {"knowable": whole.cold, "exact": whole.exact_cold},
-        "unknown_earlier_writes": whole.unknown,
-        "token_error": {"median": whole.median, "p95": whole.p95},
-        "billed_usd": _dollars(whole.billed_usd),
-        "predicted_usd": _dollars(whole.predicted_usd),
-        "mismatches": [_mismatch(one) for one in fidelity.mismatches],
-        "token_source": fidelity.token_source,
-        "by": {name: [_group(each) for each in scores(fidelity, key)] for name, key in GROUPS.items()},
-        "readings": [
-            {"switch": each.switch, "reading": each.reading, "exact": each.exact, "knowable": each.knowable}
-            for each in fidelity.readings
-        ],
-        "not_judged": [{"where": where, "why": why} for where, why in fidelity.not_judged],
-    }
-
-
-def judgement_row(one: Judgement) -> dict[str, Any]:
-    """A recorded call as a row: what was predicted without its own bill, what was billed, and whether that is exact."""
-    dollars = {"predicted_usd": _dollars(one.predicted_usd), "billed_usd": _dollars(one.billed_usd)}
-    return {**_mismatch(one), "exact": one.exact, **dollars}
-
-
-def _mismatch(one: Judgement) -> dict[str, Any]:
-    return {
-        "source": one.source,
-        "call": one.call,
-        "line": one.line,
-        "model": one.model,
-        "kind": one.kind,
-        "predicted": one.predicted.wire(),
-        "billed": one.billed.wire(),
-        "reason": one.reason,
-    }
-
-
-def _group(each: Score) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "calls": each.calls,
-        "hits": {"knowable": each.hits, "exact": each.exact_hits},
-        "cold": {"knowable": each.cold, "exact": each.exact_cold},
-        "unknown_earlier_writes": each.unknown,
-        "token_error": {"median": each.median, "p95": each.p95},
-        "billed_usd": _dollars(each.billed_usd),
-        "predicted_usd": _dollars(each.predicted_usd),
-    }
-
-
-def _dollars(amount: Decimal | None) -> str | None:
-    return None if amount is None else exact(amount)
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, ZERO) if known else None

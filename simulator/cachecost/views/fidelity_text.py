@@ -10,6 +10,7 @@ from rich.table import Table
 
 from cachecost.ledger import Fidelity
 from cachecost.numbers import counted, dollars, percent
+from cachecost.views.fidelity_hosts import HEADERS, host_cells, host_scores, says_hosts
 from cachecost.views.fidelity_markdown import score_cells
 from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
 
@@ -31,6 +32,8 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
         console.print(f"  {line}", markup=False)
     for name, key in GROUPS.items():
         console.print(_table(name, scores(fidelity, key)))
+    if says_hosts(fidelity):
+        console.print(_hosts(fidelity))
     if fidelity.readings:
         console.print(_readings(fidelity))
     _mismatches(console, fidelity)
@@ -47,6 +50,7 @@ def headline(whole: Score) -> list[str]:
         f"unknown    {whole.unknown:,} read what was written before the recording began",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
         f"dollars    {dollars(whole.predicted_usd)} predicted, {dollars(whole.billed_usd)} billed (input side)",
+        *([f"ranges     {whole.held:,} of {whole.ranges:,} hold"] if whole.ranges else []),
     ]
 
 
@@ -59,6 +63,17 @@ def _table(name: str, rows: Sequence[Score]) -> Table:
         table.add_row(*score_cells(row))
     if len(rows) > MOST_ROWS:
         table.add_row(f"… and {len(rows) - MOST_ROWS:,} more")
+    return table
+
+
+def _hosts(fidelity: Fidelity) -> Table:
+    table = Table(box=None, header_style="bold", title=" ", title_justify="left")
+    table.add_column("by host", no_wrap=True)
+    for header in HEADERS:
+        table.add_column(header, justify="left" if header in HEADERS[:2] else "right")
+    for row in host_scores(fidelity):
+        if row.score.calls:
+            table.add_row(*host_cells(row))
     return table
 
 

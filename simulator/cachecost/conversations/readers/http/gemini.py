@@ -2,8 +2,9 @@
 
 Read in November 2026: the reference of the Gemini API (generateContent, caching) and the types of google-genai 3.4.
 Fields are spelled in camel case; snake case, which the API takes, too, is read as well. What a `cachedContent` brings
-in is on Google's side: a block that only names it stands before the system prompt. A signature of a thought shapes
-no other block than a thought. What Gemini alone has keeps its name as the block's type.
+in is on Google's side: a block that only names it stands before the system prompt, with the mark that ends an object,
+and the model is the one with explicit caching. A signature of a thought shapes no other block than a thought. What
+Gemini alone has keeps its name as the block's type.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ CHOICES = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
 HINTS = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 """What stands beside the one thing that a part is."""
 SCHEMAS = ("responseJsonSchema", "responseSchema")
+EXPLICIT = "-explicit"
+"""What ends the id of a model that is asked with a CachedContent (`providers/rules/gemini.toml`)."""
 SNAKE = re.compile(r"_([a-z])")
 
 
@@ -31,7 +34,7 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     config = _object(body.get("generationConfig"), "generationConfig")
     contents = _array(body.get("contents"), "contents")
     told = {
-        "model": model,
+        "model": f"{model}{EXPLICIT}" if _cached(body) else model,
         "max_tokens": config.get("maxOutputTokens"),
         "system": [*_cached(body), *_system(body.get("systemInstruction"), calls)],
         "tools": _tools(_array(body.get("tools") or [], "tools")),
@@ -64,7 +67,7 @@ class _Calls:
 
 def _cached(body: Mapping[str, Any]) -> list[Body]:
     name = body.get("cachedContent")
-    return [{"type": "cached_content", "name": name}] if name else []
+    return [{"type": "cached_content", "name": name, "cache_control": {"type": "ephemeral"}}] if name else []
 
 
 def _system(value: Any, calls: _Calls) -> list[Body]:

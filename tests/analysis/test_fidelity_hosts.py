@@ -1,0 +1,153 @@
+"""Recorded calls of hosts with other caches: what is a hit, what nobody can know, and a range that is never exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_fidelity import Crude
+
+from bodies import Body, assistant, body, text, user
+from cachecost.analysis.claims import claimed, refused
+from cachecost.analysis.earlier import GONE_S, Earlier
+from cachecost.analysis.evidence import evidence_of, evidence_of_hosts
+from cachecost.analysis.fidelity import Judge
+from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.ledger import Fidelity, Judgement
+from cachecost.prompts.blocks import Layer, Prefix, given_block
+from cachecost.prompts.intake import Intake
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook, switches_from
+from cachecost.providers.usage import Usage
+from cachecost.views.fidelity_hosts import HostScore, host_cells, host_scores, others_sentence
+from cachecost.views.fidelity_json import fidelity_object
+from cachecost.views.fidelity_rows import score
+
+ASK = user(text(2000, "ask"))
+MORE = (ASK, assistant(text(300)), user(text(200)))
+
+
+def judged(host: str, model: str, *rows: tuple[Body, Usage], step_s: float = 10.0, **rules: Any) -> list[Judgement]:
+    """Judge calls `step_s` seconds apart. A block is as many tokens as bytes."""
+    intake = Intake(keep_content=True)
+    calls = [
+        LoggedCall(number, step_s * number, None, intake.body({**request, "model": model}), bill, host=host)
+        for number, (request, bill) in enumerate(rows, 1)
+    ]
+    judge = Judge(RuleBook(switches_from(rules)), PriceBook.load(), lambda generation: Crude())
+    judgements, not_judged = judge.judge("log", calls)
+    assert not not_judged
+    return judgements
+
+
+def told(judgements: list[Judgement]) -> list[tuple[str, bool, int]]:
+    return [(one.kind, one.exact, one.predicted.read) for one in judgements]
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "reads"),
+    [
+        ("openai", "gpt-4o", 2176),  # a prompt of 2,000 and its answer of 300, to a multiple of 128
+        ("openai", "gpt-5.4", 1408),  # 2 × 1,024 - 627 = 1,421, told in steps of 128
+        ("xai", "grok-4.7", 2240),
+        ("mistral", "mistral-large-2512", 1984),  # the prompt alone
+        ("deepseek", "deepseek-flash", 2176),
+    ],
+)
+def test_a_hit_is_the_number_that_the_hosts_grid_gives(host: str, model: str, reads: int) -> None:
+    rows = ((body(ASK), Usage(2000)), (body(*MORE), Usage(2500 - reads, reads)))
+    assert told(judged(host, model, *rows)) == [("cold", True, 0), ("hit", True, reads)]
+    less = ((body(ASK), Usage(2000)), (body(*MORE), Usage(2500 - reads + 64, reads - 64)))
+    assert told(judged(host, model, *less))[1] == ("hit", False, reads)
+
+
+def test_a_read_longer_than_all_that_was_sent_is_unknown() -> None:
+    first, second = judged(
+        "mistral", "mistral-large-2512", (body(ASK), Usage(16, 1984)), (body(*MORE), Usage(200, 2300))
+    )
+    assert told([first, second]) == [("unknown", False, 0), ("hit", False, 1984)], "its answer may have been cached"
+    other = judged("mistral", "mistral-large-2512", (body(ASK), Usage(2000)), (body(user(text(900))), Usage(4, 896)))[1]
+    assert other.kind == "unknown" and other.reason == "read 896 tokens that no recorded call can have written"
+
+
+def test_a_predicted_hit_that_read_nothing_is_wrong() -> None:
+    second = judged("openai", "gpt-4o", (body(ASK), Usage(2000)), (body(ASK), Usage(2000)))[1]
+    assert (second.kind, second.exact) == ("cold", False)
+    late = judged("openai", "gpt-4o", (body(ASK), Usage(2000)), (body(ASK), Usage(2000)), step_s=301)[1]
+    assert (late.kind, late.exact) == ("cold", True), "its lifetime was over"
+
+
+def test_a_read_past_the_lifetime_contradicts_it() -> None:
+    second = judged("openai", "gpt-4o", (body(ASK), Usage(2000)), (body(ASK), Usage(80, 1920)), step_s=301)[1]
+    assert told([second]) == [("hit", False, 0)]
+
+
+@pytest.mark.parametrize(("read", "kind"), [(0, "range"), (700, "range"), (2000, "range"), (2300, "unknown")])
+def test_best_effort_is_a_range_and_never_exact(read: int, kind: str) -> None:
+    rows = ((body(ASK), Usage(2000)), (body(ASK, user(text(500, "more"))), Usage(2500 - read, read)))
+    second = judged("gemini", "gemini-2.5-flash", *rows)[1]
+    assert (second.kind, second.exact, second.holds) == (kind, False, kind == "range")
+
+
+def test_a_range_breaks_where_less_than_the_minimum_is_read() -> None:
+    rows = ((body(ASK), Usage(2000)), (body(ASK), Usage(1500, 500)))
+    second = judged("gemini", "gemini-3.8-flash", *rows)[1]
+    assert (second.kind, second.holds, second.is_right) == ("range", False, False)
+    assert second.reason == "at most 0 tokens were predicted, 500 were read"
+    assert HostScore("gemini", "best_effort", score("", [second]), 500).standing.startswith("the range holds in 0 of 1")
+
+
+def test_openais_late_marks_are_judged_as_marks() -> None:
+    """The implicit mark stands at the end of the first user message; the next call reads it to its end, or a grid."""
+    rows = ((body(ASK), Usage(0, 0, 2000)), (body(*MORE), Usage(0, 2000, 500)))
+    assert told(judged("openai", "gpt-6.1-sol", *rows)) == [("cold", True, 0), ("hit", True, 2000)]
+    on_grid = ((body(ASK), Usage(0, 0, 2000)), (body(*MORE), Usage(579, 1421, 500)))
+    assert judged("openai", "gpt-6.1-sol", *on_grid)[1].exact is False
+    assert told(judged("openai", "gpt-6.1-sol", *on_grid, openai_reads="grid"))[1][2] == 1421
+
+
+def test_numbers_of_reads_prove_and_refuse_claims() -> None:
+    rules = RuleBook().rules("openai", "gpt-4o")
+    for read, broken in ((1024, []), (1152, []), (1100, ["step"]), (896, ["minimum"]), (1000, ["step"])):
+        assert list(refused(rules, Usage(0, read))) == broken
+    stepped = RuleBook().rules("openai", "gpt-5.4")
+    assert [list(refused(stepped, Usage(0, read))) for read in (11648, 17792, 11520)] == [[], [], ["step"]]
+    assert list(claimed(rules, "unknown", Usage(), Usage(0, 1024))) == ["step", "minimum"]
+    assert list(claimed(rules, "cold", Usage(0, 1024), Usage())) == ["kept"]
+    assert list(claimed(rules, "cold", Usage(), Usage())) == ["nothing else"]
+
+
+def test_claims_of_hosts_are_no_evidence_for_the_rulebook() -> None:
+    judgements = judged("xai", "grok-4.7", (body(ASK), Usage(2000)), (body(*MORE), Usage(260, 2240)))
+    assert {row.standing for row in evidence_of(judgements)} == {"documented only"}
+    rows = {row.rule: row.standing for row in evidence_of_hosts(judgements)}
+    assert rows == dict.fromkeys(("xai: step", "xai: minimum", "xai: kept", "xai: nothing else"), "proved by 1")
+
+
+def test_what_was_sent_long_ago_cannot_have_been_read() -> None:
+    root = Prefix(None, Layer.TOOLS, None, 0)
+    end = root.then(given_block("text", "user", "a", 9), Layer.MESSAGES, 9)
+    for pause, found in ((GONE_S, end), (GONE_S + 1, None)):
+        earlier = Earlier()
+        assert earlier.reach(end, 5.0) is None
+        assert earlier.reach(end, 5.0 + pause) is found
+
+
+def test_an_answer_that_comes_back_can_have_been_read() -> None:
+    root, earlier = Prefix(None, Layer.TOOLS, None, 0), Earlier()
+    asked = root.then(given_block("text", "user", "a", 9), Layer.MESSAGES, 9)
+    answered = asked.then(given_block("text", "assistant", "b", 5), Layer.MESSAGES, 5)
+    after = answered.then(given_block("text", "user", "c", 5), Layer.MESSAGES, 5)
+    assert earlier.reach(asked, 0) is None
+    assert earlier.reach(after, 1) is answered
+
+
+def test_a_table_says_of_every_host_what_recordings_confirm() -> None:
+    judgements = judged("xai", "grok-4.7", (body(ASK), Usage(2000)), (body(*MORE), Usage(260, 2240)))
+    fidelity = Fidelity(judgements, "crude")
+    rows = {row.host: host_cells(row) for row in host_scores(fidelity)}
+    assert rows["xai"][1:7] == ("by itself, to a grid", "confirmed, by few calls", "2", "1 of 1", "1 of 1", "")
+    assert rows["qwen"][2] == "nothing recorded: documented only" and rows["qwen"][3] == "0"
+    assert others_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
+    said = {row["host"]: row["standing"] for row in fidelity_object(fidelity)["hosts"]}
+    assert said["xai"] == "confirmed, by few calls" and said["vllm"] == "nothing recorded: documented only"
