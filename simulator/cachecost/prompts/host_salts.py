@@ -17,6 +17,11 @@ def host_salts(request: Request, rules: ModelRules, by_layer: Mapping[str, tuple
     return tools, system, messages
 
 
+def model_of(rules: ModelRules) -> str:
+    """Whose entries a model reads. Other makers' ids may name a way of caching ("gpt-6.1-sol-explicit"), too."""
+    return rules.model if rules.salted_by is None else rules.model.removesuffix(f"-{rules.endpoint}")
+
+
 def _config(request: Request) -> Mapping[str, Any]:
     return request.params.get("output_config") or {}
 
@@ -46,7 +51,7 @@ def _is_single(request: Request) -> bool:
 
 LAYERS = ("tools", "system", "messages")
 PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
-    "model": lambda request, rules: rules.model,
+    "model": lambda request, rules: model_of(rules),
     "format": lambda request, rules: _format(request),
     "effort": _effort,
     "thinking": lambda request, rules: _thinking(request),
