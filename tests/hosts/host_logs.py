@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from click.testing import CliRunner
 
 from bodies import Body
-from cachecost.cli import cachecost
+from cachecost.cli import cachecost, exit_code
 
 SATURDAY = "2026-11-21T12:00:00+00:00"
 """A day on which every model has rules and prices, at an hour that is nobody's peak."""
@@ -42,10 +42,11 @@ class Told(NamedTuple):
 
 
 def ask(*command: str | Path) -> Told:
-    """A command of cachecost."""
-    result = CliRunner().invoke(cachecost, [str(word) for word in command])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return Told(result.exit_code, result.stdout, result.stderr)
+    """What `cachecost COMMAND` does, in this process."""
+    words = [str(word) for word in command]
+    with CliRunner().isolation() as (out, err, _):
+        code = exit_code(lambda: cachecost.main(args=words, prog_name="cachecost", standalone_mode=False))
+        return Told(code, out.getvalue().decode(), err.getvalue().decode())
 
 
 def write_log(path: Path, model: str, calls: Iterable[Sent], begin: str = SATURDAY) -> Path:
