@@ -153,15 +153,18 @@ class _Asked:
         """The calls as they were sent."""
         counters: dict[str, TokenCounter] = {}
         from cachecost.ledger import Ledger
+        from cachecost.terms import lifetimes_of
 
-        made = Ledger(AS_RECORDED, [])
+        made, rules = Ledger(AS_RECORDED, []), None
         for each in self.simulated(counters):
             made.rows.append(each.row)
+            rules = rules or each.rules
             if pictured:
                 made.strips.append(each.strip)
         counted = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
         source = f"the recording's bills, then {counted}" if self.may_anchor and self.bill.calls else counted
-        return replace(made, token_source=source, band=max((each.band for each in counters.values()), default=0.0))
+        band = max((each.band for each in counters.values()), default=0.0)
+        return replace(made, token_source=source, band=band, lifetimes=lifetimes_of([rules] if rules else []))
 
     def simulated(self, counters: dict[str, TokenCounter]) -> Iterator[Simulated]:
         """Each call as recorded, sized by all bills of the recording where it has any; `counters` are filled."""
@@ -283,7 +286,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     names = "".join(f" --strategy '{name}'" for name in asked.strategies) + (" --all" if asked.ranks else "")
     again = f"cachecost replay {asked.log}{names} --html {path}"
     readings = {**{name: shown(value) for name, value in base.rules.own.switches.items()}, **base.readings}
-    explanations = [] if asked.plans else [_explained(asked)]
+    explanations = [] if asked.plans else list(_explanations(asked))
     day, versions = base.rules.as_of, base.prices.versions
     page = replay_page(
         str(asked.log), made, base.host, day, readings, versions, again, _billed(asked.bill), explanations
@@ -292,9 +295,13 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     _say(f"{path} written")
 
 
-def _explained(asked: _Asked) -> Explanation:
+def _explanations(asked: _Asked) -> Iterator[Explanation]:
+    """What is avoidable in the calls as they were sent, where `explain` knows their caches."""
     from cachecost.analysis.explain.explaining import explained
     from cachecost.traffic import recorded
 
     base = asked.ground
-    return explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
+    try:
+        yield explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
+    except CannotEvaluate as error:
+        _say(f"the page does not say what is avoidable: {error}")

@@ -128,11 +128,10 @@ class Lifetimes:
 
 def pings_for(event: Event, state: Held, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
     """How many pings bridge the time from the last touch to a call, and the lifetime that is left by them."""
-    gap = event.start - state.touched
-    life, hour = lifetime(event.sent, state.ttl), lifetime(event.sent, "1h")
+    gap, life = event.start - state.touched, lifetime(event.sent, state.ttl)
     yield int(gap // life), state.ttl
     if state.ttl == "5m" and may_be_extended and "1h" in event.sent.rules.accepted_ttls:
-        yield 1 + int((gap - life) // hour), "1h"
+        yield 1 + int((gap - life) // lifetime(event.sent, "1h")), "1h"
 
 
 def writes(event: Event, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
