@@ -73,7 +73,9 @@ class _Reading:
         )
 
     def explained(self, comparison: Comparison) -> list[Explanation]:
-        """What the first and the best strategy pay more than they must."""
+        """What the first and the best strategy pay more than they must; nothing where `explain` knows no such cache."""
+        if not self.terms.speaks_marks:
+            return []
         names = [ledger.strategy for ledger in comparison.ledgers]
         asked = dict.fromkeys((comparison.first, comparison.best.strategy))
         specs = [self.scenario.strategies[names.index(name)] for name in asked]

@@ -124,9 +124,14 @@ class ModelRules:
     def must_speak_marks(self, what: str) -> None:
         """For `what` ("explain"), which knows no other cache. Raises CannotEvaluate that says which this is."""
         if not self.speaks_marks:
-            way = WAYS[self.finds if self.matching == "breakpoint" else self.matching]
-            other = f"that of {self.model} on host {self.host} {way}"
-            raise CannotEvaluate(f"{what} knows no caches but those with marks that look back, as Claude's; {other}")
+            known = "no caches but those with marks that look back, as Claude's"
+            raise CannotEvaluate(f"{what} knows {known}; {self.way_in_words}")
+
+    @property
+    def way_in_words(self) -> str:
+        """Which cache it is: "that of grok-4.7 on host xai keeps every prefix by itself, on a grid of tokens"."""
+        way = WAYS[self.finds if self.matching == "breakpoint" else self.matching]
+        return f"that of {self.model} on host {self.host} {way}"
 
     @property
     def is_unmarked(self) -> bool:
