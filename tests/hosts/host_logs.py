@@ -6,6 +6,7 @@ Texts are as long as a test says, counted by `--tokens bytes`: a block is the by
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -46,6 +47,7 @@ def ask(*command: str | Path) -> Told:
     words = [str(word) for word in command]
     with CliRunner().isolation() as (out, err, _):
         code = exit_code(lambda: cachecost.main(args=words, prog_name="cachecost", standalone_mode=False))
+        sys.stdout.flush()
         return Told(code, out.getvalue().decode(), err.getvalue().decode())
 
 
