@@ -95,6 +95,17 @@ def test_a_table_names_the_lifetimes_of_its_host(tmp_path: Path, host: str, mode
         assert f"write {names[0]}  write {names[1]}" in head
 
 
+def test_a_bill_that_the_host_has_no_price_for_is_no_row_of_no_dollars(tmp_path: Path) -> None:
+    usage = '"usage": {"input_tokens": 3000, "output_tokens": 5}'
+    log = write_log(tmp_path / "log.jsonl", "claude-opus-5-5", CALLS)
+    log.write_text(log.read_text().replace('{"timestamp"', f'{{{usage}, "timestamp"'), encoding="utf-8")
+    words = ("replay", log, "--strategy", "automatic", "--tokens", "bytes")
+    assert "as billed" in ask(*words).out
+    told = ask(*words, "--host", "xai", "--model", "grok-4.7")
+    assert "as billed" not in told.out
+    assert "not in the bill's dollars: 2 calls, because unknown model 'claude-opus-5-5' on host xai" in told.words
+
+
 def scenario(folder: Path, host: str, model: str, budget: str = "") -> Path:
     """A scenario of the recorded calls, replanned; its strategies are held to `budget`."""
     write_log(folder / "log.jsonl", model, CALLS)

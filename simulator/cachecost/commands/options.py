@@ -92,7 +92,9 @@ def ground_options(command: Command) -> Command:
 
     grounded: Any = on_ground
     for option in (
-        click.option("--host", type=click.Choice(HOSTS), default="anthropic", help="Host of calls that name none."),
+        click.option(
+            "--host", type=click.Choice(HOSTS), default="anthropic", help="The host, unless a call names its own."
+        ),
         click.option("--as-of", metavar="DATE", callback=_date, help="Rules and prices of that day (YYYY-MM-DD)."),
         click.option(
             "--prices",

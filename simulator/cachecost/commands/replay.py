@@ -262,7 +262,8 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
 def _billed(bill: Bill) -> Billed | None:
     from cachecost.views.replay_text import Billed
 
-    return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input else None
+    is_priced = sum(bill.unpriced.values()) < bill.calls
+    return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input and is_priced else None
 
 
 def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
