@@ -6,9 +6,11 @@ from typing import Literal, Protocol
 
 from cachecost.cache import Outcome, State
 from cachecost.facts import fact
-from cachecost.prompts.blocks import Prefix, Thread
+from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.host_salts import model_of
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import Request
+from cachecost.prompts.translated import EARLIER_ENDS
 from cachecost.providers.rules import ModelRules
 
 Cause = Literal[
@@ -142,9 +144,16 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | No
     if lost.state in states:
         return states[lost.state]
     if lost.state == "live":
-        reachable = outcome.marks[-1].prefix.depth >= lost.entry.depth
-        return "lookback_exceeded" if reachable else "mark_misplaced"
+        return "lookback_exceeded" if _is_too_far_back(lost.entry, prompt, outcome) else "mark_misplaced"
     return what_changed(request, prompt, lost.seen.like, rules)
+
+
+def _is_too_far_back(entry: Prefix, prompt: Prompt, outcome: Outcome) -> bool:
+    """Whether marks look towards a live entry, and not as far as that. Else none stands where it could find it."""
+    if prompt.boundaries is None:
+        return outcome.marks[-1].prefix.depth >= entry.depth
+    ends = [place.depth for place in prompt.boundaries if place.layer is Layer.MESSAGES]
+    return len(ends) > EARLIER_ENDS and entry.depth < min(ends)
 
 
 def _unmarked_cause(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | None, rules: ModelRules) -> Cause:
@@ -165,7 +174,7 @@ def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRul
     before, params = seen.request, request.params
     is_salted = rules.salted_by is None or prompt.salts != seen.prompt.salts
     differs: list[tuple[bool, Cause]] = [
-        (rules.model != seen.rules.model, "model_changed"),
+        (model_of(rules) != model_of(seen.rules), "model_changed"),
         (params.get("speed") != before.params.get("speed"), "speed_changed"),
         (request.tools.digest != before.tools.digest, "tools_changed"),
         (is_salted and _format(request) != _format(before), "output_format_changed"),

@@ -74,7 +74,7 @@ class _Reading:
         )
 
     def explained(self, comparison: Comparison) -> list[Explanation]:
-        """What the first and the best strategy pay more than they must; nothing where marks have no say in it."""
+        """What the first and the best strategy pay more than they must; nothing where `explain` knows no such cache."""
         if not self.terms.speaks_marks:
             return []
         names = [ledger.strategy for ledger in comparison.ledgers]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from pathlib import Path
 
 from cachecost.cache import PrefixCache
@@ -16,7 +15,7 @@ from cachecost.faults import CannotEvaluate
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import ModelRules, RuleBook, data_date
+from cachecost.providers.rules import RuleBook, data_date
 from cachecost.providers.switches import switches_from
 from cachecost.scenario import Scenario, talks_of
 from cachecost.simulation import AS_RECORDED, Call, Simulation, logged, planned
@@ -69,26 +68,22 @@ class Traffic:
         return max((counter.band for counter in self.counters.values()), default=0.0)
 
     def must_speak_marks(self, what: str) -> None:
-        """For `what`, which knows caches with marks alone. Raises CannotEvaluate naming the first other."""
-        for rules in self._all_rules():
-            rules.must_speak_marks(what)
+        """For `what`, which knows caches with marks alone.
 
-    @property
-    def speaks_marks(self) -> bool:
-        """Whether all models that are known have caches with marks that look back."""
-        return all(rules.speaks_marks for rules in self._all_rules())
-
-    def _all_rules(self) -> Iterator[ModelRules]:
-        """The rules of all models that are known."""
+        Raises CannotEvaluate naming the first other, or why nothing is known of any call.
+        """
+        why: dict[str, None] = {}
+        some = False
         for host, model, day in dict.fromkeys((call.host, call.request.model, call.day) for call in self.calls):
-            if rules := self._known(host or self.host, model, day):
-                yield rules
-
-    def _known(self, host: str, model: str, day: date | None) -> ModelRules | None:
-        try:
-            return self.rules.rules(host, model, day)
-        except CannotEvaluate:
-            return None
+            try:
+                rules = self.rules.rules(host or self.host, model, day)
+            except CannotEvaluate as error:
+                why[str(error)] = None
+                continue
+            rules.must_speak_marks(what)
+            some = True
+        if why and not some:
+            raise CannotEvaluate(f"{what} has nothing to go by: {'; '.join(why)}")
 
     def read_as(self, rules: Mapping[str, object]) -> Traffic:
         """The same calls with these readings over those that were asked for. Raises InputError."""

@@ -15,12 +15,12 @@ from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool, user
 from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import YES, Whatif
+from cachecost.analysis.whatif.facts import Whatif
 from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.analysis.whatif.replaying import Replays
 from cachecost.analysis.whatif.steps import cost
 from cachecost.analysis.whatif.study import what_if
-from cachecost.faults import InputError
+from cachecost.faults import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.traffic import Traffic, recorded
@@ -160,11 +160,10 @@ def test_another_tokenizer_is_an_error_of_its_own() -> None:
     assert 1.05 < longer < 1.6
 
 
-def test_a_log_whose_calls_fail_promises_nothing(tmp_path: Path) -> None:
+def test_a_log_of_models_that_nobody_knows_is_not_answered(tmp_path: Path) -> None:
     rows: list[Row] = [(0, {**body(user(text(2_000, "a"))), "model": "claude-nobody"})]
-    found = told(tmp_path, rows)
-    assert found.cost == 0
-    assert not [one for one in found.promises if one.supported == YES]
+    with pytest.raises(CannotEvaluate, match="whatif has nothing to go by: unknown model 'claude-nobody' on host"):
+        told(tmp_path, rows)
 
 
 def _growing_log() -> ModuleType:

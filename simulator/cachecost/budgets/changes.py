@@ -10,6 +10,7 @@ from cachecost.analysis.explain.explaining import explain
 from cachecost.baseline import Baseline, Figures, Row
 from cachecost.budgets.playing import Played
 from cachecost.budgets.prints import Prints
+from cachecost.budgets.traits import without_lookback
 from cachecost.budgets.verdicts import Change
 from cachecost.budgets.wording import HeadChange, effect_of, happened, not_as_in_the_baseline
 from cachecost.findings import Finding
@@ -40,7 +41,8 @@ class Causes:
     @property
     def findings(self) -> list[Finding]:
         if self._findings is None:
-            self._findings = explain(self.played.calls, self.played.traffic.simulation).findings
+            known = without_lookback(self.played) is None
+            self._findings = explain(self.played.calls, self.played.traffic.simulation).findings if known else []
         return self._findings
 
     def avoidable(self) -> tuple[Change, ...]:

@@ -17,9 +17,9 @@ from cachecost.budgets.amounts import against, exact_share, percent_apart
 from cachecost.budgets.changes import Causes
 from cachecost.budgets.comparable import differences
 from cachecost.budgets.playing import Played
-from cachecost.budgets.traits import OUT_OF_REACH, in_vain, least_margin, most_marks, unstable
+from cachecost.budgets.traits import OUT_OF_REACH, in_vain, least_margin, most_marks, unstable, without_lookback
 from cachecost.budgets.verdicts import Change, State, Verdict
-from cachecost.ledger import ZERO, CallRow
+from cachecost.ledger import ZERO, CallRow, most_of
 from cachecost.numbers import counted, dollars, exact, exact_dollars
 from cachecost.prompts.blocks import Layer
 from cachecost.scenario import Scenario
@@ -95,29 +95,33 @@ class Judge:
     # ------------------------------------------------------------------------------------------- dollars
 
     def _cost(self, limit: Decimal) -> _Found:
-        return self._dollars(self._ledger.cost.total, limit, "")
+        return self._dollars(self._ledger.rows, limit, "")
 
     def _per_call(self, limit: Decimal) -> _Found:
-        return self._shared_out(self._ledger.cost.total, len(self._ledger.rows), limit, "call")
+        return self._shared_out(self._ledger.rows, len(self._ledger.rows), limit, "call")
 
     def _per_turn(self, limit: Decimal) -> _Found:
-        return self._shared_out(self._ledger.cost.total, self._played.turns, limit, "turn")
+        return self._shared_out(self._ledger.rows, self._played.turns, limit, "turn")
 
     def _per_inquiry(self, limit: Decimal) -> _Found:
         rows = self._ledger.inquiries
-        return self._shared_out(self._ledger.cost_of(rows), len({row.inquiry for row in rows}), limit, "question")
+        return self._shared_out(rows, len({row.inquiry for row in rows}), limit, "question")
 
-    def _shared_out(self, total: Decimal, count: int, limit: Decimal, noun: str) -> _Found:
+    def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Found:
         if not count:
             return _Found("not_comparable", None, f"has no {noun}, so none has a cost.")
-        return self._dollars(total, limit * count, f" a {noun}", count)
+        return self._dollars(rows, limit * count, f" a {noun}", count)
 
-    def _dollars(self, total: Decimal, limit: Decimal, each: str, count: int = 1) -> _Found:
-        """`total` against `limit`, both `count` times what is told."""
+    def _dollars(self, rows: Sequence[CallRow], limit: Decimal, each: str, count: int = 1) -> _Found:
+        """What `rows` cost against `limit`, both `count` times what is told; of best effort, the most they may cost."""
         if why := self._incomplete():
             return why
+        total, missed = self._ledger.cost_of(rows), most_of(rows)
         one, most = exact_share(total, count), exact_share(limit, count)
         told = (exact_dollars if dollars(one) == dollars(most) and count == 1 else dollars)(one)
+        if total <= limit < missed:
+            may = f"may cost {told}{each}, and {dollars(exact_share(missed, count))} where no hit comes about"
+            return _Found("not_comparable", one, f"{may}: none is promised. The limit is {exact_dollars(most)}.")
         if total <= limit:
             return _Found("pass", one, f"costs {told}{each}; the limit is {exact_dollars(most)}.")
         over = f"{dollars(exact_share(total - limit, count))} more than the limit of {exact_dollars(most)}"
@@ -181,6 +185,9 @@ class Judge:
         share, told = exact_share(usage.read, usage.total_input), exact(limit * 100)
         message = f"reads {percent_apart(share, limit)} of its input from the cache; at least {told} % is asked for."
         broken = usage.read < limit * usage.total_input
+        if not broken and self._ledger.most is not None:
+            may = f"may read {percent_apart(share, limit)} of its input from the cache, but no hit is promised"
+            return _Found("not_comparable", share, f"{may}; at least {told} % is asked for.")
         return _Found("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
 
     def _marks(self, limit: int) -> _Found:
@@ -191,6 +198,8 @@ class Judge:
         return _Found("fail" if most.value > limit else "pass", Decimal(most.value), message)
 
     def _margin(self, limit: int) -> _Found:
+        if other := without_lookback(self._played):
+            return _Found("not_comparable", None, f"has a cache without lookback: {other.way_in_words}.")
         least = least_margin(self._played)
         if least is None:
             return _Found("not_comparable", None, "reads nothing from the cache, so no lookback has a margin.")

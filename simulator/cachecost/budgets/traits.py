@@ -13,7 +13,7 @@ from cachecost.cache import Outcome
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation import Simulated
+from cachecost.simulation import Call, Simulated
 
 OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""
@@ -28,9 +28,22 @@ class At:
 
 
 def most_marks(played: Played) -> At:
-    """The most marks that a call sends, the automatic one and those of refused calls included."""
-    counts = (At(len(marks_sent(call.request).marks), number) for number, call in enumerate(played.calls, 1))
+    """The most marks that a call sends, the automatic one and those of refused calls included.
+
+    To a host that caches by itself none are sent.
+    """
+    sent = zip(played.calls, played.simulated, strict=True)
+    counts = (At(_marks(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
     return max(counts, key=lambda at: (at.value, -at.call))
+
+
+def _marks(call: Call, rules: ModelRules | None) -> int:
+    return 0 if rules and rules.is_unmarked else len(marks_sent(call.request).marks)
+
+
+def without_lookback(played: Played) -> ModelRules | None:
+    """The rules of the first call whose cache has no marks that look back; None: all have."""
+    return next((one.rules for one in played.simulated if one.rules and not one.rules.speaks_marks), None)
 
 
 def least_margin(played: Played) -> At | None:

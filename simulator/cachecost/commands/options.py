@@ -96,7 +96,7 @@ def ground_options(command: Command) -> Command:
 
     grounded: Any = on_ground
     for option in (
-        click.option("--host", type=click.Choice(HOSTS), default="anthropic", help="Host of calls that name none."),
+        click.option("--host", type=click.Choice(HOSTS), default="anthropic", help="The host where a call names none."),
         click.option("--as-of", metavar="DATE", callback=_date, help="Rules and prices of that day (YYYY-MM-DD)."),
         click.option(
             "--prices",

@@ -174,17 +174,19 @@ class _Asked:
         """The calls as they were sent, under this name; those of the log where none are given."""
         counters: dict[str, TokenCounter] = {}
         from cachecost.ledger import Ledger
+        from cachecost.terms import lifetimes_of
 
-        made = Ledger(name, [])
+        made, rules = Ledger(name, []), None
         for each in self.simulated(counters, name, calls):
             made.rows.append(each.row)
+            rules = rules or each.rules
             if pictured:
                 made.strips.append(each.strip)
         counted = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
-        source = (
-            f"the recording's bills, then {counted}" if self.may_anchor and self.bill.usage.total_input else counted
-        )
-        return replace(made, token_source=source, band=max((each.band for each in counters.values()), default=0.0))
+        has_bills = self.may_anchor and self.bill.usage.total_input
+        source = f"the recording's bills, then {counted}" if has_bills else counted
+        band = max((each.band for each in counters.values()), default=0.0)
+        return replace(made, token_source=source, band=band, lifetimes=lifetimes_of([rules] if rules else []))
 
     def simulated(
         self, counters: dict[str, TokenCounter], name: str = AS_RECORDED, given: Sequence[LoggedCall] | None = None
@@ -301,7 +303,8 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
 def _billed(bill: Bill) -> Billed | None:
     from cachecost.views.replay_text import Billed
 
-    return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input else None
+    is_priced = sum(bill.unpriced.values()) < bill.calls
+    return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input and is_priced else None
 
 
 def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
@@ -326,7 +329,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     names += "".join(f" --capacity {kept}" for kept in asked.capacities)
     again = f"cachecost replay {asked.log}{names} --html {path}"
     readings = {**{name: shown(value) for name, value in base.rules.own.switches.items()}, **base.readings}
-    explanations = [] if asked.plans else _explained(asked)
+    explanations = [] if asked.plans else list(_explanations(asked))
     day, versions = base.rules.as_of, base.prices.versions
     page = replay_page(
         str(asked.log),
@@ -344,11 +347,13 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     _say(f"{path} written")
 
 
-def _explained(asked: _Asked) -> list[Explanation]:
-    """What is avoidable in the calls as they were sent; nothing where marks have no say in it."""
+def _explanations(asked: _Asked) -> Iterator[Explanation]:
+    """What is avoidable in the calls as they were sent, where `explain` knows their caches."""
     from cachecost.analysis.explain.explaining import explained
     from cachecost.traffic import recorded
 
     base = asked.ground
-    traffic = recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_)
-    return [explained(traffic)] if traffic.speaks_marks else []
+    try:
+        yield explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
+    except CannotEvaluate as error:
+        _say(f"the page does not say what is avoidable: {error}")

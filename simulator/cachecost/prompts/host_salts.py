@@ -33,6 +33,11 @@ def _read(by_layer: Mapping[str, tuple[str, ...]], rules: ModelRules) -> Mapping
     return {**without, head: (*without.get(head, ()), SCHEMA)}
 
 
+def model_of(rules: ModelRules) -> str:
+    """Whose entries a model reads. Other makers' ids may name a way of caching ("gpt-6.1-sol-explicit"), too."""
+    return rules.model if rules.salted_by is None else rules.model.removesuffix(f"-{rules.endpoint}")
+
+
 def _config(request: Request) -> Mapping[str, Any]:
     return request.params.get("output_config") or {}
 
@@ -63,7 +68,7 @@ def _is_single(request: Request) -> bool:
 LAYERS = ("tools", "system", "messages")
 SCHEMA = "format"
 PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
-    "model": lambda request, rules: rules.model,
+    "model": lambda request, rules: model_of(rules),
     "format": lambda request, rules: _format(request),
     "effort": _effort,
     "thinking": lambda request, rules: _thinking(request),

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Layer, Thread
-from cachecost.prompts.refusals import is_markable, marks_sent
+from cachecost.prompts.refusals import is_markable, last_markable, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules
 
@@ -70,16 +71,31 @@ def _named(request: Request, rules: ModelRules) -> Told:
 
 def _bounded(request: Request, rules: ModelRules) -> Told:
     """OpenAI's marks: the tail by the implicit mark, the others explicit; of too many the oldest are dropped."""
-    sent = marks_sent(replace(request, automatic=None)).marks
+    sent = (request if rules.implicit_mark else replace(request, marks=marks_sent(request).marks)).marks
     able = [mark for mark in sent if mark.layer in rules.markable_layers]
-    tail = request.automatic or next((mark.ttl for mark in reversed(able) if mark.node is request.thread), None)
-    implicit = _implicit(request, tail or "5m") if tail or not sent else None
-    explicit = [mark for mark in able if not (implicit and mark.node is request.thread)]
+    implicit = _implicit(request, able) if rules.implicit_mark else None
+    explicit = [mark for mark in able if not (implicit and _is_at(mark, implicit, last_markable(request, "5m")))]
     kept = explicit[max(0, len(explicit) - rules.maximum_marks + (implicit is not None)) :]
-    looks_at = [*_looked_at(explicit, rules), *(_implicit_places(request, implicit, rules) if implicit else ())]
-    notes = _unmarkable(len(sent) - len(able), rules)
-    marks = (*kept, implicit) if implicit else tuple(kept)
-    return Told(replace(request, marks=marks, automatic=None), tuple(looks_at), notes)
+    own = [] if implicit is None else [implicit, *_readable_developer(request, implicit.ttl, rules)]
+    looks_at = [*_looked_at(explicit, rules), *(_ends_in_implicit_mode(request, own) if own else ())]
+    marks = {mark.block_key: mark for mark in (*own, *kept)}
+    told = replace(request, marks=tuple(sorted(marks.values(), key=_place)), automatic=None)
+    return Told(told, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped(explicit, kept, rules)))
+
+
+def _is_at(mark: Mark, *others: Mark | None) -> bool:
+    return any(other and mark.block_key == other.block_key for other in others)
+
+
+def _place(mark: Mark) -> tuple[int, int, int]:
+    """Where it stands in the prompt."""
+    layer, message, block = mark.block_key
+    return list(Layer).index(layer), message, block
+
+
+def _dropped(explicit: list[Mark], kept: list[Mark], rules: ModelRules) -> tuple[str, ...]:
+    most = f"{rules.host} writes at {rules.maximum_marks} marks at most, its own among them"
+    return (f"{most}: of more the oldest are dropped.",) if len(kept) < len(explicit) else ()
 
 
 def _unmarkable(dropped: int, rules: ModelRules) -> tuple[str, ...]:
@@ -93,17 +109,29 @@ def _looked_at(explicit: list[Mark], rules: ModelRules) -> list[Mark]:
     return [*explicit[:FIRST_MARKS], *explicit[FIRST_MARKS:][-LATEST_MARKS:]]
 
 
-def _implicit(request: Request, ttl: TTL) -> Mark | None:
-    """The end of the latest user message; else of the developer messages."""
+def _implicit(request: Request, able: list[Mark]) -> Mark | None:
+    """The mark of implicit mode, for a moving tail or where nothing is marked: the end of the latest user message.
+
+    Without a user message it is the end of the developer messages. None: the marks alone count (explicit mode).
+    """
+    last = last_markable(request, "5m")
+    tail = request.automatic or next((mark.ttl for mark in able if _is_at(mark, last)), None)
+    if tail is None and able:
+        return None
+    ttl = tail or "5m"
     return next(_user_ends(request.thread, ttl), None) or _end_of_developer(request, ttl)
 
 
-def _implicit_places(request: Request, implicit: Mark, rules: ModelRules) -> Iterator[Mark]:
-    ends = _user_ends(request.thread, implicit.ttl)
-    yield from (mark for mark, _ in zip(ends, range(1 + EARLIER_ENDS), strict=False))
-    developer = _end_of_developer(request, implicit.ttl)
-    if developer and rules.switches.openai_developer_end == "readable":
-        yield developer
+def _readable_developer(request: Request, ttl: TTL, rules: ModelRules) -> list[Mark]:
+    """The end of the developer messages, where a call in implicit mode leaves an entry on its way, at no charge."""
+    end = _end_of_developer(request, ttl) if rules.switches.openai_developer_end == "readable" else None
+    return [end] if end else []
+
+
+def _ends_in_implicit_mode(request: Request, own: list[Mark]) -> Iterator[Mark]:
+    """The latest end of a user message, the 20 before it, and what the host marks."""
+    yield from islice(_user_ends(request.thread, own[0].ttl), 1 + EARLIER_ENDS)
+    yield from own
 
 
 def _user_ends(thread: Thread, ttl: TTL) -> Iterator[Mark]:

@@ -29,6 +29,15 @@ WHERE_STATED = (
     *("markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
+WAYS = {
+    "lookback": "has marks that look back",
+    "boundaries": "has marks, and looks for entries where a request has them or messages end",
+    "grid": "keeps every prefix by itself, on a grid of tokens",
+    "units": "keeps whole units by itself",
+    "named": "keeps objects that the caller names",
+    "best_effort": "works by itself and promises nothing",
+}
+"""What a cache does, in words, by `finds` where it has marks, else by `matching`."""
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
@@ -117,9 +126,14 @@ class ModelRules:
     def must_speak_marks(self, what: str) -> None:
         """For `what` ("explain"), which knows no other cache. Raises CannotEvaluate that says which this is."""
         if not self.speaks_marks:
-            way = self.finds if self.matching == "breakpoint" else self.matching
-            other = f"{self.model} on host {self.host} has another ({way.replace('_', ' ')})"
-            raise CannotEvaluate(f"{what} knows caches with marks that look back; {other}")
+            known = "no caches but those with marks that look back, as Claude's"
+            raise CannotEvaluate(f"{what} knows {known}; {self.way_in_words}")
+
+    @property
+    def way_in_words(self) -> str:
+        """Which cache it is: "that of grok-4.7 on host xai keeps every prefix by itself, on a grid of tokens"."""
+        way = WAYS[self.finds if self.matching == "breakpoint" else self.matching]
+        return f"that of {self.model} on host {self.host} {way}"
 
     @property
     def is_unmarked(self) -> bool:

@@ -16,8 +16,8 @@ def replay_row_json(row: CallRow) -> dict[str, Any]:
     where no price is known (a server of one's own).
 
     A call with an error has `error` in the place of `usage`. Beside the contract's fields
-    stand `output_is_recorded`, `purpose`, `turn`, `inquiry`, and for a call in a batch, whose hits are
-    best effort, `cost_band_usd`: the least and the most it can cost.
+    stand `output_is_recorded`, `purpose`, `turn`, `inquiry`, and where hits are best effort (in batches, on hosts
+    that promise none) `cost_band_usd`: the least and the most it can cost.
     """
     outcome: dict[str, Any] = (
         {"usage": row.usage.wire()}

@@ -128,8 +128,7 @@ class Lifetimes:
 
 def pings_for(event: Event, state: Held, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
     """How many pings bridge the time from the last touch to a call, and the lifetime that is left by them."""
-    gap = event.start - state.touched
-    life = lifetime(event.sent, state.ttl)
+    gap, life = event.start - state.touched, lifetime(event.sent, state.ttl)
     yield int(gap // life), state.ttl
     if state.ttl == "5m" and may_be_extended and "1h" in event.sent.rules.accepted_ttls:
         yield 1 + int((gap - life) // lifetime(event.sent, "1h")), "1h"

@@ -152,9 +152,13 @@ class _Finder:
         tree, least = Tree(self._bench.sent), cheapest(self._bench)
         for pings in (False, True) if self._pings else (False,):
             lifetimes = Lifetimes(least, pings)
-            for habits in HABITS:
+            for habits in filter(self._are_taken, HABITS):
                 yield Planner(self._bench, tree, lifetimes, habits).steps()
                 self._progress("planning", len(self._bench.sent))
+
+    def _are_taken(self, habits: Habits) -> bool:
+        """Whether every call may ask for the one lifetime that they keep to, if there is one."""
+        return habits.only is None or all(habits.only in sent.rules.accepted_ttls for sent in self._bench.sent)
 
     def _with_extras(self, plan: list[Step], usd: Decimal) -> tuple[list[Step], Decimal]:
         """Pings and pre-warming, each kept if the plan that knows of it is cheaper."""

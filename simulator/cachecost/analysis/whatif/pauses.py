@@ -83,10 +83,11 @@ def break_even(
 ) -> BreakEven | None:
     """The edge for a model, and where the recording stands: it is replayed with all marks at 5m, and all at 1h.
 
-    What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached.
+    What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached,
+    or not for an hour.
     """
     limit = needed(prices)
-    if limit is None:
+    if limit is None or "1h" not in rules.accepted_ttls:
         return None
     short, hour = rules.ttl_s["5m"], rules.ttl_s["1h"]
     new = sum(row.usage.write for row in at_1h)

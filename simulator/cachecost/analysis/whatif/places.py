@@ -63,8 +63,9 @@ def model_options(traffic: Traffic, main: Main) -> Iterator[Option]:
 
 
 def model_option(traffic: Traffic, main: Main, name: str) -> Option:
-    """Another model for the calls of the dearest one. Raises CannotEvaluate for one that is not known."""
+    """Another model for the calls of the dearest one. Raises CannotEvaluate: it is not known, or cached otherwise."""
     host = main.host
+    traffic.rules.rules(host, name, main.rules.day).must_speak_marks(f"model={name}")
     generation = catalogue(host).model(name).generation
     return Option(
         f"model={name}",
@@ -83,10 +84,13 @@ def _is_other(main: Main, generation: str) -> bool:
 
 
 def _current(main: Main) -> list[Model]:
-    """Out on that day, and not yet retired."""
+    """Out on that day, and not yet retired; cached the way that the id of the calls' model names, if it does."""
     book = catalogue(main.host)
     day = main.rules.day or book.data_date
     served = [one for one in book.models.values() if one.released <= day and not (one.retired and one.retired <= day)]
+    ours = book.model(main.rules.model)
+    if ours.is_other_way:
+        served = [way for one in served for way in book.other_ways(one) if way.endpoint == ours.endpoint]
     return sorted(served, key=lambda one: (one.released, one.id), reverse=True)
 
 

@@ -1,0 +1,193 @@
+"""Commands that know only caches like Claude's say so of another, in words, with exit code 3; the others work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from host_logs import Told, ask, body, every, write_log
+from host_models import GPU, LIKE_CLAUDE, MODELS
+
+from bodies import MARK, Body, assistant, marked, text, user
+from cachecost.live.server.meter import Meter
+from cachecost.live.server.model import Answer, Asked, Metered
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+
+OTHERS = [one for one in MODELS if one not in LIKE_CLAUDE]
+HEAD: Body = {"system": [marked(text(5_000, "s"))]}
+ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))
+CALLS = every(20, body(ASKED, **HEAD), body(ASKED, ANSWERED, THEN, **HEAD))
+NOON = 1_795_262_400.0
+"""Noon of the Saturday on which the logs begin, in seconds."""
+WAYS = {
+    "gpt-6.1-sol": "has marks, and looks for entries where a request has them or messages end",
+    "gpt-5.5": "keeps every prefix by itself, on a grid of tokens",
+    "gemini-3.8-flash": "works by itself and promises nothing",
+    "gemini-3.8-flash-explicit": "keeps objects that the caller names",
+    "deepseek-flash": "keeps whole units by itself",
+}
+
+
+@pytest.fixture
+def gpu(tmp_path: Path) -> Path:
+    path = tmp_path / "gpu.toml"
+    path.write_text(GPU, encoding="utf-8")
+    return path
+
+
+def asked_of(tmp_path: Path, command: str, host: str, model: str, *words: str | Path) -> Told:
+    return ask(command, write_log(tmp_path / "log.jsonl", model, CALLS), "--host", host, *words)
+
+
+@pytest.mark.parametrize(("host", "model"), OTHERS)
+@pytest.mark.parametrize("command", ["explain", "whatif", "optimize", "lint"])
+def test_what_knows_only_caches_like_claudes_says_so(
+    tmp_path: Path, gpu: Path, command: str, host: str, model: str
+) -> None:
+    told = asked_of(tmp_path, command, host, model, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
+    assert told.code == 3
+    assert f"{command} knows no caches but those with marks that look back, as Claude's; that of" in told.words
+    assert f"that of {model} on host {host} {WAYS.get(model, '')}" in told.words
+
+
+@pytest.mark.parametrize(("host", "model"), LIKE_CLAUDE)
+@pytest.mark.parametrize("command", ["explain", "whatif", "optimize", "lint"])
+def test_they_answer_wherever_marks_look_back(tmp_path: Path, command: str, host: str, model: str) -> None:
+    """Also where a host has one lifetime. What `lint` finds here is a hint, which is its exit code 1."""
+    told = asked_of(tmp_path, command, host, model)
+    assert told.code == (1 if command == "lint" else 0), told
+    assert "knows no caches" not in told.words
+
+
+@pytest.mark.parametrize("command", ["explain", "whatif", "optimize"])
+def test_of_models_that_nobody_knows_nothing_is_said(tmp_path: Path, command: str) -> None:
+    told = asked_of(tmp_path, command, "openai", "gpt-6.2-sol")
+    assert told.code == 3
+    assert told.out == ""
+    assert "unknown model 'gpt-6.2-sol' on host openai (did you mean 'gpt-6.1-sol'?)" in told.words
+
+
+def test_another_model_is_one_that_is_cached_the_same_way(tmp_path: Path) -> None:
+    told = asked_of(tmp_path, "whatif", "qwen", "qwen3.8-max-explicit")
+    assert "model=qwen3.8-flash-explicit" in told.out
+    assert "model=qwen3.8-flash " not in told.out
+    refused = asked_of(tmp_path, "whatif", "qwen", "qwen3.8-max-explicit", "--jointly", "model=qwen3.8-flash")
+    assert refused.code == 2
+
+
+@pytest.mark.parametrize(("host", "model"), [("openai", "gpt-6.1-sol"), ("deepseek", "deepseek-flash")])
+def test_a_page_of_a_replay_is_written_without_what_explain_cannot_say(tmp_path: Path, host: str, model: str) -> None:
+    page = tmp_path / "page.html"
+    told = asked_of(tmp_path, "replay", host, model, "--html", page)
+    assert told.code == 0, told.words
+    assert "the page does not say what is avoidable: explain knows no caches but" in told.words
+    assert "<html" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "names"),
+    [("openai", "gpt-6.1-sol", ("30m", "12h")), ("anthropic", "claude-opus-5-5", ("5m", "1h"))],
+)
+def test_a_table_names_the_lifetimes_of_its_host(tmp_path: Path, host: str, model: str, names: tuple[str, str]) -> None:
+    for words in ([], ["--strategy", "automatic"]):
+        head = asked_of(tmp_path, "replay", host, model, "--tokens", "bytes", *words).out.splitlines()[1]
+        assert f"write {names[0]}  write {names[1]}" in head
+
+
+def test_a_bill_that_the_host_has_no_price_for_is_no_row_of_no_dollars(tmp_path: Path) -> None:
+    usage = '"usage": {"input_tokens": 3000, "output_tokens": 5}'
+    log = write_log(tmp_path / "log.jsonl", "claude-opus-5-5", CALLS)
+    log.write_text(log.read_text().replace('{"timestamp"', f'{{{usage}, "timestamp"'), encoding="utf-8")
+    words = ("replay", log, "--strategy", "automatic", "--tokens", "bytes")
+    assert "as billed" in ask(*words).out
+    told = ask(*words, "--host", "xai", "--model", "grok-4.7")
+    assert "as billed" not in told.out
+    assert "not in the bill's dollars: 2 calls, because unknown model 'claude-opus-5-5' on host xai" in told.words
+
+
+def scenario(folder: Path, host: str, model: str, budget: str = "") -> Path:
+    """A scenario of the recorded calls, replanned; its strategies are held to `budget`."""
+    write_log(folder / "log.jsonl", model, CALLS)
+    limits = f"budget:\n  - {{strategy: automatic, {budget}}}\n" if budget else ""
+    path = folder / "other.yaml"
+    path.write_text(
+        f"format: 1\nname: other\nhost: {host}\nmodel: {model}\nas_of: 2026-11-21\ntokens: bytes\n"
+        f"conversation: {{recording: log.jsonl}}\nstrategies: [automatic, system-only]\n{limits}",
+        encoding="utf-8",
+    )
+    return path
+
+
+ONE_OF_EACH_WAY = [one for one in MODELS if one[1] in {*WAYS, "qwen3.8-max-explicit"}]
+
+
+@pytest.mark.parametrize(("host", "model"), ONE_OF_EACH_WAY)
+def test_a_scenario_has_its_report_whatever_the_cache(tmp_path: Path, host: str, model: str) -> None:
+    told = ask("run", scenario(tmp_path, host, model), "--out", tmp_path / "report")
+    assert told.code == 0, told.words
+    assert {".html", ".md"} <= {path.suffix for path in (tmp_path / "report").rglob("*")}
+
+
+CHECKED = [
+    ("openai", "gpt-6.1-sol", "min_lookback_margin: 3", 3, "has a cache without lookback: that of gpt-6.1-sol on"),
+    ("deepseek", "deepseek-flash", "min_lookback_margin: 3", 3, "has a cache without lookback: that of deepseek-"),
+    ("qwen", "qwen3.8-max-explicit", "min_lookback_margin: 3", 0, "lookback positions left"),
+    ("deepseek", "deepseek-flash", "max_marks: 0", 0, "sends 0 marks"),
+    ("openai", "gpt-6.1-sol", "max_marks: 0", 1, "sends 1 mark in call 1; the limit is 0"),
+    ("gemini", "gemini-3.8-flash", "max_cost_usd: 0.011", 3, "where no hit comes about: none is promised. The limit"),
+    ("gemini", "gemini-3.8-flash", "max_cost_usd: 1", 0, "the limit is $1"),
+    ("gemini", "gemini-3.8-flash", "max_cost_usd: 0.0001", 1, "more than the limit of $0.0001"),
+    ("gemini", "gemini-3.8-flash", "min_hit_share: 10%", 3, "of its input from the cache, but no hit is promised; at"),
+    ("gemini", "gemini-3.8-flash", "min_hit_share: 99%", 1, "at least 99 % is asked for"),
+    ("deepseek", "deepseek-flash", "min_hit_share: 10%", 0, "at least 10 % is asked for"),
+]
+
+
+@pytest.mark.parametrize(("host", "model", "budget", "code", "words"), CHECKED)
+def test_budgets_hold_what_the_cache_of_the_host_has(
+    tmp_path: Path, host: str, model: str, budget: str, code: int, words: str
+) -> None:
+    told = ask("check", scenario(tmp_path, host, model, budget))
+    assert (told.code, words in told.out + told.words) == (code, True), told
+
+
+def test_of_other_caches_a_broken_budget_gives_no_cause_of_claudes(tmp_path: Path) -> None:
+    told = ask("check", scenario(tmp_path, "openai", "gpt-6.1-sol", "max_cost_usd: 0.0001"))
+    assert told.code == 1
+    assert "[CC" not in told.out
+
+
+@pytest.mark.parametrize(("host", "model"), [("openai", "gpt-6.1-sol"), ("deepseek", "deepseek-flash")])
+def test_live_speaks_to_one_api(tmp_path: Path, host: str, model: str) -> None:
+    told = ask("live", scenario(tmp_path, host, model), "--max-usd", "1", "--dry-run")
+    assert told.code == 3
+    assert told.words == f"live speaks to Anthropic's API; the scenario's host is {host}\n"
+
+
+def test_optimize_says_it_of_a_scenario_too(tmp_path: Path) -> None:
+    told = ask("optimize", scenario(tmp_path, "openai", "gpt-6.1-sol"))
+    assert told.code == 3
+    assert "optimize knows no caches but" in told.words
+
+
+def test_many_seeds_are_played_one_by_one_where_the_engine_of_columns_knows_no_such_cache(tmp_path: Path) -> None:
+    told = ask("sweep", scenario(tmp_path, "deepseek", "deepseek-flash"), "--seeds", "2", "--jobs", "1")
+    assert told.code == 0, told.words
+    assert "means of 2 seeds" in told.out
+
+
+@pytest.mark.parametrize(("host", "model"), [one for one in OTHERS if one[0] not in {"vllm", "sglang"}])
+def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, model: str) -> None:
+    meter = Meter(RuleBook(), PriceBook.load(), host, "bytes")
+    for number, one in enumerate(CALLS):
+        request = {**one.request, "model": model}
+        assert isinstance(meter.take(Asked(f"msg_{number}", request, "w", NOON + one.at), Answer(())), Metered)
+    rows = asked_of(tmp_path, "replay", host, model, "--tokens", "bytes", "--json").rows
+    assert [row.usage.wire() for row in meter.rows] == [row["usage"] for row in rows]
+
+
+def test_a_served_call_of_an_unknown_model_is_a_404() -> None:
+    meter = Meter(RuleBook(), PriceBook.load(), "openai", "bytes")
+    refused = meter.take(Asked("msg_1", body(ASKED, cache_control=MARK), "w", NOON), Answer(()))
+    assert getattr(refused, "status", None) == 404
