@@ -97,9 +97,9 @@ def test_deepseek_reads_whole_units(tmp_path: Path, asked: list[str], found: lis
 
 
 def test_an_answer_of_deepseek_is_read_when_it_comes_back(tmp_path: Path) -> None:
-    calls = every(10, sent("A"), body(part("A"), assistant(text(320, "a")), part("B")))
+    calls = every(10, sent("A"), body(part("A"), assistant(text(384, "a")), part("B")))
     rows = replay(tmp_path, "deepseek", "deepseek-flash", *calls)
-    assert usages(rows) == [(0, 0, 640), (960, 0, 640)]
+    assert usages(rows) == [(0, 0, 640), (1024, 0, 640)]
 
 
 @pytest.mark.parametrize(
