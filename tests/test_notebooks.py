@@ -18,6 +18,8 @@ import cachecost
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.py"))}
 NAMES = ["answer-inquiry", "breakpoints", "first-look", "how-sure", "lifetimes", "recorded-session"]
+LONG = ("answer-inquiry", "recorded-session")
+"""Five seconds each: CI asks for them apart."""
 MAY_IMPORT = {"pathlib", "cachecost", "matplotlib.pyplot"}
 CELL = re.compile(r"^# %%.*\n", re.MULTILINE)
 
@@ -53,7 +55,9 @@ def _no_network(*asked: object) -> None:
     raise AssertionError("a notebook asked the network")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in NAMES]
+)
 def test_a_notebook_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     _run(name, ROOT, monkeypatch)
     assert re.search(r"\d", capsys.readouterr().out)

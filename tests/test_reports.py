@@ -12,11 +12,16 @@ from cachecost.views.report import report_files
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+LONG = ("answer-inquiry", "every-provider")
+"""Half a minute together: CI asks for them apart."""
 NUMBERS = ("report.md", "result.json", "calls.csv")
 """Pictures are left out: their bytes follow the machine's fonts and matplotlib's version."""
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else []) for path in SCENARIOS],
+)
 def test_a_committed_report_is_true(path: Path) -> None:
     scenario = load(path)
     files = report_files(run(scenario, path.parent))
