@@ -84,6 +84,33 @@ def test_json_is_one_object(scenario: Path) -> None:
     assert all(Decimal(row["cost_usd"]) > 0 for row in told["rows"])
 
 
+BEST_EFFORT = """\
+format: 1
+name: implicit
+as_of: 2026-11-01
+host: gemini
+model: gemini-3.8-flash
+tokens: bytes
+conversation:
+  synthetic: {turns: 2, calls: 2}
+  head: {system: {tokens: 30_000}}
+strategies: [automatic]
+"""
+
+
+def test_hits_that_are_best_effort_make_a_range(tmp_path: Path) -> None:
+    path = tmp_path / "implicit.yaml"
+    path.write_text(BEST_EFFORT, encoding="utf-8")
+    grid = ("--grid", "conversation.synthetic.turns=1,2", "--jobs", 1)
+    lines = run(path, *grid).stdout.splitlines()
+    assert lines[1].startswith("automatic is cheapest at best everywhere: $")
+    assert lines[2] == "Hits are best effort where a range is told: who is cheapest there is so at best."
+    assert all("–" in line for line in lines[5:7])
+    for row in json.loads(run(path, *grid, "--json").stdout)["rows"]:
+        least, most = map(Decimal, row["cost_band_usd"])
+        assert least == Decimal(row["cost_usd"]) < most
+
+
 def test_json_of_seeds_has_percentiles_in_dollars(scenario: Path) -> None:
     told = json.loads(run(scenario, "--seeds", 40, "--draw", "turn=[100, 500]", "--json", "--jobs", 1).stdout)
     first = told["rows"][0]
@@ -110,7 +137,7 @@ def test_a_table_goes_where_it_is_asked_to(scenario: Path, tmp_path: Path) -> No
     result = run(scenario, *GRID, "--out", out)
     assert result.stdout.splitlines()[-1] == f"table   {out}"
     lines = out.read_text(encoding="utf-8").splitlines()
-    names = "seed,strategy,calls,errors,read,write_5m,write_1h,input,output,cost_usd,fault"
+    names = "seed,strategy,calls,errors,read,write_5m,write_1h,input,output,cost_usd,cost_if_missed_usd,fault"
     assert lines[0] == f"conversation.synthetic.pauses.turn,{names}"
     assert [line.split(",")[:3] for line in lines[1:]] == [
         [turn, "0", name] for turn in ("100", "400") for name in ("automatic", "an hour")

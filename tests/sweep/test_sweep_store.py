@@ -20,7 +20,8 @@ from cachecost.sweep.tables import has_pyarrow, read, write
 
 GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
 ROWS = [
-    Row(Key(("a, b", '{"x": 1}'), 3), "one", 5, 1, 2, 3, 4, 5, 6, Decimal("0.000000012345"), "naïve\nfault"),
+    Row(Key(("a, b", '{"x": 1}'), 3), "one", 5, 1, 2, 3, 4, 5, 6, Decimal("0.000000012345"), None, "naïve\nfault"),
+    Row(Key(("", "best effort"), 0), "one", 1, cost_usd=Decimal("0.5"), cost_if_missed_usd=Decimal("1.25")),
     Row(Key(("", "0.5"), 0), "unpriced", 1, cost_usd=None),
     faulty(Key(("", "0.50"), 0), "x"),
 ]

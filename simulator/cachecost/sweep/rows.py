@@ -22,7 +22,8 @@ class Key(NamedTuple):
 
 class Row(NamedTuple):
     """Tokens are whole tokens, `cost_usd` exact dollars, None where no price is known (a server of one's own);
-    `errors` counts calls without usage. `fault`: "" is none."""
+    `errors` counts calls without usage. Where hits are best effort `cost_usd` is the least that it may be, and
+    `cost_if_missed_usd` the most; else that is None. `fault`: "" is none."""
 
     key: Key
     strategy: str
@@ -34,6 +35,7 @@ class Row(NamedTuple):
     input: int = 0
     output: int = 0
     cost_usd: Decimal | None = ZERO
+    cost_if_missed_usd: Decimal | None = None
     fault: str = ""
 
     @property
@@ -50,16 +52,23 @@ def row_of(key: Key, ledger: Ledger) -> Row:
     """The sums of a ledger."""
     not_evaluated = (row.error for row in ledger.rows if row.error_type == "not_evaluated")
     fault = next(not_evaluated, None) or ""
-    cost = ledger.cost.total if ledger.is_priced else None
-    return used(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, cost, fault)
+    cost, most = (ledger.cost.total, ledger.most) if ledger.is_priced else (None, None)
+    return used(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, cost, fault, most)
 
 
 def used(
-    key: Key, strategy: str, calls: int, errors: int, usage: Usage, cost_usd: Decimal | None, fault: str = ""
+    key: Key,
+    strategy: str,
+    calls: int,
+    errors: int,
+    usage: Usage,
+    cost_usd: Decimal | None,
+    fault: str = "",
+    cost_if_missed_usd: Decimal | None = None,
 ) -> Row:
     """A row of a cell that could be evaluated."""
     tokens = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
-    return Row(key, strategy, calls, errors, *tokens, cost_usd, fault)
+    return Row(key, strategy, calls, errors, *tokens, cost_usd, cost_if_missed_usd, fault)
 
 
 def faulty(key: Key, fault: str) -> Row:

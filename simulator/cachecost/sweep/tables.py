@@ -14,7 +14,7 @@ from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.numbers import exact
-from cachecost.sweep.rows import FIELDS, Key, Row
+from cachecost.sweep.rows import COUNTS, FIELDS, Key, Row
 
 PARQUET, CSV = ".parquet", ".csv"
 DOLLARS = (38, 18)
@@ -59,21 +59,22 @@ def read(path: Path, axes: Sequence[str]) -> Iterator[Row]:
 
 def _row(record: Sequence[Any], axes: int) -> Row:
     """A row from the fields of a table in their order: axes, seed, strategy, counts, dollars, fault."""
-    seed, strategy, *counts, cost_usd, fault = record[axes:]
+    seed, strategy, *counts, cost_usd, missed, fault = record[axes:]
     key = Key(tuple(record[:axes]), int(seed))
-    dollars = None if cost_usd in (None, "") else Decimal(cost_usd).normalize()
-    return Row._make((key, strategy, *map(int, counts), dollars, fault))
+    dollars = (None if one in (None, "") else Decimal(one).normalize() for one in (cost_usd, missed))
+    return Row._make((key, strategy, *map(int, counts), *dollars, fault))
 
 
 def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*axes, "seed", *FIELDS])
-        writer.writerows((*row.key.labels, row.key.seed, *row[1:-2], _exact(row), row.fault) for row in rows)
+        writer.writerows(_csv_row(row) for row in rows)
 
 
-def _exact(row: Row) -> str:
-    return "" if row.cost_usd is None else exact(row.cost_usd)
+def _csv_row(row: Row) -> Sequence[object]:
+    dollars = ("" if amount is None else exact(amount) for amount in (row.cost_usd, row.cost_if_missed_usd))
+    return (*row.key.labels, row.key.seed, row.strategy, *(getattr(row, name) for name in COUNTS), *dollars, row.fault)
 
 
 def _read_csv(path: Path) -> Iterator[Sequence[Any]]:
@@ -104,7 +105,8 @@ def _batches(schema: Any, rows: Iterator[Row]) -> Iterator[Any]:
 def _schema(axes: Sequence[str]) -> Any:
     pa: Any = import_module("pyarrow")
     text, whole = pa.string(), pa.int64()
-    kinds = {"strategy": text, "fault": text, "cost_usd": pa.decimal128(*DOLLARS)}
+    dollars = pa.decimal128(*DOLLARS)
+    kinds = {"strategy": text, "fault": text, "cost_usd": dollars, "cost_if_missed_usd": dollars}
     names = [*axes, "seed", *FIELDS]
     return pa.schema([(name, text if name in axes else kinds.get(name, whole)) for name in names])
 

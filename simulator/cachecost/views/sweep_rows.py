@@ -25,7 +25,8 @@ class Line:
     """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their size.
 
     Where no price is known `costs` are input tokens that must be computed, and not dollars. `hit_share` is how much of
-    the input of all seeds was read; None where there was none. `fault`: "" is none.
+    the input of all seeds was read; None where there was none. `fault`: "" is none. Where hits are best effort `costs`
+    are the least, and `missed` the most, in the order of their size, too.
     """
 
     first: Row
@@ -33,6 +34,7 @@ class Line:
     fault: str
     is_priced: bool = True
     hit_share: Decimal | None = None
+    missed: Sequence[Decimal] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -49,12 +51,22 @@ class Line:
     @property
     def cost(self) -> Decimal:
         """USD (or tokens): that of the scenario as written, or the mean of its seeds."""
-        return sum(self.costs, Decimal(0)) / len(self.costs)
+        return _mean(self.costs)
+
+    @property
+    def most(self) -> Decimal | None:
+        """As `cost`, if no best-effort hit came about; None where all hits are certain."""
+        return _mean(self.missed) if self.missed else None
 
     @property
     def percentiles(self) -> dict[int, Decimal]:
         """USD (or tokens) by nearest rank."""
-        return {percent: self.costs[max(1, ceil(percent / 100 * len(self.costs))) - 1] for percent in PERCENTILES}
+        return _percentiles(self.costs)
+
+    @property
+    def most_percentiles(self) -> dict[int, Decimal]:
+        """As `percentiles`, if no best-effort hit came about; empty where all hits are certain."""
+        return _percentiles(self.missed) if self.missed else {}
 
     @property
     def convergence(self) -> float | None:
@@ -64,18 +76,30 @@ class Line:
         return CONFIDENCE * stdev(map(float, self.costs)) / sqrt(len(self.costs)) / float(self.cost)
 
 
+def _mean(amounts: Sequence[Decimal]) -> Decimal:
+    return sum(amounts, Decimal(0)) / len(amounts)
+
+
+def _percentiles(amounts: Sequence[Decimal]) -> dict[int, Decimal]:
+    return {percent: amounts[max(1, ceil(percent / 100 * len(amounts))) - 1] for percent in PERCENTILES}
+
+
 class _Sums:
     """A line in the making."""
 
     def __init__(self, first: Row) -> None:
         self.first = first
         self.costs: list[Decimal | None] = []
+        self.missed: list[Decimal] = []
+        self.may_miss = False
         self.prefill: list[int] = []
         self.read = 0
         self.fault = ""
 
     def add(self, row: Row) -> None:
         self.costs.append(row.cost_usd)
+        self.missed += [cost for cost in (row.cost_if_missed_usd, row.cost_usd) if cost is not None][:1]
+        self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
         self.prefill.append(row.prefill)
         self.read += row.read
         self.fault = self.fault or row.fault
@@ -84,7 +108,8 @@ class _Sums:
         costs = [cost for cost in self.costs if cost is not None] if is_priced else list(map(Decimal, self.prefill))
         whole = self.read + sum(self.prefill)
         share = Decimal(self.read) / whole if whole else None
-        return Line(self.first, sorted(costs), self.fault, is_priced, share)
+        missed = sorted(self.missed) if is_priced and self.may_miss else ()
+        return Line(self.first, sorted(costs), self.fault, is_priced, share, missed)
 
 
 def points_of(rows: Iterable[Row]) -> Iterator[list[Line]]:
@@ -129,7 +154,8 @@ def _json(value: dict[str, Any]) -> str:
 def _cost(line: Line) -> dict[str, Any]:
     """Dollars; where no price is known, None, the tokens that must be computed and how much need not be."""
     if line.is_priced:
-        return {"cost_usd": exact(line.cost)}
+        band = {} if line.most is None else {"cost_band_usd": [exact(line.cost), exact(line.most)]}
+        return {"cost_usd": exact(line.cost), **band}
     share = None if line.hit_share is None else exact(round(line.hit_share, 6))
     return {"cost_usd": None, "prefill_tokens": exact(line.cost), "hit_share": share}
 

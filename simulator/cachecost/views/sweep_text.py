@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.numbers import counted, dollars, percent, point_aligned, tokens
+from cachecost.numbers import counted, dollar_range, dollars, percent, point_aligned, tokens
 from cachecost.sweep.rows import Row
 from cachecost.views.sweep_rows import PERCENTILES, Line, points_of
 
@@ -20,6 +20,8 @@ MOST_LINES, MOST_FAULTS = 60, 1_000
 SPREAD = (5, 50, 95)
 """The percentiles that a narrow table keeps."""
 NARROW = 100
+AT_BEST = " at best"
+BEST_EFFORT = "Hits are best effort where a range is told: who is cheapest there is so at best."
 RECORDINGS = (".jsonl", ".json")
 
 
@@ -33,6 +35,7 @@ class Summary:
         self.winners: Counter[str] = Counter()
         self.least = self.most = Decimal(0)
         self.is_priced = True
+        self.may_miss = False
 
     def add(self, point: Sequence[Line]) -> None:
         """The lines of one point of the grid."""
@@ -45,6 +48,7 @@ class Summary:
     def _note(self, line: Line) -> None:
         if line.strategy:
             self.is_priced = self.is_priced and line.is_priced
+            self.may_miss = self.may_miss or line.most is not None
             self.count += 1
             self.lines += [line] if self.count <= MOST_LINES else []
         if line.fault:
@@ -69,6 +73,8 @@ def print_sweep(
     console.print(Text(f"{name}   {grid}{counted(cells, 'cell')}"))
     for sentence in _answer(summary):
         console.print(Text(sentence))
+    if summary.may_miss:
+        console.print(Text(BEST_EFFORT))
     console.print()
     console.print(_table(axes, summary.lines, console.width), soft_wrap=False)
     for sentence in _rest(axes, summary, out):
@@ -81,7 +87,7 @@ def _answer(summary: Summary) -> Iterator[str]:
     ranked = summary.winners.most_common()
     points, seeds = summary.winners.total(), _of_seeds(summary.lines)
     if len(ranked) == 1:
-        told = "is cheapest" if summary.is_priced else "has least to compute"
+        told = "has least to compute" if not summary.is_priced else f"is cheapest{AT_BEST * summary.may_miss}"
         if len({line.strategy for line in summary.lines}) == 1 and not summary.is_priced:
             return
         low, high = (_amount(amount, summary.is_priced) for amount in (summary.least, summary.most))
@@ -118,19 +124,22 @@ def _short(label: str) -> str:
 
 def _numbers(lines: Sequence[Line], width: int) -> dict[str, list[str]]:
     """The columns of figures by their heads."""
-    costs = point_aligned([_cost(line, line.cost) for line in lines])
+    costs = point_aligned([_cost(line, line.cost, line.most) for line in lines])
     shares = {} if all(line.is_priced for line in lines) else {"hit share": [percent(one.hit_share) for one in lines]}
     if not lines or not lines[0].has_seeds:
         calls = {"calls": [f"{line.first.calls:,}" for line in lines]}
         return {**calls, **shares, "prefill to do" if shares else "cost": costs}
     kept = SPREAD if width < NARROW else PERCENTILES
-    spread = {f"p{at}": point_aligned([_cost(line, line.percentiles[at]) for line in lines]) for at in kept}
+    spread = {
+        f"p{at}": point_aligned([_cost(line, line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
+        for at in kept
+    }
     settled = [f"± {percent(line.convergence)}" if line.convergence is not None else "–" for line in lines]
     return {**shares, "mean": costs, "settled": settled, **spread}
 
 
-def _cost(line: Line, amount: Decimal) -> str:
-    return _amount(amount, line.is_priced)
+def _cost(line: Line, amount: Decimal, most: Decimal | None) -> str:
+    return dollar_range(amount, most) if line.is_priced else tokens(int(amount))
 
 
 def _amount(amount: Decimal, is_priced: bool) -> str:
