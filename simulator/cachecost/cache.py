@@ -14,6 +14,8 @@ from cachecost.providers.rules import ModelRules, Switches
 from cachecost.providers.usage import Usage
 
 Key = tuple[Prefix, str]
+LIVES = ("5m", "1h")
+"""The short and the long lifetime."""
 State = Literal["absent", "live", "expired", "unreadable"]
 
 
@@ -130,10 +132,12 @@ class PrefixCache:
         self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:
         """The longest entry that ends at one of the places where the host looks."""
+        lives = LIVES if rules.switches.ttl_in_key else LIVES[:1]
         for node in sorted(boundaries, key=lambda one: one.depth, reverse=True):
-            entry = self._entries.get(_key(node, "5m", rules.switches))
-            if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
-                return node, entry
+            for ttl in lives:
+                entry = self._entries.get(_key(node, ttl, rules.switches))
+                if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
+                    return node, entry
         return None
 
     def _read(

@@ -157,8 +157,11 @@ def test_which_marks_are_looked_at_is_a_switch(
 @pytest.mark.parametrize(("ttl", "lives_s", "price"), [(MARK, 1_800, "2.5"), (HOUR, 43_200, "5")])
 def test_a_lifetime_is_counted_from_the_last_write_or_read(tmp_path: Path, ttl: Body, lives_s: int, price: str) -> None:
     times = (0, lives_s - 1, 2 * lives_s - 2, 3 * lives_s - 2)
-    rows = replay(tmp_path, "openai", SOL, *[Sent(at, body(FIRST, **HEAD, cache_control=ttl)) for at in times])
+    calls = [Sent(at, body(FIRST, **HEAD, cache_control=ttl)) for at in times]
+    rows = replay(tmp_path, "openai", SOL, *calls)
     assert reads(rows) == [0, 12_000, 12_000, 0]
+    keyed = replay(tmp_path, "openai", SOL, *calls, words=("--rule", "ttl_in_key=true"))
+    assert reads(keyed) == reads(rows)
     assert causes(rows) == ["cold_start", "hit", "hit", "ttl_expired"]
     assert Decimal(rows[0]["cost_usd"]) == 12_000 * Decimal(price) / 10**6
 
