@@ -61,7 +61,7 @@ def sweep(
 
     _check(scenario, seeds, draw, out, resume, base)
     if backend == "loky":
-        processes.begin(jobs or -1)
+        processes.begin(jobs or -1, "cachecost.sweep.backends")
     from cachecost.sweep.backends import Workers
     from cachecost.sweep.store import anywhere, opened
     from cachecost.sweep.sweeping import sweep_of

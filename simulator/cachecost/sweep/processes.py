@@ -25,10 +25,13 @@ def processes(jobs: int) -> int:
     return int(effective_n_jobs(jobs))
 
 
-def begin(jobs: int) -> None:
-    """Start one helper already: it imports while this process reads the scenario. The others wait to be needed."""
+def begin(jobs: int, module: str) -> None:
+    """Start one helper already: it imports `module`, and all that this needs, while this process reads the scenario.
+
+    The others wait to be needed.
+    """
     if processes(jobs) > 1:
-        _helpers(1).submit(_imported)
+        _helpers(1).submit(_imported, module)
 
 
 def shared(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
@@ -57,9 +60,9 @@ def _helpers(count: int) -> Any:
     return loky.get_reusable_executor(max_workers=count, timeout=IDLE_S)
 
 
-def _imported() -> None:
-    """What cells need, in a helper that has nothing to do yet."""
-    import_module("cachecost.sweep.backends")
+def _imported(module: str) -> None:
+    """In a helper that has nothing to do yet; there is nothing to send back."""
+    import_module(module)
 
 
 class _Helpers(Generic[Item, Result]):
