@@ -80,9 +80,11 @@ def axes_of(own: Mapping[str, Sequence[Any]], grid: Sequence[str], folder: Path)
 
 
 def _twice(axis: Axis) -> Iterator[str]:
-    for number, name in enumerate(axis.labels):
-        if name in axis.labels[:number]:
+    seen: set[str] = set()
+    for name in axis.labels:
+        if name in seen:
             yield f"expected each value once; got {name!r} twice"
+        seen.add(name)
 
 
 def _unfolded(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
@@ -121,7 +123,7 @@ class Point:
 
     def labels(self, axes: Sequence[Axis]) -> tuple[str, ...]:
         """The values in words: with the seed, a cell's key."""
-        return tuple(axis.labels[number] for axis, number in zip(axes, self.numbers, strict=True))
+        return tuple(label(axis.values[number]) for axis, number in zip(axes, self.numbers, strict=True))
 
     def placed(self, placed: Placed, axes: Sequence[Axis]) -> Placed:
         """The scenario at this point. Raises LookupError."""
