@@ -8,6 +8,7 @@ from cachecost.cache import Outcome, State
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.host_salts import model_of
+from cachecost.prompts.output_format import output_format
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.translated import EARLIER_ENDS
@@ -177,7 +178,7 @@ def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRul
         (model_of(rules) != model_of(seen.rules), "model_changed"),
         (params.get("speed") != before.params.get("speed"), "speed_changed"),
         (request.tools.digest != before.tools.digest, "tools_changed"),
-        (is_salted and _format(request) != _format(before), "output_format_changed"),
+        (is_salted and output_format(request.params) != output_format(before.params), "output_format_changed"),
         (request.system.digest != before.system.digest, "system_changed"),
         (prompt.salts[1] != seen.prompt.salts[1], "system_changed"),
         (_choice(request) != _choice(before) and prompt.salts[2] != seen.prompt.salts[2], "tool_choice_changed"),
@@ -187,10 +188,6 @@ def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRul
         (not rules.keeps_thinking and before.thread.has_thinking, "thinking_stripped"),
     ]
     return next((cause for differed, cause in differs if differed), "content_changed")
-
-
-def _format(request: Request) -> object:
-    return (request.params.get("output_config") or {}).get("format") or request.params.get("output_format")
 
 
 def _effort(request: Request) -> object:

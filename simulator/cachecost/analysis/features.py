@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Request
 
 
@@ -19,7 +20,7 @@ def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
         "tools": bool(request.tools.blocks),
         "forced tool choice": choice in ("any", "tool"),
         "thinking": (params.get("thinking") or {}).get("type") in ("enabled", "adaptive"),
-        "structured output": bool((params.get("output_config") or {}).get("format") or params.get("output_format")),
+        "structured output": bool(output_format(params)),
         "images": request.thread.has_image,
         "citations": request.thread.has_citations,
         "server tools": passes > 1,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 
@@ -38,16 +39,9 @@ def model_of(rules: ModelRules) -> str:
     return rules.model if rules.salted_by is None else rules.model.removesuffix(f"-{rules.endpoint}")
 
 
-def _config(request: Request) -> Mapping[str, Any]:
-    return request.params.get("output_config") or {}
-
-
-def _format(request: Request) -> Any:
-    return _config(request).get("format") or request.params.get("output_format")
-
-
-def _effort(request: Request, rules: ModelRules) -> Any:
-    effort = _config(request).get("effort")
+def effort_asked(request: Request, rules: ModelRules) -> Any:
+    """The effort; None where it is the model's default, as if left out (rule 2)."""
+    effort = (request.params.get("output_config") or {}).get("effort")
     return None if effort == rules.default_effort else effort
 
 
@@ -69,8 +63,8 @@ LAYERS = ("tools", "system", "messages")
 SCHEMA = "format"
 PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "model": lambda request, rules: model_of(rules),
-    "format": lambda request, rules: _format(request),
-    "effort": _effort,
+    "format": lambda request, rules: output_format(request.params),
+    "effort": effort_asked,
     "thinking": lambda request, rules: _thinking(request),
     "tool_choice": lambda request, rules: _choice(request),
     "parallel_tool_calls": lambda request, rules: _is_single(request),

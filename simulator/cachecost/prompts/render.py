@@ -10,7 +10,8 @@ from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import edited, edits_of, since_compaction
-from cachecost.prompts.host_salts import host_salts
+from cachecost.prompts.host_salts import effort_asked, host_salts
+from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules, Switches
 
@@ -250,24 +251,20 @@ def salts_of(request: Request, rules: ModelRules) -> Salts:
     params = request.params
     switches = rules.switches
     tools: list[Any] = [rules.model, params.get("speed") == "fast"]
-    system: list[Any] = [_has_citations(request), _skills(params), _config(request).get("task_budget")]
+    system: list[Any] = [
+        _has_citations(request),
+        _skills(params),
+        (params.get("output_config") or {}).get("task_budget"),
+    ]
     messages: list[Any] = [_choice(params, switches), request.thread.has_image]
     where = {"tools": tools, "system": system, "messages": messages}
-    where[switches.structured_output_at].append(_format(request))
-    where[switches.thinking_rendered_at] += [_thinking(params), _effort(request, rules)]
+    where[switches.structured_output_at].append(output_format(request.params))
+    where[switches.thinking_rendered_at] += [_thinking(params), effort_asked(request, rules)]
     return _text(tools), _text(system), _text(messages)
 
 
 def _text(salt: list[Any]) -> str:
     return json.dumps(salt, separators=(",", ":"))
-
-
-def _config(request: Request) -> dict[str, Any]:
-    return request.params.get("output_config") or {}
-
-
-def _format(request: Request) -> Any:
-    return _config(request).get("format") or request.params.get("output_format")
 
 
 def _has_citations(request: Request) -> bool:
@@ -285,11 +282,6 @@ def _thinking(params: Any) -> Any:
     if thinking.get("type") in (None, "disabled"):
         return None
     return sorted((key, value) for key, value in thinking.items() if key != "display")
-
-
-def _effort(request: Request, rules: ModelRules) -> str | None:
-    effort = _config(request).get("effort")
-    return None if effort == rules.default_effort else effort
 
 
 def _choice(params: Any, switches: Switches) -> Any:

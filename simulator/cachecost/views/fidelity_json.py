@@ -13,20 +13,16 @@ from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
 
 def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
     """The object of `validate --json` (contract), with the breakdowns beside it."""
-    whole = score("all", fidelity.judgements)
     return {
         "format": 1,
-        "calls": whole.calls,
-        "hits": {"knowable": whole.hits, "exact": whole.exact_hits},
-        "cold": {"knowable": whole.cold, "exact": whole.exact_cold},
-        "unknown_earlier_writes": whole.unknown,
-        "token_error": {"median": whole.median, "p95": whole.p95},
-        "billed_usd": _dollars(whole.billed_usd),
-        "predicted_usd": _dollars(whole.predicted_usd),
+        **_score(score("all", fidelity.judgements)),
         "mismatches": [_mismatch(one) for one in fidelity.mismatches],
         "token_source": fidelity.token_source,
         "hosts": [_host(each) for each in host_scores(fidelity)] if says_hosts(fidelity) else [],
-        "by": {name: [_group(each) for each in scores(fidelity, key)] for name, key in GROUPS.items()},
+        "by": {
+            name: [{"name": each.name, **_score(each)} for each in scores(fidelity, key)]
+            for name, key in GROUPS.items()
+        },
         "readings": [
             {"switch": each.switch, "reading": each.reading, "exact": each.exact, "knowable": each.knowable}
             for each in fidelity.readings
@@ -54,9 +50,8 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
     }
 
 
-def _group(each: Score) -> dict[str, Any]:
+def _score(each: Score) -> dict[str, Any]:
     return {
-        "name": each.name,
         "calls": each.calls,
         "hits": {"knowable": each.hits, "exact": each.exact_hits},
         "cold": {"knowable": each.cold, "exact": each.exact_cold},

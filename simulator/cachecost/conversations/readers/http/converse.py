@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.conversations.readers.http.wire_values import array_at, object_at
 from cachecost.prompts.wire import NotAMessage
 
 Body = dict[str, Any]
@@ -19,9 +20,9 @@ POINT = "cachePoint"
 
 def from_converse(body: Mapping[str, Any], model: str) -> Body:
     """The Messages body of a Converse request to `model`. Raises NotAMessage with a path in Converse's body."""
-    config = _object(body.get("toolConfig"), "toolConfig")
-    inference = _object(body.get("inferenceConfig"), "inferenceConfig")
-    output = _object(body.get("outputConfig"), "outputConfig")
+    config = object_at(body.get("toolConfig"), "toolConfig")
+    inference = object_at(body.get("inferenceConfig"), "inferenceConfig")
+    output = object_at(body.get("outputConfig"), "outputConfig")
     told = {
         "model": model,
         "max_tokens": inference.get("maxTokens"),
@@ -29,14 +30,16 @@ def from_converse(body: Mapping[str, Any], model: str) -> Body:
         "tools": _marked(config.get("tools") or [], "toolConfig.tools", _tool),
         "tool_choice": _choice(config.get("toolChoice")),
         "output_config": {"format": output["textFormat"]} if output.get("textFormat") else None,
-        "messages": [_message(one, f"messages.{n}") for n, one in enumerate(_array(body.get("messages"), "messages"))],
+        "messages": [
+            _message(one, f"messages.{n}") for n, one in enumerate(array_at(body.get("messages"), "messages"))
+        ],
     }
-    more = _object(body.get("additionalModelRequestFields"), "additionalModelRequestFields")
+    more = object_at(body.get("additionalModelRequestFields"), "additionalModelRequestFields")
     return {name: value for name, value in (told | dict(more)).items() if value not in (None, [])}
 
 
 def _message(value: Any, path: str) -> Body:
-    message = _object(value, path)
+    message = object_at(value, path)
     return {"role": message.get("role"), "content": from_converse_blocks(message.get("content"), f"{path}.content")}
 
 
@@ -47,7 +50,7 @@ def from_converse_blocks(items: Any, path: str) -> list[Body]:
 
 def _marked(items: Any, path: str, translated: Any) -> list[Body]:
     blocks: list[Body] = []
-    for number, item in enumerate(_array(items, path)):
+    for number, item in enumerate(array_at(items, path)):
         place = f"{path}.{number}"
         kind, value = _only(item, place)
         if kind != POINT:
@@ -55,14 +58,14 @@ def _marked(items: Any, path: str, translated: Any) -> list[Body]:
         elif not blocks:
             raise NotAMessage(f"{place}.{POINT}", "a block before it", None)
         else:
-            ttl = _object(value, place).get("ttl")
+            ttl = object_at(value, place).get("ttl")
             blocks[-1]["cache_control"] = {"type": "ephemeral", **({"ttl": ttl} if ttl else {})}
     return blocks
 
 
 def _only(item: Any, path: str) -> tuple[str, Any]:
     """The one thing that a block of Converse is; "type" is what recorders of other APIs add."""
-    kinds = [(kind, value) for kind, value in _object(item, path).items() if value is not None]
+    kinds = [(kind, value) for kind, value in object_at(item, path).items() if value is not None]
     if len(kinds) != 1:
         raise NotAMessage(path, "an object with one key", item)
     return kinds[0]
@@ -73,7 +76,7 @@ def _block(kind: str, value: Any, path: str) -> Body:
         return {"type": "text", "text": value}
     if kind == "json":  # a result that is JSON reaches the model as text
         return {"type": "text", "text": json.dumps(value)}
-    told = _object(value, f"{path}.{kind}")
+    told = object_at(value, f"{path}.{kind}")
     if kind == "toolUse":
         return {"type": "tool_use", "id": told.get("toolUseId"), "name": told.get("name"), "input": told.get("input")}
     if kind == "toolResult":
@@ -94,14 +97,14 @@ def _result(told: Mapping[str, Any], path: str) -> Body:
 def _thought(told: Mapping[str, Any], path: str) -> Body:
     if "redactedContent" in told:
         return {"type": "redacted_thinking", "data": told["redactedContent"]}
-    text = _object(told.get("reasoningText"), f"{path}.reasoningText")
+    text = object_at(told.get("reasoningText"), f"{path}.reasoningText")
     signed = {"signature": text["signature"]} if text.get("signature") else {}
     return {"type": "thinking", "thinking": text.get("text") or "", **signed}
 
 
 def _file(kind: str, told: Mapping[str, Any], path: str) -> Body:
     """An image or a document: its bytes are base64, and its media type ends with the format."""
-    source = dict(_object(told.get("source"), f"{path}.source"))
+    source = dict(object_at(told.get("source"), f"{path}.source"))
     if isinstance(source.get("bytes"), str):
         media = f"{'image' if kind == 'image' else 'application'}/{told.get('format')}"
         source = {"type": "base64", "media_type": media, "data": source["bytes"]}
@@ -111,10 +114,10 @@ def _file(kind: str, told: Mapping[str, Any], path: str) -> Body:
 
 
 def _tool(kind: str, value: Any, path: str) -> Body:
-    told = _object(value, f"{path}.{kind}")
+    told = object_at(value, f"{path}.{kind}")
     if kind != "toolSpec":
         return {**told, "type": kind}
-    schema = _object(told.get("inputSchema"), f"{path}.{kind}.inputSchema").get("json")
+    schema = object_at(told.get("inputSchema"), f"{path}.{kind}.inputSchema").get("json")
     rest = {name: part for name, part in told.items() if name != "inputSchema"}
     return {**rest, "input_schema": schema}
 
@@ -123,18 +126,4 @@ def _choice(value: Any) -> Body | None:
     if value is None:
         return None
     kind, told = _only(value, "toolConfig.toolChoice")
-    return {"type": kind, **_object(told, f"toolConfig.toolChoice.{kind}")}
-
-
-def _object(value: Any, path: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise NotAMessage(path, "an object", value)
-    return value
-
-
-def _array(value: Any, path: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise NotAMessage(path, "an array", value)
-    return value
+    return {"type": kind, **object_at(told, f"toolConfig.toolChoice.{kind}")}

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.conversations.readers.http.wire_values import array_at, object_at
 from cachecost.prompts.wire import NotAMessage
 
 Body = dict[str, Any]
@@ -31,14 +32,14 @@ SNAKE = re.compile(r"_([a-z])")
 def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     """The Messages body of a generateContent request to `model`. Raises NotAMessage with a path in Gemini's body."""
     body, calls = _camel(body), _Calls()
-    config = _object(body.get("generationConfig"), "generationConfig")
-    contents = _array(body.get("contents"), "contents")
+    config = object_at(body.get("generationConfig"), "generationConfig")
+    contents = array_at(body.get("contents"), "contents")
     told = {
         "model": f"{model}{EXPLICIT}" if _cached(body) else model,
         "max_tokens": config.get("maxOutputTokens"),
         "system": [*_cached(body), *_system(body.get("systemInstruction"), calls)],
-        "tools": _tools(_array(body.get("tools") or [], "tools")),
-        "tool_choice": _choice(_object(body.get("toolConfig"), "toolConfig")),
+        "tools": _tools(array_at(body.get("tools") or [], "tools")),
+        "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
         "output_config": _output(config),
         "messages": [_message(one, f"contents.{number}", calls) for number, one in enumerate(contents)],
     }
@@ -48,8 +49,8 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
     """The blocks of an answer's first candidate; none where it was blocked. Raises NotAMessage."""
     candidates = _camel(whole).get("candidates") or [{}]
-    content = _object(_array(candidates, "candidates")[0], "candidates.0").get("content")
-    told = _object(content, "candidates.0.content")
+    content = object_at(array_at(candidates, "candidates")[0], "candidates.0").get("content")
+    told = object_at(content, "candidates.0.content")
     return _blocks(told.get("parts") or [], "candidates.0.content.parts", _Calls())
 
 
@@ -74,11 +75,11 @@ def _system(value: Any, calls: _Calls) -> list[Body]:
     """The system instruction; a text alone is what SDKs take, and some recorders keep."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
-    return _blocks(_object(value, "systemInstruction").get("parts") or [], "systemInstruction.parts", calls)
+    return _blocks(object_at(value, "systemInstruction").get("parts") or [], "systemInstruction.parts", calls)
 
 
 def _message(value: Any, path: str, calls: _Calls) -> Body:
-    message = _object(value, path)
+    message = object_at(value, path)
     role = str(message.get("role") or "")
     if role not in ROLES:
         raise NotAMessage(f"{path}.role", "user, model or function", role)
@@ -87,7 +88,7 @@ def _message(value: Any, path: str, calls: _Calls) -> Body:
 
 def _blocks(parts: Any, path: str, calls: _Calls) -> list[Body]:
     one_or_more = parts if isinstance(parts, list) else [parts]
-    return [_block(_object(part, f"{path}.{n}"), f"{path}.{n}", calls) for n, part in enumerate(one_or_more)]
+    return [_block(object_at(part, f"{path}.{n}"), f"{path}.{n}", calls) for n, part in enumerate(one_or_more)]
 
 
 def _block(part: Mapping[str, Any], path: str, calls: _Calls) -> Body:
@@ -99,7 +100,7 @@ def _block(part: Mapping[str, Any], path: str, calls: _Calls) -> Body:
     kind, value = kinds[0], part[kinds[0]]
     if kind == "text":
         return _thought(part) if part.get("thought") else {"type": "text", "text": value}
-    told = _object(value, f"{path}.{kind}")
+    told = object_at(value, f"{path}.{kind}")
     if kind == "functionCall":
         return {
             "type": "tool_use",
@@ -129,10 +130,10 @@ def _tools(tools: list[Any]) -> list[Body]:
     """Each function as a tool, in order; Google's own tools under their names."""
     found: list[Body] = []
     for number, one in enumerate(tools):
-        for kind, value in _object(one, f"tools.{number}").items():
+        for kind, value in object_at(one, f"tools.{number}").items():
             if kind == "functionDeclarations":
                 path = f"tools.{number}.{kind}"
-                found += [_function(_object(each, path)) for each in _array(value or [], path)]
+                found += [_function(object_at(each, path)) for each in array_at(value or [], path)]
             elif value is not None:
                 found.append({"type": kind, "name": kind, **(value if isinstance(value, Mapping) else {})})
     return found
@@ -145,7 +146,7 @@ def _function(told: Mapping[str, Any]) -> Body:
 
 
 def _choice(config: Mapping[str, Any]) -> Body | None:
-    told = _object(config.get("functionCallingConfig"), "toolConfig.functionCallingConfig")
+    told = object_at(config.get("functionCallingConfig"), "toolConfig.functionCallingConfig")
     kind, names = CHOICES.get(str(told.get("mode"))), told.get("allowedFunctionNames") or []
     if kind == "any" and len(names) == 1:
         return {"type": "tool", "name": names[0]}
@@ -155,7 +156,7 @@ def _choice(config: Mapping[str, Any]) -> Body | None:
 def _output(config: Mapping[str, Any]) -> Body:
     """Effort and format."""
     schema = next((config[name] for name in SCHEMAS if config.get(name) is not None), None)
-    effort = _object(config.get("thinkingConfig"), "generationConfig.thinkingConfig").get("thinkingLevel")
+    effort = object_at(config.get("thinkingConfig"), "generationConfig.thinkingConfig").get("thinkingLevel")
     shape = {"format": {"type": "json_schema", "schema": schema}} if schema is not None else {}
     return {**shape, **({"effort": str(effort).lower()} if effort else {})}
 
@@ -172,17 +173,3 @@ def _camel(value: Any) -> Any:
 
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)
 """Fields whose contents are somebody else's words."""
-
-
-def _object(value: Any, path: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise NotAMessage(path, "an object", value)
-    return value
-
-
-def _array(value: Any, path: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise NotAMessage(path, "an array", value)
-    return value
