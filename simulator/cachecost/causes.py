@@ -161,7 +161,8 @@ def _unmarked_cause(request: Request, prompt: Prompt, outcome: Outcome, lost: Lo
     """As `cause_of`, on a host that caches by itself: the end of each prompt is what later ones may find."""
     if lost is None:
         return "hit" if outcome.hit else "cold_start"
-    assert lost.entry is not None
+    if lost.entry is None:  # the call before went to a model that caches by marks, and marked nothing
+        return "hit" if outcome.hit else what_changed(request, prompt, lost.seen.like, rules)
     if outcome.hit and outcome.hit.depth >= lost.entry.depth:
         return "hit"
     states: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write", "live": "below_minimum"}

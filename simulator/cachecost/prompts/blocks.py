@@ -265,8 +265,11 @@ class Prefix:
         return self._other(block.digest, layer, block, tokens)
 
     def salted(self, salt: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
-        """The start of `layer` under `salt`, with the hidden prompt tokens that stand there."""
-        return self._other(b"salt:" + salt, layer, None, hidden_tokens)
+        """The start of `layer` under `salt`, with the hidden prompt tokens that stand there.
+
+        Their number is part of the key: how long a prefix is never depends on who asked for it first.
+        """
+        return self._other(b"salt:%d:%b" % (hidden_tokens, salt), layer, None, hidden_tokens)
 
     def _other(self, key: bytes, layer: Layer, block: Block | None, tokens: int) -> Prefix:
         if self._others is None:

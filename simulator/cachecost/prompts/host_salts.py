@@ -34,6 +34,18 @@ def _read(by_layer: Mapping[str, tuple[str, ...]], rules: ModelRules) -> Mapping
     return {**without, head: (*without.get(head, ()), SCHEMA)}
 
 
+def schema_layer(rules: ModelRules) -> str | None:
+    """The layer that a response schema is rendered into; None where it is not in the prompt.
+
+    It is the layer whose start depends on the schema; behind an object that the caller made (`named`) none does.
+    """
+    if rules.salted_by is None:
+        return rules.switches.structured_output_at
+    read = _read(rules.salted_by, rules)
+    follows = rules.matching == "named" and rules.switches.schema_in_prompt == "as_stated"
+    return next((layer for layer in LAYERS if SCHEMA in read.get(layer, ())), "messages" if follows else None)
+
+
 def model_of(rules: ModelRules) -> str:
     """Whose entries a model reads. Other makers' ids may name a way of caching ("gpt-6.1-sol-explicit"), too."""
     return rules.model if rules.salted_by is None else rules.model.removesuffix(f"-{rules.endpoint}")

@@ -144,7 +144,7 @@ class Renderer:
         system_start = tools_end.salted(salts[1].encode(), Layer.SYSTEM, hidden.system)
         system_nodes = self._layer(system_start, system, Layer.SYSTEM)
         system_end = system_nodes[-1] if system_nodes else system_start
-        start = system_end.salted(salts[2].encode(), Layer.MESSAGES, hidden.messages)
+        start = system_end.salted(_framed(salts[2], hidden), Layer.MESSAGES, hidden.messages)
         return _Head(tool_nodes, system_nodes, tools_end, system_end, start)
 
     def _layer(self, start: Prefix, part: Part, layer: Layer) -> tuple[Prefix, ...]:
@@ -226,6 +226,11 @@ class Renderer:
         human = request.thread.human
         stripped = not rules.keeps_thinking and human is not None and mark.node.length < human.length
         return sum(not (stripped and block.is_thinking) for block in after)
+
+
+def _framed(salt: str, hidden: Hidden) -> bytes:
+    """The salt of the messages with the frames that their blocks get (they may differ by day, as rules do)."""
+    return f"{hidden.turn}/{hidden.parallel}:{salt}".encode()
 
 
 def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:

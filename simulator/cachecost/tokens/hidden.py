@@ -6,7 +6,8 @@ Measured on recorded calls whose last mark, or whose last 1h mark before a 5m on
   tool configuration): `tool_prompt_head` before the definitions, the rest after the system prompt.
 - A forced choice lengthens the second part, and adds some tokens after the last block (`forced_tail`).
 - Thinking adds a prefix and a tail; the prefix stands where the switch `thinking_rendered_at` says.
-- Structured output adds a constant and the schema, indented by 2, where `structured_output_at` says.
+- Structured output adds a constant and the schema, indented by 2, where `structured_output_at` says; on other makers'
+  hosts to the layer that starts over with another schema, and nothing where that is none.
 - Citations, enabled on any block, add a prompt of their own to the system prompt.
 - Results of parallel calls come with more around them, once for all of them together (`parallel`).
 - A turn's frame opens each run of equal roles, and the answer to come: that last one is never cached.
@@ -18,6 +19,7 @@ what stands around all tool definitions (`tools`): other makers than Anthropic p
 from __future__ import annotations
 
 from cachecost.prompts.counting import Hidden
+from cachecost.prompts.host_salts import schema_layer
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import HiddenTokens, ModelRules
 from cachecost.tokens.calibration import Calibration
@@ -30,12 +32,13 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     """The hidden tokens of `request` by place; `format_tokens` are those of its structured output."""
     told = rules.hidden
     layers = {"tools": told.frame_const, "system": 0, "messages": 0}
-    head, rest, after = _tool_prompt(request, told, measured.tool_prompt_head)
+    head, rest, after = _tool_prompt(request, rules, measured.tool_prompt_head)
     prefix, tail = _thinking(request, told)
     layers["tools"] += head + (round(measured.structure.get("tools", 0)) if _has_tools(request) else 0)
     layers["messages"] += rest
     layers[rules.switches.thinking_rendered_at] += prefix
-    layers[rules.switches.structured_output_at] += format_tokens
+    if schema_at := schema_layer(rules):
+        layers[schema_at] += format_tokens
     layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
     return Hidden(
         **layers,
@@ -57,9 +60,12 @@ def _opening(request: Request, told: HiddenTokens, measured: Calibration) -> int
     return 0 if last and last.role == "assistant" else frame
 
 
-def _tool_prompt(request: Request, told: HiddenTokens, head: int) -> tuple[int, int, int]:
-    """(before the definitions, at the head of the messages, after the last block)."""
-    prompts = told.tool_prompt
+def _tool_prompt(request: Request, rules: ModelRules, head: int) -> tuple[int, int, int]:
+    """(before the definitions, at the head of the messages, after the last block).
+
+    Where a forced choice is assumed to invalidate nothing, all that it adds comes after the last block.
+    """
+    told, prompts = rules.hidden, rules.hidden.tool_prompt
     if not prompts or not _has_tools(request):
         return 0, 0, 0
     choice = request.params.get("tool_choice") or {}
@@ -72,7 +78,10 @@ def _tool_prompt(request: Request, told: HiddenTokens, head: int) -> tuple[int, 
         return before, auto - before, 0
     # A tool's name comes on top of what `any` adds, and all of it after the last block.
     longer = prompts.get("any", prompts[forced]) - auto - told.forced_tail.get("any", 0)
-    return before, auto - before + longer, told.forced_tail.get(forced, 0)
+    after = told.forced_tail.get(forced, 0)
+    if rules.switches.tool_choice_invalidation == "never":
+        return before, auto - before, longer + after
+    return before, auto - before + longer, after
 
 
 def _has_tools(request: Request) -> bool:

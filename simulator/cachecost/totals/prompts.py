@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
 from cachecost.facts import fact
-from cachecost.prompts.blocks import Part, Prefix, Thread
-from cachecost.prompts.counting import Hidden, TokenCounter
-from cachecost.prompts.render import Prompt, Renderer
-from cachecost.prompts.request import Request
+from cachecost.prompts.blocks import Prefix, Thread
+from cachecost.prompts.render import Renderer
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.switches import Switches
@@ -50,10 +47,9 @@ class Side:
         self._workspace = workspace
         self._bare: dict[int, Bare] = {}
         self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
-        self._seen: set[tuple[Prefix, Part, Part, Hidden]] = set()
 
     def prompt(self, sent: Sent) -> tuple[int, list[Prefix]]:
-        """The length in tokens, and the prefixes that marks end. Raises Unusual, CannotEvaluate."""
+        """The length in tokens, and the prefixes that marks end. Raises CannotEvaluate."""
         bare = self._bare.get(sent.content)
         if bare is not None:
             try:
@@ -61,35 +57,11 @@ class Side:
             except KeyError:
                 pass
         made = self._renderer.render(sent.request, sent.marks, self.rules, self._workspace)
-        self._check(sent.request, made)
         prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
         self._bare[sent.content] = Bare(made.total_tokens, prefixes)
         found = [mark.prefix for mark in made.marks]
         prefixes.update(zip(sent.places, found, strict=True))
         return made.total_tokens, found
-
-    def _check(self, request: Request, made: Prompt) -> None:
-        """That the head is as long as this request alone would make it: prefixes keep the length they get first."""
-        hidden = self.counter.hidden(request, self.rules)
-        key = (made.head, request.tools, request.system, hidden)
-        if key in self._seen:
-            return
-        node = made.head
-        for tokens in reversed(list(_head(request, hidden, self.counter))):
-            assert node.parent is not None
-            if node.tokens - node.parent.tokens != tokens:
-                raise Unusual
-            node = node.parent
-        self._seen.add(key)
-
-
-def _head(request: Request, hidden: Hidden, counter: TokenCounter) -> Iterator[int]:
-    """The tokens of each prefix up to the start of the messages."""
-    yield hidden.tools
-    yield from map(counter.block, request.tools.blocks)
-    yield hidden.system
-    yield from map(counter.block, request.system.blocks)
-    yield hidden.messages
 
 
 class Reading:
