@@ -225,6 +225,7 @@ def message_item(role: str, block: dict[str, Any], deferred: dict[str, dict[str,
     item = as_item("messages/" + role, block)
     for definition in brought(block, deferred):
         item.identity += "+" + definition
+        item.size += len(definition.encode())
     return item
 
 

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
+
 from bodies import MARK, Body, Engine, assistant, body, mark_last, marked, text, tool, tool_result, user
+from cachecost.ledger import CallRow
+from cachecost.prompts.blocks import compact
+from cachecost.prompts.body import body_of
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.wire import answer_blocks
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+from cachecost.simulation import Call, Simulation
+from cachecost.tokens.factory import make_counter
+from cachecost.tokens.raw import count_content
+from cachecost.tokens.tiktoken_ import tiktoken_counter
 
 PLAIN = marked(tool(1200, "plain"))
 
@@ -23,11 +37,12 @@ def test_a_deferred_tool_inserted_between_others_changes_nothing() -> None:
     assert (outcome.read, outcome.write_5m) == (1700, 0)
 
 
-def test_its_definition_is_not_billed_where_it_is_referred_to() -> None:
+def test_its_definition_enters_with_its_tokens_where_it_is_referred_to() -> None:
     turns = [user(text(1500)), assistant(text(60)), user(found("late"))]
     without = Engine().call(mark_last(body(*turns, tools=[PLAIN])))
-    brought = Engine().call(mark_last(body(*turns, tools=[PLAIN, deferred(300, "late")])))
-    assert brought.write_5m == without.write_5m
+    late = deferred(300, "late")
+    brought = Engine().call(mark_last(body(*turns, tools=[PLAIN, late])))
+    assert brought.write_5m == without.write_5m + len(compact(late))
 
 
 def test_another_definition_behind_the_same_reference_is_other_content() -> None:
@@ -54,3 +69,67 @@ def test_a_plain_result_is_not_a_reference() -> None:
         mark_last(body(user(text(1500)), user(tool_result(90, "late")), tools=[deferred(300, "late")]))
     )
     assert outcome.write_5m == 1590
+
+
+SEARCH = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+SEARCHED = {
+    "type": "tool_search_tool_result",
+    "tool_use_id": "s",
+    "content": {
+        "type": "tool_search_tool_search_result",
+        "tool_references": [{"type": "tool_reference", "tool_name": "late"}],
+    },
+}
+ANSWER = [
+    {"type": "server_tool_use", "id": "s", "name": "tool_search_tool_regex", "input": {"query": "late"}},
+    SEARCHED,
+    text(90),
+]
+
+
+def replayed(bodies: list[tuple[Body, list[Body]]], tokens: str) -> list[CallRow]:
+    """The rows of calls 10 s apart, each with the answer it got."""
+    intake, calls = Intake(keep_content=True), []
+    for number, (one, answer) in enumerate(bodies):
+        request = intake.body({**one, "model": "claude-sonnet-4-5"})
+        response = answer_blocks(answer, request.deferred)
+        calls.append(Call(request, number * 10.0, response=response, output_tokens=1))
+    day = date(2026, 9, 1)
+    made = Simulation(RuleBook(as_of=day), PriceBook.load(None, day), lambda made: make_counter(tokens, made))
+    return list(made.rows(calls))
+
+
+def test_the_next_call_reads_what_a_search_inside_a_server_loop_wrote() -> None:
+    tools = [SEARCH, deferred(300, "late")]
+    first = body(user(text(2000)), tools=tools, cache_control=MARK)
+    second = body(user(text(2000)), assistant(*ANSWER), user(text(50)), tools=tools, cache_control=MARK)
+    loop, after = replayed([(first, ANSWER), (second, [])], "bytes")
+    written = len(compact(SEARCH)) + 2000 + len(compact(ANSWER[0])) + len(compact(SEARCHED)) + len(compact(tools[1]))
+    assert (after.usage.read, after.usage.write_5m) == (written, 90 + 50)
+    assert loop.usage.write_5m == written
+
+
+def test_a_definition_of_two_thousand_words_is_counted_where_it_enters() -> None:
+    long = {**deferred(300, "late"), "description": "word " * 2000}
+    turns = [user(text(1500)), assistant(text(60)), user(found("late"))]
+    plain, short = (
+        replayed([(body(*turns, tools=tools), [])], "tiktoken")[0].usage.total_input
+        for tools in ([PLAIN, long], [PLAIN, {**long, "name": "other"}])
+    )
+    assert plain - short > 2000
+
+
+def test_it_counts_the_same_without_its_content() -> None:
+    block = Intake(keep_content=True).body(body(user(found("late")), tools=[PLAIN, deferred(300, "late")]))
+    (entering,) = block.thread.messages()[0].blocks
+    counts, prose = count_content(entering)
+    bare = replace(entering, content=None, brought=(), counts=counts, prose=prose)
+    assert tiktoken_counter("claude-3").block(entering) == tiktoken_counter("claude-3").block(bare)
+
+
+def test_what_a_reference_brings_in_is_sent_again() -> None:
+    sent = body(user(found("late")), tools=[PLAIN, deferred(300, "late")])
+    request = Intake(keep_content=True).body(sent)
+    again = Intake(keep_content=True).body({**body_of(request), "model": request.model})
+    assert again.thread.messages()[0].digest == request.thread.messages()[0].digest
+    assert [one["name"] for one in body_of(request)["tools"]] == [PLAIN["name"], "late"]

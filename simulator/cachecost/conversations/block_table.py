@@ -1,7 +1,8 @@
 """The block table of a recording: each block is written once, where it is first used.
 
 A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` tells from
-role and content (kind, digest, size, flags) is left out unless the block says otherwise. One
+role and content (kind, digest, size, flags) is left out unless the block says otherwise; "brought" are the definitions
+of the deferred tools that it refers to. One
 without says {"block": 7, "kind": "text", "role": "user", "digest": 32 hex digits, "size": bytes,
 "counts": {tokenizer: tokens}, "prose": content kind}, and "tokens", "image", "citations", "empty" (a text
 of no characters) where set. Where a recording was made with `round_to`, "size", "tokens" and "counts" are rounded up
@@ -100,6 +101,7 @@ def _told(
         "image": block.has_image if block.has_image != (base is not None and base.has_image) else None,
         "citations": block.has_citations if block.has_citations != (base is not None and base.has_citations) else None,
         "empty": block.is_empty_text if block.is_empty_text != (base is not None and base.is_empty_text) else None,
+        "brought": list(block.brought) or None if content is not None else None,
         "content": content,
     }
     return {name: value for name, value in fields.items() if value is not None}
@@ -149,7 +151,12 @@ def _block(line: Checked) -> Block:
         line.flag("image", bool(base and base.has_image)),
         line.flag("citations", bool(base and base.has_citations)),
         line.flag("empty", bool(base and base.is_empty_text)),
+        tuple(line.get("brought", "an array of tools", _are_tools, [], required=False)),
     )
+
+
+def _are_tools(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
 def _digest(line: Checked, base: Block | None) -> bytes:

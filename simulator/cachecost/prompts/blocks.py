@@ -61,6 +61,8 @@ class Block:
     has_image: bool = False
     has_citations: bool = False
     is_empty_text: bool = False
+    brought: tuple[Mapping[str, Any], ...] = ()
+    """Definitions of the deferred tools that it refers to, where content is kept: `size` and counts include them."""
 
     @property
     def is_thinking(self) -> bool:

@@ -23,7 +23,7 @@ def body_of(request: Request) -> Body:
     system = list(_part(request.system, Layer.SYSTEM, placed))
     theirs, texts = ([item for block, item in system if bool(block.role) is told] for told in (False, True))
     body: Body = {"model": request.model, **request.params}
-    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs]:
+    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs, *_brought(request)]:
         body["tools"] = tools
     if texts:
         body["system"] = texts
@@ -31,6 +31,13 @@ def body_of(request: Request) -> Body:
     if request.automatic:
         body[MARK] = mark_of(request.automatic)
     return body
+
+
+def _brought(request: Request) -> list[Body]:
+    """The deferred tools that messages refer to, each once, in the order of the references."""
+    messages = [node.message for node in [*request.thread.back()][::-1] if node.message]
+    found = (tool for message in messages for block in message.blocks for tool in block.brought)
+    return list({str(tool.get("name")): dict(tool) for tool in found}.values())
 
 
 def mark_of(ttl: TTL) -> Mapping[str, str]:

@@ -138,6 +138,7 @@ class Intake:
             ttl_of(self._value(raw.cache_control, MARK), "body"),
             {name: value for name, value in params.items() if value is not None},
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
+            heads.deferred,
         )
 
     def again(self, known: Request, heads: Heads, trail: Trail) -> Request:
@@ -151,6 +152,7 @@ class Intake:
             known.automatic,
             known.params,
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
+            heads.deferred,
         )
 
     def add(self, trail: Trail, raws: Sequence[msgspec.Raw], heads: Heads) -> None:

@@ -35,6 +35,7 @@ class Request:
     max_tokens, …). `automatic` is the TTL of a top-level `cache_control`, if there is one. `marks`
     are in prompt order. `fault` is what the API answers to a body that it refuses for what only the
     wire can show (a mark on a sub-block …); the request is then never rendered.
+    `deferred` are the tools, by name, that a `tool_reference` may bring in.
     """
 
     model: str
@@ -45,6 +46,7 @@ class Request:
     automatic: TTL | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     fault: str | None = None
+    deferred: Mapping[str, Block] = field(default_factory=dict)
 
 
 def block_at(request: Request, mark: Mark) -> Block:

@@ -19,7 +19,7 @@ from cachecost.tokens.prose import kind_of
 from cachecost.tokens.provider_tools import known_tool
 from cachecost.tokens.server_tools import is_server_result, server_result
 
-__all__ = ["NO_FACTS", "Content", "Parts", "facts_of", "parts_of", "prose_of", "well_formed"]
+__all__ = ["NO_FACTS", "Content", "Parts", "facts_of", "parts_of", "parts_within", "prose_of", "well_formed"]
 
 SIGNATURE_OVERHEAD = 200
 """A thinking signature is 174 to 207 bytes longer than the reasoning in it, where all of that is shown."""
@@ -35,7 +35,16 @@ def parts_of(kind: str, content: Content) -> Parts:
 
 def prose_of(kind: str, parts: Parts) -> str:
     """The content kind of a block: its tokenizer ratio is for that kind."""
-    return "tools" if kind == "tool" else kind_of(parts.texts)
+    return "tools" if kind == "tool" or parts.facts.get("tool") else kind_of(parts.texts)
+
+
+def parts_within(block: Block, content: Content) -> Parts:
+    """What is counted of a block with `content`: that, and the definitions of the deferred tools it brings in."""
+    own = parts_of(block.kind, content)
+    if not block.brought:
+        return own
+    brought = [together((parts_of("tool", tool), Parts((), {"tool": 1}))) for tool in block.brought]
+    return together((own, *brought))
 
 
 def facts_of(block: Block) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cachecost.prompts.blocks import Block
-from cachecost.tokens.content import parts_of, prose_of
+from cachecost.tokens.content import parts_within, prose_of
 from cachecost.tokens.ctok_ import KEYS, Ctok, has_ctok
 from cachecost.tokens.textcounter import Tally, count_texts
 from cachecost.tokens.tiktoken_ import Cl100k
@@ -24,7 +24,7 @@ def count_content(block: Block) -> tuple[Mapping[str, int], str]:
     """(counts, content kind) of a block: what `Block.counts` and `Block.prose` are once its content is gone."""
     if block.content is None or block.tokens is not None:
         return block.counts, block.prose
-    parts = parts_of(block.kind, block.content)
+    parts = parts_within(block, block.content)
     tallies: list[Tally] = [Cl100k()]
     if has_ctok():
         tallies += map(Ctok, KEYS)

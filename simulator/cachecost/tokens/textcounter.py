@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from cachecost.faults import nearest
@@ -12,10 +12,10 @@ from cachecost.prompts.output_format import counts_unseen, output_format, schema
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import Calibration
-from cachecost.tokens.content import Content, facts_of, parts_of, prose_of, well_formed
+from cachecost.tokens.content import facts_of, parts_within, prose_of, well_formed
 from cachecost.tokens.disk import DiskCounts, Measured, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
-from cachecost.tokens.parts import GUESSED
+from cachecost.tokens.parts import GUESSED, Parts
 from cachecost.tokens.prose import KINDS
 from cachecost.tokens.sizes import constant_of, size_tokens
 
@@ -89,17 +89,17 @@ class TextCounter:
         return bool(guessed) and any(constant_of(fact) in guessed for fact in facts)
 
     def _measured(self, block: Block) -> Measured:
-        if block.content is not None:
-            return self._kept(block.digest, block.kind, block.content)
+        if (content := block.content) is not None:
+            return self._kept(block.digest, block.kind, lambda: parts_within(block, content))
         if self._tally.key not in block.counts:
             raise self._uncounted(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
         return Measured(block.prose, block.counts[self._tally.key], block.counts)
 
-    def _kept(self, digest: bytes, kind: str, content: Content) -> Measured:
-        """What is counted of a content: counted now, unless that was done before and is on disk."""
+    def _kept(self, digest: bytes, kind: str, read: Callable[[], Parts]) -> Measured:
+        """What is counted of parts: counted now, unless that was done before and is on disk."""
         if self._disk and (known := self._disk.get(digest)):
             return known
-        parts = parts_of(kind, content)
+        parts = read()
         measured = Measured(prose_of(kind, parts), count_texts(self._tally, parts.texts), parts.facts)
         if self._disk:
             self._disk.put(digest, measured)
@@ -134,7 +134,7 @@ class TextCounter:
 
     def _shown(self, schema: str) -> int:
         digest = digest_of("", "schema", schema.encode("utf-8", "surrogatepass"))
-        return self._kept(digest, "text", {"text": schema}).tokens
+        return self._kept(digest, "text", lambda: Parts((schema,))).tokens
 
     def _stored(self, schema: str, counts: Mapping[str, int]) -> int:
         if self._tally.key not in counts:

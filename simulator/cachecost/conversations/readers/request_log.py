@@ -21,7 +21,7 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.exact_json import load
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
 from cachecost.prompts.request import Request
-from cachecost.prompts.wire import NotAMessage, block_of, content_blocks
+from cachecost.prompts.wire import NotAMessage, answer_blocks, content_blocks
 from cachecost.providers.usage import Usage
 
 SECONDS_BETWEEN_UNTIMED = 2.0
@@ -274,11 +274,13 @@ class RequestLog:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
         usage, path = _usage(raw)
+        start = self._starts.of(timestamp)
+        request = self.intake.request(raw.request, before)
         return LoggedCall(
             number,
-            self._starts.of(timestamp),
+            start,
             timestamp,
-            self.intake.request(raw.request, before),
+            request,
             usage_of(usage, path) if usage is not None else None,
             float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
             _field(raw.host, "host", str),
@@ -286,17 +288,17 @@ class RequestLog:
             status,
             _field(raw.service, "service", str) == "batch",
             _iterations(usage, path),
-            self._response(raw),
+            self._response(raw, request),
             source=_source(raw),
             seen_on=_seen_on(raw),
             session=_field(raw.session, "session", str) or "",
         )
 
-    def _response(self, raw: RawRow) -> tuple[Block, ...]:
+    def _response(self, raw: RawRow, request: Request) -> tuple[Block, ...]:
         keep = self.intake.keep_content
         if not keep and not any(SERVED in bytes(part) for part in (raw.response, raw.response_content)):
             return ()
-        return tuple(block_of("assistant", item, keep) for item in _answer(raw))
+        return answer_blocks(_answer(raw), request.deferred, keep)
 
     def _fault(self, number: int, message: str) -> None:
         self._faults.append(Fault(str(self.path), message, number))

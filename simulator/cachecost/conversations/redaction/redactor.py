@@ -58,7 +58,7 @@ class Redactor:
         blocks, values = self._in_call(told) if isinstance(told, LoggedCall) else _in_conversation(told)
         for block in blocks:
             if block.content is not None and self._is_new((block.digest, block.size)):
-                rewritten(block.content, self._learn_in)
+                rewritten([block.content, *block.brought], self._learn_in)
         for value in values:
             rewritten(value, lambda _, text: self._learn_in(_, text) if self._is_new(text) else text)
 
@@ -68,7 +68,10 @@ class Redactor:
         told = self._retelling.call(call)
         fault = told.request.fault
         request = replace(
-            told.request, params=self._params(told.request.params), fault=None if fault is None else self.text(fault)
+            told.request,
+            params=self._params(told.request.params),
+            fault=None if fault is None else self.text(fault),
+            deferred={},
         )
         return replace(told, request=request, workspace=self.text(call.workspace), session=self.text(call.session))
 
@@ -125,7 +128,8 @@ class Redactor:
         if block.content is None:
             return block
         if identity not in self._blocks:
-            self._blocks[identity] = self._redacted(block, self._hider.value(block.content))
+            shown = self._redacted(block, self._hider.value(block.content))
+            self._blocks[identity] = replace(shown, brought=tuple(map(self._hider.value, block.brought)))
         return self._blocks[identity]
 
     def _redacted(self, block: Block, content: Mapping[str, Any]) -> Block:

@@ -21,7 +21,7 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
-from cachecost.prompts.wire import NotAMessage, block_of
+from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
@@ -157,7 +157,7 @@ def _call(asked: Asked, request: Request, answer: Answer) -> Call:
     """The call as `replay` will read it from the log: its time to the microsecond, its rules those of its day."""
     timestamp = moment(asked.start)
     start = seconds(timestamp)
-    output = tuple(block_of("assistant", item) for item in answer.content)
+    output = answer_blocks(answer.content, request.deferred)
     return Call(
         request,
         start,

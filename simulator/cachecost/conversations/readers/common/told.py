@@ -9,7 +9,7 @@ from typing import Any
 
 from cachecost.conversations.readers.request_log import Iteration, LoggedCall, Starts
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.wire import block_of, content_blocks
+from cachecost.prompts.wire import answer_blocks, content_blocks
 from cachecost.providers.usage import Usage
 
 
@@ -50,11 +50,13 @@ class Teller:
     def call(self, told: Told) -> LoggedCall:
         """The call. Raises NotAMessage with the path of what is wrong in the body, the answer or the time."""
         answer = content_blocks(told.answer if isinstance(told.answer, str) else list(told.answer), "response.content")
+        start = self._starts.of(told.timestamp)
+        request = self._intake.body(told.body)
         return LoggedCall(
             told.line,
-            self._starts.of(told.timestamp),
+            start,
             told.timestamp,
-            self._intake.body(told.body),
+            request,
             told.usage,
             told.first_token_s,
             told.host,
@@ -62,7 +64,7 @@ class Teller:
             told.status,
             told.is_batch,
             told.iterations,
-            tuple(block_of("assistant", item, self._keep) for item in answer),
+            answer_blocks(answer, request.deferred, self._keep),
             told.source,
             told.seen_on,
             told.session,
