@@ -12,6 +12,7 @@ from goldens import Golden, golden_path, orphans
 
 TESTS = Path(__file__).parent
 os.environ.setdefault("CACHECOST_CACHE", "off")  # no test reads or writes the user's counts
+os.environ.setdefault("CACHECOST_TOKENS", "tiktoken")  # the same figures whether ctok is installed or not
 ORPHANS = pytest.StashKey[list[Path]]()
 
 settings.register_profile("ci", derandomize=True, deadline=None)

@@ -22,10 +22,8 @@ from cachecost.simulation import AS_RECORDED, Call, Simulation, logged, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.terms import Terms, in_time, own_readings
-from cachecost.tokens.factory import make_counter
+from cachecost.tokens.factory import ANCHORED, FILLER, counter_name, make_counter
 
-ANCHORED, FILLER = "anchored", "tiktoken"
-"""Bills where there are any, and what fills the gaps between them: it is the same on every machine."""
 NOTHING_OVER: Mapping[str, object] = {}
 
 
@@ -101,7 +99,7 @@ def recorded(
     format_: str = "auto",
     warn: Warn = quiet,
 ) -> Traffic:
-    """The calls of a log as they were sent. `tokens` None or "anchored": by the bills, then by tiktoken.
+    """The calls of a log as they were sent. `tokens` None or "anchored": by the bills, then as `counter_name` says.
 
     Raises InputError; CannotEvaluate where the file holds no call.
     """
@@ -110,7 +108,7 @@ def recorded(
         raise CannotEvaluate(f"{log} holds no call: nothing was sent that could be looked at")
     may_anchor = tokens in (None, ANCHORED)
     bills = found if may_anchor and any(call.billed for call in found) else []
-    counter = FILLER if may_anchor else str(tokens)
+    counter = counter_name(tokens, bool(bills))
     return Traffic(str(log), [logged(call) for call in found], rules, prices, host, counter, bills)
 
 

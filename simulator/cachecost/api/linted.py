@@ -14,7 +14,7 @@ from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source, bills_in, taken
 from cachecost.api.terms import day_from
 from cachecost.numbers import counted, tokens
-from cachecost.tokens.factory import DEFAULT
+from cachecost.tokens.factory import AUTO
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ def lint(
     *,
     host: str = "anthropic",
     as_of: date | str | None = None,
-    tokens: str = DEFAULT,
+    tokens: str = AUTO,
     margin: int = MARGIN,
 ) -> Linted:
     """What is wrong with a Messages body, with it and the one sent after it, or with the calls of a log.

@@ -20,10 +20,11 @@ from cachecost.simulation import logged, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.terms import Terms, in_time, own_readings
-from cachecost.traffic import ANCHORED, FILLER, Traffic
+from cachecost.tokens.factory import ANCHORED, counter_name
+from cachecost.traffic import Traffic
 
-Counter = Literal["anchored", "tiktoken", "bytes", "ctok"]
-COUNTERS: tuple[Counter, ...] = ("anchored", "tiktoken", "bytes", "ctok")
+Counter = Literal["anchored", "auto", "tiktoken", "bytes", "ctok"]
+COUNTERS: tuple[Counter, ...] = ("anchored", "auto", "tiktoken", "bytes", "ctok")
 
 
 class GroundOptions(TypedDict, total=False):
@@ -79,7 +80,7 @@ def terms_of(
     day = day_from(as_of) or (None if bills else data_date(host_from(host)))
     _switches(rules)
     book = PriceBook.load(_path(prices), day)
-    counter, may_anchor = _counter(tokens)
+    counter, may_anchor = _counter(tokens, bool(bills))
     return Terms(chosen, day, book, host_from(host), counter, rules or {}, bills=bills if may_anchor else [])
 
 
@@ -95,8 +96,9 @@ def traffic_of(source: Source, strategy: StrategySpec | None = None, **terms: An
 
 def _sent(recorded: Recording, *, tokens: str | None = None, **given: Any) -> Traffic:
     rules, prices, host = ground(**given)
-    counter, may_anchor = _counter(tokens)
-    bills = recorded.calls if may_anchor and any(call.billed for call in recorded.calls) else []
+    has_bills = any(call.billed for call in recorded.calls)
+    counter, may_anchor = _counter(tokens, has_bills)
+    bills = recorded.calls if may_anchor and has_bills else []
     return Traffic(recorded.name, [logged(call) for call in recorded.calls], rules, prices, host, counter, bills)
 
 
@@ -109,12 +111,11 @@ def _planned(recorded: Conversation | Recording, spec: StrategySpec, terms: Term
     return replace(traffic, strategy=strategy.name, counters=terms.counters)
 
 
-def _counter(tokens: str | None) -> tuple[str, bool]:
+def _counter(tokens: str | None, has_bills: bool) -> tuple[str, bool]:
     """The counter of what no bill tells, and whether bills may tell. Raises InputError."""
     if tokens not in (None, *COUNTERS):
         raise InputError([Fault("tokens:", one_of(COUNTERS, tokens))])
-    may_anchor = tokens in (None, ANCHORED)
-    return FILLER if may_anchor else str(tokens), may_anchor
+    return counter_name(tokens, has_bills), tokens in (None, ANCHORED)
 
 
 def host_from(host: str) -> str:

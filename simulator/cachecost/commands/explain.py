@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, write_rows
+from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
     from cachecost.traffic import Traffic
 
-COUNTERS = ("anchored", "tiktoken", "bytes", "ctok")
 SCENARIOS = (".yaml", ".yml")
 
 
@@ -24,9 +23,7 @@ SCENARIOS = (".yaml", ".yml")
 @click.argument("source", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
 @click.option("--strategy", metavar="NAME", help="Of a scenario: this strategy only.")
-@click.option(
-    "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
-)
+@tokens_option
 @click.option("--readings", is_flag=True, help="Ask under every reading of the open rules: which change the answer?")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings as a page there.")
 @csv_option

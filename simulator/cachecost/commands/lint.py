@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
+from cachecost.commands.options import COUNTED, Ground, csv_option, ground_options, write_rows
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import Desk, LintFinding
@@ -21,7 +21,7 @@ FOUND, NOT_EVALUATED = 1, 3
 STDIN = "-"
 LARGEST_BODY = 64 << 20
 """A larger file is a log: the API takes no more than 32 MB."""
-COUNTERS = ("tiktoken", "ctok", "bytes")
+COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 """Keys that a recording has and a body has not."""
 
@@ -35,9 +35,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
 )
 @click.option("--format", "format_", default="auto", show_default=True, help="What a recording is.")
-@click.option(
-    "--tokens", type=click.Choice(COUNTERS), default="tiktoken", show_default=True, help="Where token counts come from."
-)
+@click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
 @click.option(
     "--margin",
     type=click.IntRange(0),

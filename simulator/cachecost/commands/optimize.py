@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, write_rows
+from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import progress_bar, reading_bar
-from cachecost.commands.replay import ANCHORED, COUNTERS, FILLER
+from cachecost.tokens.factory import ANCHORED, counter_name
 
 if TYPE_CHECKING:
     from cachecost.simulation import Call
@@ -25,9 +25,7 @@ SCENARIOS = (".yaml", ".yml")
 @click.argument("path", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True))
 @click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
 @click.option("--pings/--no-pings", default=True, show_default=True, help="Whether calls may be made beside.")
-@click.option(
-    "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
-)
+@tokens_option
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the answer as a page there.")
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -81,7 +79,8 @@ def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple
 
     with reading_bar("reading", [path]):
         talks, logged_calls = read_talks(path, format_, _say)
-    counter = FILLER if tokens in (None, ANCHORED) else str(tokens)
+    has_bills = any(call.billed for call in logged_calls)
+    counter = counter_name(tokens, has_bills)
     bills = logged_calls if tokens in (None, ANCHORED) else []
     terms = Terms(
         None, base.rules.as_of, base.prices, base.host, counter, base.readings, bills=bills, own=base.rules.own

@@ -117,6 +117,16 @@ def ground_options(command: Command) -> Command:
     return cast("Command", grounded)
 
 
+COUNTERS = ("anchored", "auto", "tiktoken", "bytes", "ctok", "count_tokens")
+COUNTED = "Where token counts come from; auto: ctok for Claude's models where it is installed, else tiktoken."
+
+
+def tokens_option(command: Command) -> Command:
+    """Add --tokens to a command that takes a log; None: by the log's bills, else as `auto`."""
+    words = f"{COUNTED}  [default: anchored where the log has bills, else auto]"
+    return click.option("--tokens", type=click.Choice(COUNTERS), help=words)(command)
+
+
 csv_option = click.option(
     "--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows of the table there, too."
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
+from cachecost.commands.options import Ground, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
@@ -24,7 +24,7 @@ from cachecost.faults import CannotEvaluate
 from cachecost.providers.rules import data_date
 from cachecost.rows import CallRow
 from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
-from cachecost.tokens.factory import make_counter
+from cachecost.tokens.factory import ANCHORED, counter_name, make_counter
 from cachecost.views.json_rows import replay_row_json
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from cachecost.simulation import Call, Simulated
     from cachecost.terms import Terms
     from cachecost.views.replay_text import Billed
-
-ANCHORED, FILLER = "anchored", "tiktoken"
-"""Bills where there are any, and what fills the gaps between them: it is the same on every machine."""
-COUNTERS = (ANCHORED, "tiktoken", "bytes", "ctok", "count_tokens")
 
 
 NOT_EVALUATED_CODE = 3
@@ -64,9 +60,7 @@ NOT_EVALUATED_CODE = 3
     metavar="TOKENS",
     help="As if a server of one's own (--host vllm, sglang) kept that many; repeatable.",
 )
-@click.option(
-    "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
-)
+@tokens_option
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every prompt there.")
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="JSON Lines, one a call.")
@@ -141,7 +135,7 @@ class _Asked:
     @property
     def counter(self) -> str:
         """What counts the tokens that no bill tells."""
-        return FILLER if self.tokens in (None, ANCHORED) else self.tokens
+        return counter_name(self.tokens, bool(self.bill.usage.total_input))
 
     def calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
         return self.bill.adding(read_calls(self.log, self.format_, _say, keep_content))

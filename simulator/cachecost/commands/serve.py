@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import COUNTED, Ground, ground_options
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, Faults, faults_from
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cachecost.live.server.served import Served
 
 PORT = 8787
-COUNTERS = ("tiktoken", "bytes", "ctok")
+COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 NEEDED = "cachecost serve needs starlette and uvicorn: pip install 'cachecost[server]'"
 Made = TypeVar("Made")
 
@@ -49,7 +49,7 @@ class _Options:
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Write each call to this request log.")
 @click.option("--answers", default="agent", show_default=True, help="Who answers: agent, script:FILE, recording:FILE.")
 @click.option("--clock", default="real", show_default=True, help=f"{CLOCKS}.")
-@click.option("--tokens", type=click.Choice(COUNTERS), default="tiktoken", show_default=True, help="Who counts.")
+@click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
 @click.option("--first-token", type=click.FloatRange(0), default=0.0, help="Seconds until an answer's first token.")
 @click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"{FORM}; repeatable.")
 @click.option("--seed", type=int, default=0, help="Of faults that come by chance, and of ids.")

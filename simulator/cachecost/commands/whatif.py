@@ -8,10 +8,8 @@ from pathlib import Path
 
 import click
 
-from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
+from cachecost.commands.options import Ground, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import progress_bar, reading_bar
-
-COUNTERS = ("anchored", "tiktoken", "bytes", "ctok")
 
 
 @click.command()
@@ -27,9 +25,7 @@ COUNTERS = ("anchored", "tiktoken", "bytes", "ctok")
 )
 @click.option("--at", type=int, metavar="CALL", help="Switch after this call, from 1.  [default: the last]")
 @click.option("--readings", is_flag=True, help="Ask under other readings of the open rules, however long LOG is.")
-@click.option(
-    "--tokens", type=click.Choice(COUNTERS), help="Where token counts come from.  [default: anchored, else tiktoken]"
-)
+@tokens_option
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="One object.")
 @ground_options

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.prompts.counting import TokenCounter
 from cachecost.tokens.bytecount import BytesCounter
 from cachecost.tokens.given import GIVEN, GivenCounter
+from cachecost.tokens.preferred import PreferredCounter
 
-DEFAULT = "tiktoken"
-"""Where nothing is asked for and no bill can anchor the counts: it needs no network, no key and runs on
-every Python. `ctok` is nearer to the truth and slower; `bytes` is for checking by hand."""
+ANCHORED, AUTO, FILLER = "anchored", "auto", "tiktoken"
+"""Bills where there are any; the best counter there is; what fills the gaps between bills, the same everywhere."""
+VARIABLE = "CACHECOST_TOKENS"
+"""What `auto` means on this machine, where somebody chose it. Not set: ctok for Claude's models where it is installed
+(nearer to the bills, and slower), else tiktoken, which needs no network and runs on every Python."""
 
 
 def _ctok(generation: str) -> TokenCounter:
@@ -26,14 +30,33 @@ def _tiktoken(generation: str) -> TokenCounter:
     return tiktoken_counter(generation)
 
 
+def _auto(generation: str) -> TokenCounter:
+    chosen = os.environ.get(VARIABLE, AUTO)
+    if chosen != AUTO:
+        return make_counter(chosen, generation)
+    from cachecost.tokens.ctok_ import has_ctok
+
+    if not has_ctok() or not _is_of_claude(generation):
+        return _tiktoken(generation)
+    return PreferredCounter(_ctok(generation), _tiktoken(generation))
+
+
 COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
+    AUTO: _auto,
     "bytes": lambda generation: BytesCounter(),
     "ctok": _ctok,
     "tiktoken": _tiktoken,
 }
-PLANNED = ("anchored", "count_tokens")
+PLANNED = (ANCHORED, "count_tokens")
 OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_tokens is Anthropic's API"}
 """Counters that know no other maker's models, and why."""
+
+
+def counter_name(tokens: str | None, has_bills: bool) -> str:
+    """The counter that `--tokens` names; where it names none or "anchored", the one for what no bill tells."""
+    if tokens not in (None, ANCHORED):
+        return str(tokens)
+    return FILLER if has_bills else AUTO
 
 
 def make_counter(name: str, generation: str) -> TokenCounter:

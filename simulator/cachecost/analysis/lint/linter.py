@@ -10,7 +10,7 @@ from cachecost.analysis.lint.desk import Desk
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.study import MARGIN, Study
 from cachecost.providers.rules import RuleBook
-from cachecost.tokens.factory import DEFAULT
+from cachecost.tokens.factory import AUTO
 
 Body = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ def lint(
     *,
     host: str = "anthropic",
     as_of: date | str | None = None,
-    tokens: str = DEFAULT,
+    tokens: str = AUTO,
     margin: int = MARGIN,
 ) -> list[LintFinding]:
     """What is wrong with a Messages body, or with it and the one that is sent after it, the worst first.

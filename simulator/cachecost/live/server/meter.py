@@ -26,7 +26,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation import REFUSED, Call, Simulated, Simulation
-from cachecost.tokens.factory import DEFAULT, make_counter
+from cachecost.tokens.factory import AUTO, make_counter
 
 INVALID = "invalid_request_error"
 NOT_FOUND = "not_found_error"
@@ -64,7 +64,7 @@ class Meter:
     are no Messages request are in no ledger; `not_messages` counts them. `notes` tells what else the bill should say.
     """
 
-    def __init__(self, rules: RuleBook, prices: PriceBook, host: str, tokens: str = DEFAULT) -> None:
+    def __init__(self, rules: RuleBook, prices: PriceBook, host: str, tokens: str = AUTO) -> None:
         self._rules = rules
         self._host = host
         self._tokens = tokens

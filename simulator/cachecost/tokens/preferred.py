@@ -1,0 +1,38 @@
+"""The best counter there is for each block: ctok where it can count, else the calibrated tiktoken."""
+
+from __future__ import annotations
+
+from cachecost.prompts.blocks import Block
+from cachecost.prompts.counting import CannotCount, Hidden, TokenCounter
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+
+
+class PreferredCounter:
+    """A TokenCounter that asks `first`, and `second` for blocks whose content is gone and that `first` never counted.
+
+    `source` and `band` name the second one only once it was needed.
+    """
+
+    def __init__(self, first: TokenCounter, second: TokenCounter) -> None:
+        self.name, self.source, self.band = first.name, first.source, first.band
+        self._first, self._second = first, second
+
+    def block(self, block: Block) -> int:
+        """Tokens of `block`. Raises CannotCount where neither counter can tell."""
+        try:
+            return self._first.block(block)
+        except CannotCount:
+            return self._other().block(block)
+
+    def hidden(self, request: Request, rules: ModelRules) -> Hidden:
+        """The hidden tokens of `request`. Raises CannotCount where neither counter can tell."""
+        try:
+            return self._first.hidden(request, rules)
+        except CannotCount:
+            return self._other().hidden(request, rules)
+
+    def _other(self) -> TokenCounter:
+        self.source = f"{self._first.source}; where only its counts were recorded, {self._second.source}"
+        self.band = max(self._first.band, self._second.band)
+        return self._second

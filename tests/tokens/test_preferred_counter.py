@@ -1,0 +1,79 @@
+"""`--tokens auto`: ctok for Claude's models where it is installed, the calibrated tiktoken elsewhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cachecost.cli import cachecost
+from cachecost.prompts.wire import text_block
+from cachecost.tokens import factory
+from cachecost.tokens.ctok_ import ctok_counter, has_ctok
+from cachecost.tokens.factory import counter_name, make_counter
+from cachecost.tokens.raw import count_content
+from cachecost.tokens.tiktoken_ import tiktoken_counter
+
+TEXT = text_block("user", "Prompt caching makes long conversations affordable. " * 9)
+needs_ctok = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed for this Python")
+
+
+@pytest.fixture(autouse=True)
+def chosen_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(factory.VARIABLE, raising=False)
+
+
+def test_bills_come_first_then_what_is_named_then_the_best_there_is() -> None:
+    assert counter_name(None, has_bills=True) == counter_name("anchored", has_bills=True) == "tiktoken"
+    assert counter_name(None, has_bills=False) == counter_name("anchored", has_bills=False) == "auto"
+    assert counter_name("bytes", has_bills=True) == counter_name("bytes", has_bills=False) == "bytes"
+
+
+@needs_ctok
+def test_claude_is_counted_by_ctok_where_it_is_installed() -> None:
+    auto, ctok = make_counter("auto", "claude-4.8"), ctok_counter("claude-4.8")
+    assert (auto.block(TEXT), auto.name, auto.source, auto.band) == (ctok.block(TEXT), "ctok", ctok.source, ctok.band)
+
+
+def test_claude_is_counted_by_tiktoken_where_ctok_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cachecost.tokens.ctok_.find_spec", lambda name: None)
+    auto, tiktoken = make_counter("auto", "claude-4.8"), tiktoken_counter("claude-4.8")
+    assert (auto.block(TEXT), auto.source) == (tiktoken.block(TEXT), tiktoken.source)
+
+
+def test_other_makers_models_are_counted_by_tiktoken() -> None:
+    assert make_counter("auto", "o200k").source == tiktoken_counter("o200k").source
+
+
+def test_a_machine_may_choose_another_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(factory.VARIABLE, "bytes")
+    assert make_counter("auto", "claude-3").block(TEXT) == TEXT.size
+    assert make_counter("tiktoken", "claude-3").block(TEXT) != TEXT.size
+
+
+@needs_ctok
+def test_a_block_without_content_is_counted_by_what_was_recorded_of_it() -> None:
+    counts, prose = count_content(TEXT)
+    bare = replace(TEXT, content=None, prose=prose, counts={"cl100k": counts["cl100k"]})
+    auto = make_counter("auto", "claude-3")
+    before = auto.source, auto.band
+    assert auto.block(bare) == tiktoken_counter("claude-3").block(bare)
+    assert auto.block(TEXT) == ctok_counter("claude-3").block(TEXT)
+    assert (auto.source, auto.band) != before
+    assert auto.source.startswith(before[0]) and "tiktoken cl100k" in auto.source
+    assert auto.band == tiktoken_counter("claude-3").band
+
+
+@needs_ctok
+def test_replay_counts_a_log_without_bills_by_ctok(tmp_path: Path) -> None:
+    body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Prompt caching. " * 99}]}
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"request": body}) + "\n")
+    plain, named = (
+        CliRunner().invoke(cachecost, ["replay", str(log), "--json", *more], catch_exceptions=False).stdout
+        for more in ([], ["--tokens", "ctok"])
+    )
+    assert json.loads(plain)["usage"] == json.loads(named)["usage"]
