@@ -48,6 +48,8 @@ class Explanation:
     strategy: str = ""
     token_source: str = ""
     band: float = 0.0
+    open_share: float = 1.0
+    """The share of what is avoidable that rests on token counts: no bill determines it."""
     flips: list[str] = field(default_factory=list)
     """Readings of the rules under which the answer is another one, each in a sentence."""
 

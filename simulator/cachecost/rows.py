@@ -89,3 +89,5 @@ class CallRow:
     """For calls in batches, whose hits are best effort: dollars if nothing were read. `cost` is then the least."""
     is_priced: bool = True
     """False: nobody says what its tokens cost, so `cost` is nothing that could be told (a server of one's own)."""
+    estimated_usd: Decimal | None = None
+    """USD that rest on token counts where bills size the rest (`margin.py`); None: all but recorded output does."""

@@ -14,6 +14,7 @@ from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
+from cachecost.margin import estimated_usd
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import passes
@@ -296,7 +297,8 @@ class Simulation:
         usage = passed[0].outcome.usage_with(counted)
         for later in passed[1:]:
             usage += later.outcome.usage
-        by_layer = TokensByLayer([_spans(one) for one in passed])
+        spans = [_spans(one) for one in passed]
+        by_layer = TokensByLayer(spans)
         return CallRow(
             self._number,
             call.start,
@@ -314,7 +316,13 @@ class Simulation:
             output_is_recorded=output is not None,
             cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
+            estimated_usd=self._estimated(passed, spans, prices) if self._anchors and output is not None else None,
         )
+
+    @staticmethod
+    def _estimated(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
+        each = zip(passed, spans, strict=True)
+        return sum((estimated_usd(one.prompt, where, one.sizes, prices) for one, where in each), ZERO)
 
     def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:
         row = CallRow(

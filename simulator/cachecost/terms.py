@@ -12,6 +12,7 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
+from cachecost.margin import margin
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
@@ -103,7 +104,7 @@ class Terms:
         counters = [self.counter(rules.generation) for rules in models]
         notes = list(dict.fromkeys([*(note for talk in talks for note in strategy.notes(talk)), *simulation.notes]))
         source = "; ".join(dict.fromkeys(counter.source for counter in counters))
-        band = max((counter.band for counter in counters), default=0.0)
+        band = margin(rows, max((counter.band for counter in counters), default=0.0))
         return Ledger(strategy.name, rows, notes, source, band, floor, strips, lifetimes_of(models))
 
     @property

@@ -11,7 +11,7 @@ import pytest
 from cachecost.analysis.optimum.bench import Bench, Step, marked, rendered_marks, simulation_of
 from cachecost.analysis.optimum.floor import bench_floor, floor_of
 from cachecost.analysis.optimum.latency import Fit, fit_of, load_of
-from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_usd
+from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_rows
 from cachecost.analysis.optimum.readings import other_readings
 from cachecost.analysis.optimum.search import rounds
 from cachecost.faults import CannotEvaluate
@@ -119,7 +119,7 @@ def test_plans_are_legal_never_above_a_preset_and_never_below_the_floor(seed: in
     found = optimum_of(mixed(seed), terms(), pings)
     assert found.floor_usd <= found.usd <= found.best_preset.usd
     assert found.floor.with_pings_usd <= found.floor.usd <= min(one.usd for one in found.presets if not one.refused)
-    assert simulated_usd(terms(), found.plan) == found.usd
+    assert sum(row.cost.total for row in simulated_rows(terms(), found.plan)) == found.usd
     assert {"automatic", "progressive", "system-only", "none"} <= {one.name for one in found.presets}
     assert found.is_optimal <= (found.usd == found.floor_usd)
 

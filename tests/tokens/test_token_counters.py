@@ -355,12 +355,16 @@ def test_raw_counts_of_a_block_without_content_are_those_it_has() -> None:
 @pytest.mark.parametrize(
     ("name", "generation", "message"),
     [
-        ("anchored", "claude-3", "--tokens anchored is not there yet: expected one of bytes, ctok, tiktoken"),
-        ("count_tokens", "claude-3", "--tokens count_tokens is not there yet: expected one of bytes, ctok, tiktoken"),
+        ("anchored", "claude-3", "--tokens anchored is not there yet: expected one of auto, bytes, ctok, tiktoken"),
+        (
+            "count_tokens",
+            "claude-3",
+            "--tokens count_tokens is not there yet: expected one of auto, bytes, ctok, tiktoken",
+        ),
         (
             "tictoken",
             "claude-3",
-            "--tokens tictoken is unknown: expected one of bytes, ctok, tiktoken (did you mean 'tiktoken'?)",
+            "--tokens tictoken is unknown: expected one of auto, bytes, ctok, tiktoken (did you mean 'tiktoken'?)",
         ),
         (
             "tiktoken",

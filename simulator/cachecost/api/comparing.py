@@ -21,6 +21,7 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.times import day_of
 from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.ledger import Comparison, Ledger
+from cachecost.margin import margin
 from cachecost.numbers import counted, dollars, percent, tokens
 from cachecost.providers.rules import data_date
 from cachecost.simulation import AS_RECORDED
@@ -138,7 +139,7 @@ def _as_recorded(recorded: Conversation | Recording, terms: TermOptions) -> Repl
     told: dict[str, Any] = {name: value for name, value in terms.items() if name != "model"}
     traffic = traffic_of(recorded, **told)
     rows = list(traffic.simulation(may_lack_prices=True).rows(traffic.calls))
-    return Replay(AS_RECORDED, rows, [], traffic.token_source, traffic.band)
+    return Replay(AS_RECORDED, rows, [], traffic.token_source, margin(rows, traffic.band))
 
 
 def told_cost(ledger: Ledger) -> str:

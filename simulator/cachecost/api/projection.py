@@ -37,7 +37,8 @@ class Projection:
         return self.usd + self.error
 
     def __str__(self) -> str:
-        return f"{rounded(self.usd)} ± {rounded(self.error)} a month"
+        about = f" ± {rounded(self.error)}" if self.error else ""
+        return f"{rounded(self.usd)}{about} a month"
 
 
 @dataclass(frozen=True, slots=True)

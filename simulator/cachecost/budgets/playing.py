@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cachecost.conversations.model import Human
 from cachecost.ledger import CallRow, Ledger
+from cachecost.margin import margin
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
 from cachecost.scenario import Scenario, talks_of
@@ -40,7 +41,7 @@ class Played:
     @cached_property
     def ledger(self) -> Ledger:
         rows = [one.row for one in self.simulated]
-        return Ledger(self.strategy, rows, [], self._token_source, self.traffic.band)
+        return Ledger(self.strategy, rows, [], self._token_source, margin(rows, self.traffic.band))
 
     @property
     def _token_source(self) -> str:

@@ -168,6 +168,7 @@ class _Asked:
         """The calls as they were sent, under this name; those of the log where none are given."""
         counters: dict[str, TokenCounter] = {}
         from cachecost.ledger import Ledger
+        from cachecost.margin import margin
         from cachecost.terms import lifetimes_of
 
         made, rules = Ledger(name, []), None
@@ -179,7 +180,7 @@ class _Asked:
         counted = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
         has_bills = self.may_anchor and self.bill.usage.total_input
         source = f"the recording's bills, then {counted}" if has_bills else counted
-        band = max((each.band for each in counters.values()), default=0.0)
+        band = margin(made.rows, max((each.band for each in counters.values()), default=0.0))
         return replace(made, token_source=source, band=band, lifetimes=lifetimes_of([rules] if rules else []))
 
     def simulated(

@@ -23,6 +23,14 @@ class Sizes(Protocol):
         """Tokens up to the place in the prompt that was counted to be at `counted`, as the end of a layer."""
         ...
 
+    def doubt(self, tokens: int) -> int:
+        """How many tokens of a length were counted: those between it and the nearest length that a bill tells."""
+        ...
+
+    def doubt_of_total(self, prompt: Prompt) -> int:
+        """As `doubt`, of the whole prompt."""
+        ...
+
 
 class AsCounted:
     """Sizes as the token counter gave them when the prompt was rendered."""
@@ -35,6 +43,12 @@ class AsCounted:
 
     def at(self, counted: int) -> int:
         return counted
+
+    def doubt(self, tokens: int) -> int:
+        return tokens
+
+    def doubt_of_total(self, prompt: Prompt) -> int:
+        return prompt.total_tokens
 
 
 AS_COUNTED = AsCounted()

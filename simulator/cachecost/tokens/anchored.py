@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from statistics import median
 
 from cachecost.prompts.blocks import Prefix
@@ -139,6 +140,15 @@ class AnchoredSizes:
     def at(self, counted: int) -> int:
         """Tokens up to the place that was counted to be at `counted`."""
         return self._between(counted)
+
+    def doubt(self, tokens: int) -> int:
+        """Tokens from the nearest length that a bill tells."""
+        after = bisect_left(self.points, tokens, key=itemgetter(1))
+        return min((abs(tokens - billed) for _, billed in self.points[max(0, after - 1) : after + 1]), default=tokens)
+
+    def doubt_of_total(self, prompt: Prompt) -> int:
+        is_told = other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call) is not None
+        return 0 if is_told else self.doubt(self.total(prompt))
 
     def _between(self, estimate: int) -> int:
         """Linear between the nearest lengths that are told; beyond the last, as other bills went."""

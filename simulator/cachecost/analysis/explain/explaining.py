@@ -14,6 +14,7 @@ from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import ZERO, CallRow
+from cachecost.margin import open_usd
 from cachecost.numbers import dollars
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
@@ -64,7 +65,8 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     causes = _Causes(calls, simulate, watched)
     findings = [*causes.local(), *causes.marking(), *causes.vain()]
     findings.sort(key=lambda finding: (finding.call, finding.code))
-    return Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings)
+    made = Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings)
+    return replace(made, open_share=_open_share(made.avoidable, causes.rows))
 
 
 def explained(traffic: Traffic, readings: bool = False) -> Explanation:
@@ -76,7 +78,8 @@ def explained(traffic: Traffic, readings: bool = False) -> Explanation:
     traffic.must_speak_marks("explain")
     told = explain(traffic.calls, traffic.simulation)
     flips = list(_flips(traffic, told)) if readings else []
-    return replace(told, strategy=traffic.strategy, token_source=traffic.token_source, band=traffic.band, flips=flips)
+    band = traffic.band * told.open_share
+    return replace(told, strategy=traffic.strategy, token_source=traffic.token_source, band=band, flips=flips)
 
 
 def _flips(traffic: Traffic, told: Explanation) -> Iterator[str]:
@@ -96,6 +99,11 @@ def _answer(told: Explanation) -> tuple[str, str]:
 
 def _names(told: Explanation) -> str:
     return ", ".join(dict.fromkeys(finding.code for finding in told.findings)) or "nothing"
+
+
+def _open_share(avoidable: Decimal, rows: Sequence[CallRow]) -> float:
+    """The share of what is avoidable that no bill determines; `rows` are those without any cause."""
+    return min(1.0, float(open_usd(rows) / avoidable)) if avoidable else 1.0
 
 
 def _cost(rows: Sequence[CallRow]) -> Decimal:

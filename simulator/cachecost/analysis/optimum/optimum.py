@@ -19,6 +19,7 @@ from cachecost.analysis.optimum.search import improved
 from cachecost.analysis.optimum.tree import Tree
 from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow
+from cachecost.margin import margin
 from cachecost.simulation import AS_RECORDED, Call
 from cachecost.terms import Progress, Terms, quiet
 
@@ -109,7 +110,7 @@ class _Finder:
         presets = tried(bench, self._progress)
         plan, is_optimal = self._plan(presets)
         readings = self._readings(plan, presets)
-        usd = simulated_usd(bench.terms, plan)
+        rows = simulated_rows(bench.terms, plan)
         recorded = self._recorded()
         done = {"plan": list(bench.run(plan)), "best preset": list(bench.run(best_of(presets).steps))}
         if recorded is not None:
@@ -117,7 +118,7 @@ class _Finder:
         counters = [bench.terms.counter(name) for name in dict.fromkeys(one.rules.generation for one in bench.sent)]
         return Optimum(
             plan,
-            usd,
+            sum((row.cost.total for row in rows), Decimal(0)),
             self._floor,
             self._pings,
             is_optimal and all(one.is_cheaper for one in readings),
@@ -126,7 +127,7 @@ class _Finder:
             readings,
             {name: load_of(rows) for name, rows in done.items()},
             fit_of(done[self._first]) if recorded is not None else None,
-            max(counter.band for counter in counters),
+            margin(rows, max(counter.band for counter in counters)),
             "; ".join(dict.fromkeys(counter.source for counter in counters)),
             sum((sent.output_usd for sent in bench.sent), Decimal(0)),
             self._first,
@@ -212,11 +213,11 @@ def _sum(done: Sequence[Done]) -> Decimal:
     return sum((one.usd for one in done), Decimal(0))
 
 
-def simulated_usd(terms: Terms, plan: Sequence[Step]) -> Decimal:
-    """USD of a plan as the simulation bills it. Raises ValueError where the API would refuse one of its calls."""
+def simulated_rows(terms: Terms, plan: Sequence[Step]) -> list[CallRow]:
+    """The calls of a plan as the simulation bills them. Raises ValueError where the API would refuse one of them."""
     simulation = simulation_of(terms)
     rows = [simulation.row(marked(step)) for step in plan]
     refused = next((row.error for row in rows if row.error), None)
     if refused is not None:
         raise ValueError(f"the plan has a call that is refused: {refused}")
-    return sum((row.cost.total for row in rows), Decimal(0))
+    return rows

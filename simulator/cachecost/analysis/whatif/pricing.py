@@ -11,6 +11,7 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.replaying import Replays
 from cachecost.analysis.whatif.steps import NO_CALL, Step, cost
 from cachecost.ledger import ZERO, CallRow
+from cachecost.margin import open_usd
 from cachecost.numbers import counted, percent, rough_dollars
 from cachecost.simulation import NOT_EVALUATED as ROW_NOT_EVALUATED
 
@@ -135,7 +136,8 @@ class Pricing:
         ]
 
     def error(self, option: Option, made: Replayed, changes: Sequence[Decimal]) -> Decimal:
-        """What the token counts may do to the saving, USD: their band on what changes, gains and losses alike.
+        """What the token counts may do to the saving, USD: their band on what changes, gains and losses alike, as far
+        as no bill determines it.
 
         Where other tokenizers count, the error of all that is sent is its own.
         """
@@ -143,7 +145,7 @@ class Pricing:
         if option.counts_anew:
             return band * sum((row.cost.total - row.cost.output for row in made.rows), ZERO)
         beside = [row.cost.total for step, row in zip(made.steps, made.rows, strict=True) if step.number == NO_CALL]
-        return band * sum(map(abs, [*changes, *beside]), ZERO)
+        return band * min(sum(map(abs, [*changes, *beside]), ZERO), open_usd(made.rows))
 
     def _supported(
         self, option: Option, made: Replayed, saving: Decimal, error: Decimal, changes: Sequence[Decimal]
