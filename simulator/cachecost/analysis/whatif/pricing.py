@@ -145,7 +145,8 @@ class Pricing:
         if option.counts_anew:
             return band * sum((row.cost.total - row.cost.output for row in made.rows), ZERO)
         beside = [row.cost.total for step, row in zip(made.steps, made.rows, strict=True) if step.number == NO_CALL]
-        return band * min(sum(map(abs, [*changes, *beside]), ZERO), open_usd(made.rows))
+        changed = sum(map(abs, [*changes, *beside]), ZERO)
+        return band * (min(changed, open_usd(made.rows)) if self.replays.are_as_sent(made.steps) else changed)
 
     def _supported(
         self, option: Option, made: Replayed, saving: Decimal, error: Decimal, changes: Sequence[Decimal]

@@ -74,6 +74,10 @@ class Replays:
             if billed is not None:
                 yield step.number, step.content, billed
 
+    def are_as_sent(self, steps: Sequence[Step]) -> bool:
+        """Whether the recorded calls among the steps have the content that was billed."""
+        return all(step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1] for step in steps)
+
     def _scaled(self, billed: Usage, sent: Call, content: Call) -> Usage | None:
         """The bill of `sent` as that of `content`: its length, and that up to its last mark. None: nothing tells."""
         was, now = self._prompt(sent), self._prompt(content)
