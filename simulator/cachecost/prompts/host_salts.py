@@ -45,9 +45,19 @@ def effort_asked(request: Request, rules: ModelRules) -> Any:
     return None if effort == rules.default_effort else effort
 
 
-def _thinking(request: Request) -> Any:
-    kind = (request.params.get("thinking") or {}).get("type")
-    return None if kind == "disabled" else kind
+def thinking_asked(request: Request, rules: ModelRules) -> Any:
+    """The thinking configuration without `display`, the model's default where it is left out; None: off (rule 2)."""
+    thinking = request.params.get("thinking") or {}
+    kind = thinking.get("type") or rules.default_thinking
+    if kind == "disabled":
+        return None
+    return sorted((key, value) for key, value in {**thinking, "type": kind}.items() if key != "display")
+
+
+def skills_asked(request: Request) -> Any:
+    """The skills of the container; None where there are none, an empty list included."""
+    container = request.params.get("container")
+    return (container.get("skills") or None) if isinstance(container, Mapping) else None
 
 
 def _choice(request: Request) -> Any:
@@ -65,7 +75,7 @@ PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "model": lambda request, rules: model_of(rules),
     "format": lambda request, rules: output_format(request.params),
     "effort": effort_asked,
-    "thinking": lambda request, rules: _thinking(request),
+    "thinking": thinking_asked,
     "tool_choice": lambda request, rules: _choice(request),
     "parallel_tool_calls": lambda request, rules: _is_single(request),
     "verbosity": lambda request, rules: request.params.get("verbosity"),
