@@ -212,24 +212,26 @@ class Intake:
         system_values, write_system = loaded(system_json, "system")
         tools = _objects(tool_values, "tools")
         system = content_blocks(system_values or [], "system")
-        ours = [tool for tool in tools if not _is_provider_tool(tool) and tool.get("defer_loading") is not True]
-        theirs = [tool for tool in tools if _is_provider_tool(tool)]
-        deferred = [tool for tool in tools if tool.get("defer_loading") is True]
-        faults = [*collect_marks(deferred, "tools")[1]]
-        tool_marks, tool_faults = collect_marks(ours, "tools")
-        head_marks, head_faults = collect_marks(theirs, "tools")
+        theirs = [number for number, tool in enumerate(tools) if _is_provider_tool(tool)]
+        deferred = [number for number, tool in enumerate(tools) if tool.get("defer_loading") is True]
+        ours = [number for number in range(len(tools)) if number not in theirs and number not in deferred]
+        tool_marks, tool_faults = collect_marks(tools, "tools")
         system_marks, system_faults = collect_marks(system, "system")
-        shift = len(theirs)
+        ttls, shift = dict(tool_marks), len(theirs)
         return Heads(
-            Part(self._blocks("", ours, write_tool)),
-            Part(self._blocks("", theirs, write_tool) + self._blocks("system", system, write_system)),
+            _part(self._blocks("", [tools[number] for number in ours], write_tool), ours),
+            _part(
+                self._blocks("", [tools[number] for number in theirs], write_tool)
+                + self._blocks("system", system, write_system),
+                [*theirs, *range(len(system))],
+            ),
             tuple(
-                [Mark(Layer.TOOLS, index, ttl) for index, ttl in tool_marks]
-                + [Mark(Layer.SYSTEM, index, ttl) for index, ttl in head_marks]
+                [Mark(Layer.TOOLS, index, ttls[number]) for index, number in enumerate(ours) if number in ttls]
+                + [Mark(Layer.SYSTEM, index, ttls[number]) for index, number in enumerate(theirs) if number in ttls]
                 + [Mark(Layer.SYSTEM, index + shift, ttl) for index, ttl in system_marks]
             ),
-            tuple(faults + tool_faults + head_faults + system_faults),
-            {str(tool.get("name")): block_of("", tool, self.keep_content) for tool in deferred},
+            tuple(tool_faults + system_faults),
+            {str(tools[number].get("name")): block_of("", tools[number], self.keep_content) for number in deferred},
         )
 
     def _blocks(self, role: str, items: list[Mapping[str, Any]], write: Write) -> tuple[Block, ...]:
@@ -246,6 +248,11 @@ class Intake:
         if data not in self._values:
             self._values[data] = load(data, path)
         return self._values[data]
+
+
+def _part(blocks: tuple[Block, ...], places: list[int]) -> Part:
+    """A part of blocks that were sent at these places; what is as rendered need not be said."""
+    return Part(blocks, tuple(places) if places != list(range(len(blocks))) else None)
 
 
 def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:

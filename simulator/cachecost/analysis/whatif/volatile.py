@@ -131,7 +131,7 @@ def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Seque
     assert message is not None and thread.parent is not None
     tail = tuple(_as_message(block, message.role) for block in moved if not block.is_empty_text)
     longer = thread.parent.then(Message.of(message.role, (*message.blocks, *tail)))
-    marks = [_kept(mark, request, gone, longer) for mark in marks_sent(request).marks]
+    marks = [_kept(mark, request, gone, longer) for mark in marks_sent(request).every]
     unique = {mark.block_key: mark for mark in marks if mark is not None}
     return replace(request, system=system, thread=longer, marks=tuple(unique.values()), automatic=None)
 
