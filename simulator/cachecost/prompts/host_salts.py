@@ -66,11 +66,28 @@ def _choice(request: Request) -> Any:
 
 
 def _is_single(request: Request) -> bool:
-    return (request.params.get("tool_choice") or {}).get("disable_parallel_tool_use") is True
+    """Whether at most one tool may be called at a time, in OpenAI's words or in the Messages API's."""
+    choice = request.params.get("tool_choice") or {}
+    return choice.get("disable_parallel_tool_use") is True or request.params.get("parallel_tool_calls") is False
+
+
+def _verbosity(request: Request) -> Any:
+    """How long answers are to be; None where that is the default, as if left out."""
+    verbosity = request.params.get("verbosity")
+    return None if verbosity == DEFAULT_VERBOSITY else verbosity
+
+
+def _cache_key(request: Request) -> Any:
+    """What splits the cache of an account, under whichever name the host has for it; None: nothing does."""
+    return next((request.params[name] for name in CACHE_KEYS if request.params.get(name)), None)
 
 
 LAYERS = ("tools", "system", "messages")
 SCHEMA = "format"
+CACHE_KEYS = ("prompt_cache_key", "cache_salt", "extra_key", "user_id")
+"""Keys of the cache: OpenAI's, xAI's and Mistral's; vLLM's; SGLang's; DeepSeek's."""
+DEFAULT_VERBOSITY = "medium"
+"""OpenAI's (openai 3.54.0)."""
 PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "model": lambda request, rules: model_of(rules),
     "format": lambda request, rules: output_format(request.params),
@@ -78,9 +95,8 @@ PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "thinking": thinking_asked,
     "tool_choice": lambda request, rules: _choice(request),
     "parallel_tool_calls": lambda request, rules: _is_single(request),
-    "verbosity": lambda request, rules: request.params.get("verbosity"),
-    "cache_key": lambda request, rules: request.params.get("prompt_cache_key"),
+    "verbosity": lambda request, rules: _verbosity(request),
+    "cache_key": lambda request, rules: _cache_key(request),
     "images_detail": lambda request, rules: None,  # it stands in the image's own block
-    "user_id": lambda request, rules: request.params.get("user_id"),
 }
 """Parameters that a rule may name, in the Messages API's terms where it has them."""

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
-from cachecost.prompts.exact_json import load, loaded
+from cachecost.prompts.exact_json import load, loaded, paired
+from cachecost.prompts.host_salts import CACHE_KEYS
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import (
@@ -56,10 +57,20 @@ class RawBody(msgspec.Struct):
     container: msgspec.Raw = ABSENT
     inference_geo: msgspec.Raw = ABSENT
     max_tokens: msgspec.Raw = ABSENT
+    service_tier: msgspec.Raw = ABSENT
+    verbosity: msgspec.Raw = ABSENT
+    parallel_tool_calls: msgspec.Raw = ABSENT
+    prompt_cache_key: msgspec.Raw = ABSENT
+    cache_salt: msgspec.Raw = ABSENT
+    extra_key: msgspec.Raw = ABSENT
+    user_id: msgspec.Raw = ABSENT
 
 
 OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context_management")
-PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens")
+PARAMETERS = (
+    *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier"),
+    *("verbosity", "parallel_tool_calls", *CACHE_KEYS),  # of other makers' hosts
+)
 
 
 class NotTheSame(Exception):
@@ -111,7 +122,7 @@ class Intake:
     def body(self, body: Mapping[str, Any]) -> Request:
         """The request of a body that is already parsed. Raises NotAMessage."""
         try:
-            return self.request(msgspec.json.decode(json.dumps(body), type=RawBody))
+            return self.request(msgspec.json.decode(paired(json.dumps(body).encode()), type=RawBody))
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
 
