@@ -230,11 +230,11 @@ class Intake:
         system_marks, system_faults = collect_marks(system, "system")
         ttls, shift = dict(tool_marks), len(theirs)
         return Heads(
-            _part(self._blocks("", [tools[number] for number in ours], write_tool), ours),
-            _part(
+            Part(self._blocks("", [tools[number] for number in ours], write_tool), _places(ours, 0, 0)),
+            Part(
                 self._blocks("", [tools[number] for number in theirs], write_tool)
                 + self._blocks("system", system, write_system),
-                [*theirs, *range(len(system))],
+                _places([*theirs, *range(len(system))], len(ours), shift),
             ),
             tuple(
                 [Mark(Layer.TOOLS, index, ttls[number]) for index, number in enumerate(ours) if number in ttls]
@@ -261,9 +261,10 @@ class Intake:
         return self._values[data]
 
 
-def _part(blocks: tuple[Block, ...], places: list[int]) -> Part:
-    """A part of blocks that were sent at these places; what is as rendered need not be said."""
-    return Part(blocks, tuple(places) if places != list(range(len(blocks))) else None)
+def _places(as_sent: list[int], ours: int, theirs: int) -> tuple[int, ...] | None:
+    """Where blocks were sent: None where that is as `request.place_as_sent` takes it, the server's tools after ours."""
+    usual = [*range(ours, ours + theirs), *range(len(as_sent) - theirs)]
+    return None if as_sent == usual else tuple(as_sent)
 
 
 def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:

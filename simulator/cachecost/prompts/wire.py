@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -160,25 +160,27 @@ def own_mark(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | N
     if content.get("type") == "text":
         return ttl, None
     subs = list(_paths_inside(content, path))
-    lifts = content.get("type") in ("tool_result", "document")
-    for number, (inside, sub) in enumerate(subs, 1):
-        inner = ttl_of(sub.get(MARK), inside)
-        if inner and not (lifts and number == len(subs)):
-            return ttl, f"{inside}.{MARK}: {NOT_PERMITTED}"
-        if fault := _fault_inside(sub, inside) or (inner and mark_fault(sub, inside)):
-            return ttl, fault
-        ttl = ttl or inner
-    return ttl, None
+    if subs and content.get("type") in ("tool_result", "document"):
+        inside, last = subs.pop()
+        inner = ttl_of(last.get(MARK), inside)
+        above = _fault_at(subs)
+        return ttl or inner, above or _fault_inside(last, inside) or (mark_fault(last, inside) if inner else None)
+    return ttl, _fault_at(subs)
 
 
-def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
-    """Why the API refuses what stands inside a sub-block: a mark there is two levels deep, or deeper."""
-    for inside, sub in _paths_inside(content, path):
+def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
+    """Why the API refuses these sub-blocks, none of which may have a mark, nor what is inside them."""
+    for inside, sub in subs:
         if ttl_of(sub.get(MARK), inside):
             return f"{inside}.{MARK}: {NOT_PERMITTED}"
         if fault := _fault_inside(sub, inside):
             return fault
     return None
+
+
+def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
+    """Why the API refuses what stands inside a sub-block: a mark there is two levels deep, or deeper."""
+    return _fault_at(_paths_inside(content, path))
 
 
 def mark_fault(content: Mapping[str, Any], path: str) -> str | None:
