@@ -1,16 +1,19 @@
 """The rulebook, written as plainly as it reads: lists, no tree, nothing shared, bytes as tokens.
 
 An independent second opinion on the engine. It takes bodies as they go over the wire and keeps
-every entry as the whole list of what stands before it.
+every entry as the whole list of what stands before it. With a `Measure` blocks are as long as that
+says, and hidden tokens count; where they stand is said here again.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from cachecost.providers.rules import ModelRules
+from naive_refusals import refused
+from naive_wire import Item, bare, blocks_of, compact, is_web, lifted, markable, ttl_of
 
 
 @dataclass
@@ -23,36 +26,68 @@ class NaiveEntry:
     readable: float
 
 
-@dataclass
-class Item:
-    """One block or one salt of the flattened prompt."""
+class Hidden(Protocol):
+    """Tokens that no block shows (rule 4)."""
 
-    identity: str
-    size: int
-    kind: str
-    is_block: bool
-    ttl: str | None = None
+    tools: int
+    system: int
+    messages: int
+    turn: int
+    tail: int
+    parallel: int
+
+
+class Measure(Protocol):
+    """How long things are in tokens."""
+
+    def block(self, role: str, block: dict[str, Any], brought: list[dict[str, Any]]) -> int: ...
+    def hidden(self, body: dict[str, Any]) -> Hidden: ...
 
 
 class NaiveModel:
     """`call` gives (uncached, read, write_5m, write_1h), or the words of the refusal."""
 
-    def __init__(self) -> None:
+    def __init__(self, measure: Measure | None = None) -> None:
         self.entries: list[NaiveEntry] = []
+        self.measure = measure
+
+    def loop(self, body: dict[str, Any], response: list[Any], rules: ModelRules, *when: Any) -> Any:
+        """All passes of a call; `when` is its start, its first token and its workspace (rule 10)."""
+        start, first_token, workspace = when
+        first = self.call(body, rules, start, first_token, workspace)
+        if isinstance(first, str):
+            return first
+        later = enumerate(later_passes(body, response), 1)
+        answered = start + first_token
+        return [
+            first,
+            *(self.call(each, rules, answered + n / 1000, 0.0, workspace, checked=False) for n, each in later),
+        ]
 
     def call(
-        self, body: dict[str, Any], rules: ModelRules, start: float, first_token: float, checked: bool = True
+        self,
+        body: dict[str, Any],
+        rules: ModelRules,
+        start: float,
+        first_token: float,
+        workspace: str = "",
+        checked: bool = True,
     ) -> Any:
-        sent = flatten(body, rules)
+        sent = flatten(body, rules, workspace, self.measure)
+        drop_unheeded(body, sent, rules)
         apply_automatic(body, sent)
         if checked and (problem := refused(body, sent, rules)):
             return problem
         prompt = rendered(body, sent, rules)
         total = sum(item.size for item in prompt)
+        if self.measure:
+            total += add_hidden(prompt, self.measure.hidden(body))
         marks = [
             (number, item.ttl)
             for number, item in enumerate(prompt)
-            if item.ttl and sum(before.size for before in prompt[: number + 1]) >= rules.minimum_tokens
+            if item.ttl
+            and not item.is_web
+            and sum(before.size for before in prompt[: number + 1]) >= rules.minimum_tokens
         ]
         hit, entry = self.look_up(prompt, marks, rules, start)
         self.write(prompt, marks, hit, entry, rules, start, first_token)
@@ -141,26 +176,24 @@ def bill(prompt: list[Item], marks: list[tuple[int, str]], hit: int, total: int)
     return total - c, a, c - b, b - a
 
 
-def compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def bare(block: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in block.items() if key != "cache_control"}
-
-
-def ttl_of(block: dict[str, Any]) -> str | None:
-    mark = block.get("cache_control")
-    return (mark.get("ttl") or "5m") if mark else None
-
-
-def as_item(role: str, block: dict[str, Any]) -> Item:
-    text = compact(bare(block))
-    return Item(role + "|" + text, len(text.encode()), block.get("type", "tool"), True, ttl_of(block))
-
-
-def blocks_of(content: Any) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+def as_item(
+    layer: str,
+    role: str,
+    block: dict[str, Any],
+    place: tuple[int, ...],
+    measure: Measure | None,
+    brought: list[dict[str, Any]] | None = None,
+) -> Item:
+    """The block with the definitions that it brings in: part of what it is, and of how long it is."""
+    brought = brought or []
+    text = "".join(map(compact, [bare(block), *brought]))
+    same = bare(block)
+    if block.get("type") == "tool_result" and isinstance(block.get("content"), str):
+        same = {**same, "content": [{"type": "text", "text": block["content"]}]}
+    size = measure.block(role, bare(block), brought) if measure else len(text.encode())
+    kind = block.get("type", "tool") if role else "tool"
+    identity = "+".join([f"{layer}/{role}|{compact(same)}", *map(compact, brought)])
+    return Item(identity, size, kind, True, lifted(block), layer, role, place, not role and is_web(block))
 
 
 def has_image(body: dict[str, Any]) -> bool:
@@ -191,8 +224,12 @@ def choice_salt(body: dict[str, Any], rules: ModelRules) -> str:
 
 
 def salts(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
+    if rules.salted_by is not None:
+        assert {name for names in rules.salted_by.values() for name in names} == {"model"}, rules.host
+        return {"tools": rules.model, "system": "", "messages": ""}
     config = body.get("output_config") or {}
     thinking = {key: value for key, value in (body.get("thinking") or {}).items() if key != "display"}
+    thinking = {**thinking, "type": thinking.get("type") or rules.default_thinking}
     thinking = {} if thinking.get("type") == "disabled" else thinking
     effort = config.get("effort") or rules.default_effort
     rendered_thinking = compact([sorted(thinking.items()), effort])
@@ -200,7 +237,7 @@ def salts(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
     made = {
         "tools": f"{rules.model}/{body.get('speed') or 'standard'}",
         "system": compact(
-            [has_citations(body), (body.get("container") or {}).get("skills"), config.get("task_budget")]
+            [has_citations(body), (body.get("container") or {}).get("skills") or None, config.get("task_budget")]
         ),
         "messages": f"{choice_salt(body, rules)}/{has_image(body)}",
     }
@@ -209,41 +246,61 @@ def salts(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
     return made
 
 
-def is_web(tool: dict[str, Any]) -> bool:
-    return str(tool.get("type", "")).startswith(("web_search_", "web_fetch_"))
-
-
-def brought(block: dict[str, Any], deferred: dict[str, dict[str, Any]]) -> list[str]:
-    """Compact definitions of the deferred tools that the references in a block bring in."""
+def brought(block: dict[str, Any], deferred: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Definitions of the deferred tools that the references in a block bring in."""
     inner = block.get("content")
     subs = inner if isinstance(inner, list) else []
     names = [sub["tool_name"] for sub in subs if sub.get("type") == "tool_reference"]
-    return [compact(bare(deferred[name])) for name in names if name in deferred]
+    return [bare(deferred[name]) for name in names if name in deferred]
 
 
-def message_item(role: str, block: dict[str, Any], deferred: dict[str, dict[str, Any]]) -> Item:
-    item = as_item("messages/" + role, block)
-    for definition in brought(block, deferred):
-        item.identity += "+" + definition
-        item.size += len(definition.encode())
-    return item
-
-
-def flatten(body: dict[str, Any], rules: ModelRules) -> list[Item]:
-    """The request as sent: thinking still in, message ends not shown."""
+def flatten(body: dict[str, Any], rules: ModelRules, workspace: str, measure: Measure | None) -> list[Item]:
+    """The request in the order of the prompt: thinking still in, message ends not shown."""
     salt = salts(body, rules)
-    tools = body.get("tools") or []
-    deferred = {tool["name"]: tool for tool in tools if tool.get("defer_loading")}
-    listed = [tool for tool in tools if not tool.get("defer_loading")]
-    out = [Item("salt " + salt["tools"], 0, "salt", False)]
-    out += [as_item("tools", tool) for tool in listed if not is_web(tool)]
-    out.append(Item("salt " + salt["system"], 0, "salt", False))
-    out += [as_item("tools", tool) for tool in listed if is_web(tool)]
-    out += [as_item("system", block) for block in blocks_of(body.get("system") or [])]
-    out.append(Item("salt " + salt["messages"], 0, "salt", False))
-    for message in body["messages"]:
-        out += [message_item(message["role"], block, deferred) for block in blocks_of(message["content"])]
+    tools = [(number, tool) for number, tool in enumerate(body.get("tools") or [])]
+    deferred = {tool["name"]: tool for _, tool in tools if tool.get("defer_loading")}
+    listed = [(number, tool) for number, tool in tools if not tool.get("defer_loading")]
+    pool = f"{rules.host} {workspace}" if rules.scope == "workspace" else rules.host
+    out = [Item(f"salt {pool} {salt['tools']}", 0, "salt", False, layer="tools")]
+    out += [as_item("tools", "", tool, (0, n), measure) for n, tool in listed if not is_web(tool)]
+    out.append(Item("salt " + salt["system"], 0, "salt", False, layer="system"))
+    out += [as_item("system", "", tool, (0, n), measure) for n, tool in listed if is_web(tool)]
+    texts = enumerate(blocks_of(body.get("system") or []))
+    out += [as_item("system", "system", block, (1, n), measure) for n, block in texts]
+    out.append(Item("salt " + salt["messages"], 0, "salt", False, layer="messages"))
+    for number, message in enumerate(body["messages"]):
+        for n, block in enumerate(blocks_of(message["content"])):
+            definitions = brought(block, deferred)
+            out.append(as_item("messages", message["role"], block, (2, number, n), measure, definitions))
     return out
+
+
+def drop_unheeded(body: dict[str, Any], items: list[Item], rules: ModelRules) -> None:
+    """Marks that the host takes nowhere, and the oldest where it drops those that are too many."""
+    for item in items:
+        if item.layer not in rules.markable_layers:
+            item.ttl = None
+    marked = [item for item in items if item.ttl]
+    most = rules.maximum_marks - bool(ttl_of(body))
+    if rules.surplus_marks == "oldest_dropped":
+        for item in marked[: max(0, len(marked) - most)]:
+            item.ttl = None
+
+
+def add_hidden(prompt: list[Item], hidden: Hidden) -> int:
+    """Make items longer by the hidden tokens before them. Returns all that were added, those at the end included."""
+    before = sum(item.size for item in prompt)
+    said: list[Item] = []
+    for item in prompt:
+        if not item.is_block:
+            item.size += {"tools": hidden.tools, "system": hidden.system, "messages": hidden.messages}[item.layer]
+        elif item.layer == "messages":
+            if not said or said[-1].role != item.role:
+                item.size += hidden.turn
+            elif item.kind == said[-1].kind == "tool_result" and [one.kind for one in said[-2:-1]] != ["tool_result"]:
+                item.size += hidden.parallel
+            said.append(item)
+    return sum(item.size for item in prompt) - before + hidden.tail
 
 
 def later_passes(body: dict[str, Any], response: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -266,43 +323,11 @@ def is_server_result(block: dict[str, Any]) -> bool:
     return bool(block["type"].endswith("_tool_result"))
 
 
-def markable(item: Item) -> bool:
-    return item.is_block and item.kind != "thinking" and not item.identity.endswith('|{"type":"text","text":""}')
-
-
 def apply_automatic(body: dict[str, Any], items: list[Item]) -> None:
     ttl = ttl_of(body)
     targets = [item for item in items if markable(item)]
     if ttl and targets and targets[-1].ttl is None:
         targets[-1].ttl = ttl
-
-
-def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str | None:  # noqa: C901 - the closed list
-    marked = [item for item in items if item.ttl]
-    if len(marked) > 4:
-        return f"A maximum of 4 blocks with cache_control may be provided. Found {len(marked)}."
-    for tool in body.get("tools") or []:
-        if tool.get("defer_loading") and ttl_of(tool):
-            return "cannot have both defer_loading=true and cache_control set"
-    for item in marked:
-        if item.kind == "thinking":
-            return "thinking.cache_control: Extra inputs are not permitted"
-        if not markable(item):
-            return "cache_control cannot be set for empty text blocks"
-    automatic = ttl_of(body)
-    targets = [item for item in items if markable(item)]
-    if automatic and targets and targets[-1].ttl != automatic:
-        return "Top-level cache_control has ttl"
-    ttls = [item.ttl for item in marked]
-    if "5m" in ttls and "1h" in ttls[ttls.index("5m") :]:
-        return "must not come after a ttl='5m'"
-    choice = (body.get("tool_choice") or {}).get("type")
-    if choice in ("any", "tool"):
-        if not rules.accepts_forced_choice:
-            return "is not supported on"
-        if (body.get("thinking") or {}).get("type") == "enabled":
-            return "Thinking may not be enabled when tool_choice forces tool use."
-    return None
 
 
 def rendered(body: dict[str, Any], items: list[Item], rules: ModelRules) -> list[Item]:

@@ -14,13 +14,14 @@ from cachecost.cache import PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.passes import passes
+from cachecost.prompts.passes import pass_times, passes
 from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.wire import answer_blocks
 from cachecost.providers.rules import ModelRules, Switches
-from naive import NaiveModel, blocks_of, later_passes
+from naive import NaiveModel
+from naive_wire import blocks_of, inside
 
 TEXTS = st.sampled_from(["a", "bb", "é", "long " * 8, ""])
 IDS = st.sampled_from(["t1", "t2"])
@@ -57,7 +58,7 @@ RESULT = st.builds(
     lambda name, content: {"type": "tool_result", "tool_use_id": name, "content": content},
     IDS,
     st.one_of(
-        st.sampled_from([[text("r")], [text("s"), text("u")]]),
+        st.sampled_from(["r", [text("r")], [text("s"), text("u")]]),
         st.just([{"type": "image", "source": {"type": "url", "url": "x"}}]),
         st.just([{"type": "tool_reference", "tool_name": "late"}]),
     ),
@@ -105,7 +106,7 @@ PARAMETERS: dict[str, Any] = {
     "output_config": [None, {"effort": "high"}, {"effort": "low"}, {"format": {"type": "json_schema", "schema": {}}}],
     "speed": [None, "standard", "fast"],
     "max_tokens": [0, 1, 4096],
-    "container": [None, {"skills": [{"skill_id": "a"}]}, {"skills": [{"skill_id": "b"}]}],
+    "container": [None, {"id": "c"}, {"skills": []}, {"skills": [{"skill_id": "a"}]}, {"skills": [{"skill_id": "b"}]}],
     "tools": [None, [], [F], [F, {"name": "g"}], [LATE, F], [WEB, F], [F, LATE, WEB]],
     "system": [None, "be brief", [text("be brief")], [text("be brief"), text("now")]],
 }
@@ -121,12 +122,13 @@ def rules_strategy() -> st.SearchStrategy[ModelRules]:
         ttl_in_key=st.booleans(),
     )
     return st.builds(
-        lambda minimum, keeps, forced, collapses, positions, chosen: ModelRules(
+        lambda minimum, keeps, thinking, forced, collapses, positions, chosen: ModelRules(
             host="anthropic",
             model="m",
             generation="claude-3",
             minimum_tokens=minimum,
             keeps_thinking=keeps,
+            default_thinking=thinking,
             accepts_forced_choice=forced,
             default_effort="high",
             context_window=10**9,
@@ -137,6 +139,7 @@ def rules_strategy() -> st.SearchStrategy[ModelRules]:
         ),
         st.sampled_from([0, 30, 200]),
         st.booleans(),
+        st.sampled_from(["disabled", "adaptive"]),
         st.booleans(),
         st.booleans(),
         st.sampled_from([1, 3, 20]),
@@ -191,16 +194,12 @@ class EngineAgainstNaive(RuleBasedStateMachine):
         self.both(body, first_token, data.draw(st.sampled_from(RESPONSES)))
 
     def both(self, body: dict[str, Any], first_token: float, response: list[dict[str, Any]]) -> None:
-        expected = self.naive.call(body, self.rules, self.now, first_token)
+        expected = self.naive.loop(body, response, self.rules, self.now, first_token, "")
         got = engine(self, body, first_token, response)
         if isinstance(expected, str):
             assert isinstance(got, str) and expected in got, (expected, got)
-            return
-        later = [
-            self.naive.call(each, self.rules, self.now + number / 1000, first_token, checked=False)
-            for number, each in enumerate(later_passes(body, response), 1)
-        ]
-        assert got == [expected, *later], body
+        else:
+            assert got == expected, body
 
 
 def markable_places(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -212,19 +211,26 @@ def markable_places(body: dict[str, Any]) -> list[dict[str, Any]]:
     return places
 
 
+def inner_places(block: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every block object within one, however deep."""
+    found = [place for sub in inside(block) for place in (sub, *inner_places(sub))]
+    return [place for place in found if place.get("type") != "tool_reference"]
+
+
 def engine(machine: Any, body: dict[str, Any], first_token: float, response: list[dict[str, Any]]) -> object:
     request = machine.intake.body(body)
     sent = marks_sent(request)
     why = refusal(request, sent, machine.rules)
     if why:
         return why
-    answer = tuple(block_of("assistant", block) for block in response)
-    return [one_pass(machine, each, number, first_token) for number, each in enumerate(passes(request, answer))]
+    made = passes(request, answer_blocks(response, request.deferred))
+    times = pass_times(machine.now, first_token, len(made))
+    return [one_pass(machine, each, *moment) for each, moment in zip(made, times, strict=True)]
 
 
-def one_pass(machine: Any, request: Request, number: int, first_token: float) -> tuple[int, ...]:
+def one_pass(machine: Any, request: Request, start: float, first_token: float) -> tuple[int, ...]:
     prompt = machine.renderer.render(request, marks_sent(request).marks, machine.rules)
-    outcome = machine.cache.call(prompt, machine.rules, machine.now + number / 1000, first_token)
+    outcome = machine.cache.call(prompt, machine.rules, start, first_token)
     assert outcome.usage.total_input == prompt.total_tokens
     return outcome.uncached, outcome.read, outcome.write_5m, outcome.write_1h
 

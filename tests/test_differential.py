@@ -1,6 +1,8 @@
 """100,000 random calls with every feature: the engine and the naive model never differ (`make differential`).
 
-Faster than the stateful test and blind to structure; the seed of a conversation reproduces it alone.
+Faster than the stateful test and blind to structure; the seed of a conversation reproduces it alone. A third of the
+conversations is with made-up rules, the others with those of a host of Claude's way of caching, on a day; a quarter is
+counted in tokens, hidden ones included, the others in bytes.
 """
 
 from __future__ import annotations
@@ -9,23 +11,48 @@ import copy
 import os
 import random
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from bodies import RULES
-from cachecost.cache import PrefixCache
+from bodies import RULES, Bytes
+from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.render import Renderer
-from cachecost.providers.rules import ModelRules
+from cachecost.prompts.refusals import refusal
+from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.prompts.wire import answer_blocks, block_of, bringing
+from cachecost.providers.rulefile import catalogue
+from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.switches import Switches
-from naive import NaiveModel, blocks_of, later_passes
-from test_cache_against_naive import AUTOMATIC, PARAMETERS, RESPONSES, Bytes, engine, markable_places, text
+from cachecost.sending import Hosts
+from cachecost.tokens.factory import make_counter
+from naive import NaiveModel
+from naive_wire import blocks_of
+from test_cache_against_naive import AUTOMATIC, PARAMETERS, RESPONSES, inner_places, markable_places, text
 
 CALLS = int(os.environ.get("CACHECOST_CALLS", "100000"))
 CALLS_EACH = 50
 WAITS = (0, 0.5, 1, 2, 3, 60, 299, 300, 301, 3599, 3600)
 TEXTS = ("a", "bb", "é", "long " * 8, "", "q")
+DEEP = {"type": "document", "source": {"type": "content", "content": [text("p"), text("")]}}
+HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry", "openrouter", "qwen", "minimax")
+EXPLICIT = {"qwen": "qwen3.8-max-explicit", "minimax": "MiniMax-M2.7-explicit"}
+"""Models of other makers with Claude's way of caching."""
+
+
+class Tokens:
+    """How long things are by a counter of tokens, for the naive model."""
+
+    def __init__(self, counter: TokenCounter, rules: ModelRules) -> None:
+        self.counter, self.rules, self.intake = counter, rules, Intake(keep_content=True)
+
+    def block(self, role: str, block: dict[str, Any], brought: list[dict[str, Any]]) -> int:
+        tools = {tool["name"]: block_of("", tool) for tool in brought}
+        return self.counter.block(bringing(block_of(role, block), block, tools))
+
+    def hidden(self, body: dict[str, Any]) -> Hidden:
+        return self.counter.hidden(self.intake.body(body), self.rules)
 
 
 class Both:
@@ -34,29 +61,49 @@ class Both:
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.rules = self._rules()
-        self.intake, self.renderer, self.cache = Intake(), Renderer(Bytes()), PrefixCache()
-        self.naive = NaiveModel()
+        in_tokens = self.rules.salted_by is None and self.dice.random() < 0.25
+        counter = make_counter("tiktoken", self.rules.generation) if in_tokens else Bytes()
+        self.intake, self.hosts = Intake(keep_content=True), Hosts(lambda generation: counter)
+        self.naive = NaiveModel(Tokens(counter, self.rules) if in_tokens else None)
         self.now = 1000.0
         self.body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
         self.saved = [self.body]
 
     def _rules(self) -> ModelRules:
-        pick = self.dice.choice
-        switches = Switches(
-            tool_choice_invalidation=pick(["rendered_class", "any_change", "never"]),
-            thinking_rendered_at=pick(["messages", "tools"]),
-            structured_output_at=pick(["system", "tools"]),
-            shallow_marks=pick(["rewrite", "refresh", "ignore"]),
-            ttl_in_key=pick([False, True]),
+        return replace(
+            self._made_up() if self.dice.random() < 0.3 else self._of_a_host(),
+            minimum_tokens=self.dice.choice([0, 30, 200]),
+            context_window=10**9,
         )
+
+    def _switches(self) -> dict[str, Any]:
+        pick = self.dice.choice
+        return {
+            "tool_choice_invalidation": pick(["rendered_class", "any_change", "never"]),
+            "thinking_rendered_at": pick(["messages", "tools"]),
+            "structured_output_at": pick(["system", "tools"]),
+            "shallow_marks": pick(["rewrite", "refresh", "ignore"]),
+            "ttl_in_key": pick([False, True]),
+        }
+
+    def _made_up(self) -> ModelRules:
+        pick = self.dice.choice
         return replace(
             RULES,
-            minimum_tokens=pick([0, 30, 200]),
             keeps_thinking=pick([False, True]),
+            default_thinking=pick(["disabled", "adaptive"]),
             collapses_runs=pick([False, True]),
             lookback_positions=pick([1, 3, 20]),
-            switches=switches,
+            switches=Switches(**self._switches()),
         )
+
+    def _of_a_host(self) -> ModelRules:
+        """Those of a model and a day of its life; half of them under other readings."""
+        book = catalogue(host := self.dice.choice(HOSTS))
+        model = book.model(EXPLICIT.get(host) or self.dice.choice(sorted(book.models)))
+        day = model.released + timedelta(self.dice.randint(0, (book.data_date - model.released).days))
+        switches = Switches(**self._switches()) if self.dice.random() < 0.5 else Switches()
+        return RuleBook(switches).rules(host, model.id, day)
 
     def step(self) -> None:
         self.now += self.dice.choice(WAITS)
@@ -84,31 +131,50 @@ class Both:
         return self.dice.choice([use, use, thought, self._text()])
 
     def _said(self) -> dict[str, Any]:
-        inner = [[text("r")], [{"type": "image", "source": {}}], [{"type": "tool_reference", "tool_name": "late"}]]
+        image = {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}}
+        reference = {"type": "tool_reference", "tool_name": "late"}
+        inner = ["r", [text("r")], [image], [reference], [text("s"), text("")], [text("s"), DEEP]]
         result = {"type": "tool_result", "tool_use_id": self.dice.choice("uv"), "content": self.dice.choice(inner)}
-        paper = {"type": "document", "source": {}, "citations": {"enabled": self.dice.random() < 0.5}}
-        return self.dice.choice([result, result, self._text(), paper])
+        paper = {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "d"},
+            "citations": {"enabled": self.dice.random() < 0.5},
+        }
+        return copy.deepcopy(self.dice.choice([result, result, self._text(), paper]))
 
     def _send(self) -> None:
         body = copy.deepcopy(self.body)
         body["cache_control"] = self.dice.choice(AUTOMATIC)
         body["messages"][-1]["content"] = blocks_of(body["messages"][-1]["content"])
-        for place in markable_places(body)[-self.dice.randint(1, 30) :]:
+        places = markable_places(body)[-self.dice.randint(1, 30) :]
+        deep = [inner for place in places for inner in inner_places(place)] if self.dice.random() < 0.05 else []
+        for place in [*places, *deep]:
             if self.dice.random() < 0.07:
                 place["cache_control"] = {"type": "ephemeral", "ttl": self.dice.choice(("5m", "5m", "1h"))}
-        self._compare(body, self.dice.choice((0.0, 0.5, 2.0)), self.dice.choice(RESPONSES))
+        served = RESPONSES if self.rules.salted_by is None else RESPONSES[:1]
+        self._compare(
+            body, self.dice.choice((0.0, 0.5, 2.0)), self.dice.choice(served), self.dice.choice(("", "", "w"))
+        )
 
-    def _compare(self, body: dict[str, Any], first: float, response: list[dict[str, Any]]) -> None:
-        expected = self.naive.call(body, self.rules, self.now, first)
-        got = engine(self, body, first, response)
+    def _compare(self, body: dict[str, Any], first: float, response: list[dict[str, Any]], workspace: str) -> None:
+        expected = self.naive.loop(body, response, self.rules, self.now, first, workspace)
+        got = self._engine(body, first, response, workspace)
         if isinstance(expected, str):
             assert isinstance(got, str) and expected in got, (expected, got, body)
-            return
-        later = [
-            self.naive.call(each, self.rules, self.now + number / 1000, first, checked=False)
-            for number, each in enumerate(later_passes(body, response), 1)
-        ]
-        assert got == [expected, *later], body
+        else:
+            assert got == expected, body
+
+    def _engine(self, body: dict[str, Any], first: float, response: list[dict[str, Any]], workspace: str) -> object:
+        request = self.intake.body(body)
+        sent = self.hosts.sent(request, self.rules)
+        if why := refusal(sent.told.request, sent.marks, self.rules):
+            return why
+        answer = answer_blocks(response, request.deferred)
+        prompts = self.hosts.prompts(sent, answer, self.rules, workspace)
+        sizes = [AS_COUNTED] * len(prompts)
+        outcomes, _ = self.hosts.answers(request, prompts, self.rules, workspace, (self.now, first), sizes)
+        assert [one.total for one in outcomes] == [prompt.total_tokens for prompt in prompts]
+        return [(one.uncached, one.read, one.write_5m, one.write_1h) for one in outcomes]
 
 
 def compare(calls: int) -> None:

@@ -10,10 +10,11 @@ from cachecost.facts import fact
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
-from cachecost.providers.rules import ModelRules, Switches
+from cachecost.providers.rules import ModelRules, Switches, VisibilityLag
 from cachecost.providers.usage import Usage
 
 Key = tuple[Prefix, str]
+SMALLEST_SHARE = 2**-64
 LIVES = ("5m", "1h")
 """The short and the long lifetime."""
 State = Literal["absent", "live", "expired", "unreadable"]
@@ -92,12 +93,13 @@ class PrefixCache:
             self._find(prompt.marks, rules, start, sizes) if places is None else self._at(places, rules, start, sizes)
         )
         hit = found[0] if found else None
+        writer = _Writer(rules, start, start + first_token_s)
         if found:
-            self._read(found, prompt.marks, rules, start, first_token_s)
+            self._read(found, prompt.marks, writer)
         depth = hit.depth if hit else 0
         for mark in prompt.marks:
             if mark.prefix.depth > depth:
-                self._write(mark.prefix, mark.ttl, mark.ttl, rules, start, first_token_s)
+                self._write(mark.prefix, mark.ttl, mark.ttl, writer)
         minimum = rules.minimum_tokens
         marks = tuple([mark for mark in prompt.marks if sizes.of(mark.prefix) >= minimum])
         return _bill(prompt, marks, hit, sizes)
@@ -140,40 +142,59 @@ class PrefixCache:
                     return node, entry
         return None
 
-    def _read(
-        self,
-        found: tuple[Prefix, Entry],
-        marks: tuple[MarkedPrefix, ...],
-        rules: ModelRules,
-        start: float,
-        first_token_s: float,
-    ) -> None:
+    def _read(self, found: tuple[Prefix, Entry], marks: tuple[MarkedPrefix, ...], writer: _Writer) -> None:
         hit, entry = found
-        entry.touched = max(entry.touched, start)
-        if rules.switches.shallow_marks == "ignore":
+        entry.touched = max(entry.touched, writer.start)
+        if writer.rules.switches.shallow_marks == "ignore":
             return
         for mark in marks:
             if mark.prefix.depth <= hit.depth:
-                self._shallow(mark, entry, rules, start, first_token_s)
+                self._shallow(mark, entry, writer)
 
-    def _shallow(self, mark: MarkedPrefix, hit: Entry, rules: ModelRules, start: float, first_token_s: float) -> None:
+    def _shallow(self, mark: MarkedPrefix, hit: Entry, writer: _Writer) -> None:
         """Rule 13: before the hit, a live entry is refreshed and a dead one written again at no charge."""
+        rules, start = writer.rules, writer.start
         entry = self._entries.get(_key(mark.prefix, mark.ttl, rules.switches))
         if entry and entry.state(start) == "live":
             entry.touched = max(entry.touched, start)  # the entry that was hit, too: no harm done twice
         elif rules.switches.shallow_marks == "rewrite":
             shorter = min(mark.ttl, hit.ttl, key=lambda ttl: rules.ttl_s[ttl])
-            self._write(mark.prefix, mark.ttl, shorter, rules, start, first_token_s)
+            self._write(mark.prefix, mark.ttl, shorter, writer)
 
-    def _write(
-        self, prefix: Prefix, key_ttl: str, ttl: str, rules: ModelRules, start: float, first_token_s: float
-    ) -> None:
+    def _write(self, prefix: Prefix, key_ttl: str, ttl: str, writer: _Writer) -> None:
         self._written += 1
-        readable_at, life = start + first_token_s, rules.ttl_s[ttl]
+        rules, start = writer.rules, writer.start
+        readable_at, life = writer.readable_at(self._written), rules.ttl_s[ttl]
         if rules.switches.is_drawn:
-            readable_at += _lag(self._written, rules.switches)
             life *= _share_lived(self._written, rules.switches)
         self.keep(prefix, key_ttl, rules, Entry(rules.minimum_tokens, ttl, life, start, start, readable_at))
+
+
+class _Writer(msgspec.Struct):
+    """A call that writes: its rules, its start and its first token (seconds). It writes what is shallower first."""
+
+    rules: ModelRules
+    start: float
+    first_token: float
+    latest: float = 0.0
+    """When the deepest entry so far can be read, of those that the dated rows delay."""
+
+    def readable_at(self, number: int) -> float:
+        """From when the entry can be read that is the `number`-th of all: from the first token, or later (rule 14)."""
+        switches, dated = self.rules.switches, self.rules.visibility_lag
+        if not switches.is_drawn:
+            return self.first_token
+        if dated and _drawn("dated", number, switches.visibility_lag_by_date, switches):
+            self.latest = max(self.latest, self.start + lag_s(dated, _share("delay", number, switches)))
+        return max(self.first_token + _lag(number, switches), self.latest)
+
+
+def lag_s(lag: VisibilityLag, share: float) -> float:
+    """The lag, in seconds, that this share (in [0, 1)) of all entries falls short of."""
+    from math import exp, log
+    from statistics import NormalDist
+
+    return exp(NormalDist(log(lag.median_s), lag.sigma).inv_cdf(max(share, SMALLEST_SHARE)))
 
 
 def _lag(number: int, switches: Switches) -> float:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from cachecost.cache import Outcome, State
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Layer, Prefix, Thread
-from cachecost.prompts.host_salts import model_of
+from cachecost.prompts.host_salts import effort_asked, model_of, thinking_asked
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import Request
@@ -173,34 +173,30 @@ def _unmarked_cause(request: Request, prompt: Prompt, outcome: Outcome, lost: Lo
 
 def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRules) -> Cause:
     """The first difference in prompt order: model, speed, tools, system's salt and text, messages' salt."""
-    before, params = seen.request, request.params
+    before = seen.request
     is_salted = rules.salted_by is None or prompt.salts != seen.prompt.salts
     differs: list[tuple[bool, Cause]] = [
         (model_of(rules) != model_of(seen.rules), "model_changed"),
-        (params.get("speed") != before.params.get("speed"), "speed_changed"),
+        (_is_fast(request) != _is_fast(before), "speed_changed"),
         (request.tools.digest != before.tools.digest, "tools_changed"),
         (is_salted and output_format(request.params) != output_format(before.params), "output_format_changed"),
         (request.system.digest != before.system.digest, "system_changed"),
         (prompt.salts[1] != seen.prompt.salts[1], "system_changed"),
         (_choice(request) != _choice(before) and prompt.salts[2] != seen.prompt.salts[2], "tool_choice_changed"),
-        (is_salted and _thinking(request) != _thinking(before), "thinking_changed"),
-        (is_salted and _effort(request) != _effort(before), "effort_changed"),
+        (is_salted and thinking_asked(request, rules) != thinking_asked(before, seen.rules), "thinking_changed"),
+        (is_salted and effort_asked(request, rules) != effort_asked(before, seen.rules), "effort_changed"),
         (request.thread.has_image != before.thread.has_image, "images_changed"),
         (not rules.keeps_thinking and before.thread.has_thinking, "thinking_stripped"),
     ]
     return next((cause for differed, cause in differs if differed), "content_changed")
 
 
-def _effort(request: Request) -> object:
-    return (request.params.get("output_config") or {}).get("effort")
+def _is_fast(request: Request) -> bool:
+    return request.params.get("speed") == "fast"
 
 
 def _choice(request: Request) -> object:
     return request.params.get("tool_choice")
-
-
-def _thinking(request: Request) -> object:
-    return request.params.get("thinking")
 
 
 def ancestor(node: Prefix, depth: int) -> Prefix:

@@ -10,16 +10,13 @@ from cachecost.facts import fact
 from cachecost.matching.choosing import ByRules
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.passes import passes
+from cachecost.prompts.passes import pass_times, passes
 from cachecost.prompts.refusals import SentMarks, marks_sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import Sizes
 from cachecost.prompts.translated import Told, translated
 from cachecost.providers.rules import ModelRules
-
-SECONDS_BETWEEN_PASSES = 0.001
-"""A later pass of a server tool's loop reads what the one before it wrote, so it starts later, however little."""
 
 
 @fact
@@ -65,11 +62,11 @@ class Hosts:
     ) -> tuple[list[Outcome], Cause]:
         """What the cache does with each pass, and why. `times`: when the call starts, and how long until its first
         token, in seconds; calls come in the order they start."""
-        (start, first_token_s), pool = times, rules.pool(workspace)
-        lost = self._causes.before(request, prompts[0], rules, start, pool)
+        pool = rules.pool(workspace)
+        lost = self._causes.before(request, prompts[0], rules, times[0], pool)
         outcomes = [
-            self._cache.call(prompt, rules, start + number * SECONDS_BETWEEN_PASSES, first_token_s, size)
-            for number, (prompt, size) in enumerate(zip(prompts, sizes, strict=True))
+            self._cache.call(prompt, rules, *moment, size)
+            for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)
         ]
         self._causes.remember(request, prompts[0], rules, outcomes[0], pool)
         return outcomes, cause_of(request, prompts[0], outcomes[0], lost, rules)

@@ -22,7 +22,7 @@ from cachecost.prompts.refusals import refusal
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
-from cachecost.providers.prices import NoPrice, PriceBook, Prices
+from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
 from cachecost.providers.quotes import UNPRICED
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
@@ -147,8 +147,7 @@ def quoted(
         rules.day,
         tokens,
         batch=is_batch,
-        fast=request.params.get("speed") == "fast",
-        us=request.params.get("inference_geo") == "us",
+        **ways_of(request.params),
         moment=datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None,
     )
 
@@ -292,7 +291,7 @@ class Simulation:
         counter: TokenCounter,
         may_miss: bool,
     ) -> CallRow:
-        output = call.output_tokens
+        output = 0 if call.request.params.get("max_tokens") == 0 else call.output_tokens
         counted = output if output is not None else sum(counter.block(block) for block in call.output)
         usage = passed[0].outcome.usage_with(counted)
         for later in passed[1:]:

@@ -129,7 +129,8 @@ def test_four_marks_and_equal_lifetimes_are_fine() -> None:
 
 def test_web_tools_stand_in_another_layer_and_keep_their_path() -> None:
     web = {"type": "web_search_20250305", "name": "web_search", "cache_control": HOUR}
-    assert serious(first(tools=[web, *TOOLS])) == [("CC502", "tools.0")]
+    assert serious(first(tools=[web, *TOOLS])) == [], "an hour before five minutes, as sent"
+    assert serious(first(tools=[*TOOLS, web])) == [("CC502", "tools.2")]
 
 
 def test_a_prompt_longer_than_the_window_is_refused_where_that_is_sure() -> None:

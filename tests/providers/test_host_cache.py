@@ -36,8 +36,8 @@ def test_how_far_a_mark_looks_back_on_bedrock(added: int, calls: int, with_text:
     assert engine.call(parallel(calls, with_text)).read == read
 
 
-LOOKBACKS = [("bedrock", 0, {}), ("google-cloud", 0, {}), ("anthropic", 6000, {}), ("foundry", 6000, {}),
-             ("bedrock", 6000, {"lookback_runs": "collapsed"})]  # fmt: skip
+LOOKBACKS = [("bedrock", 0, {}), ("google-cloud", 0, {}), ("anthropic", 6000, {}), ("foundry", 0, {}),
+             ("openrouter", 0, {}), ("bedrock", 6000, {"lookback_runs": "collapsed"})]  # fmt: skip
 
 
 @pytest.mark.parametrize(("host", "read", "switches"), LOOKBACKS)

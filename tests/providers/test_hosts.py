@@ -71,7 +71,7 @@ def test_the_minimum_on_google_cloud_and_foundry_is_anthropics(host: str) -> Non
 
 BY_HOST = """
 anthropic     workspace     20  True   messages
-foundry       workspace     20  True   messages
+foundry       workspace     20  False  messages
 google-cloud  organization  20  False  messages
 bedrock       organization  22  False  tools
 """
@@ -91,8 +91,9 @@ def test_runs_stay_uncollapsed_off_the_claude_api_on_both_sides_of_its_day() -> 
     for day in ("2026-08-31", "2026-09-01"):
         assert not rules("bedrock", "claude-opus-4-8", day).collapses_runs
         assert not rules("google-cloud", "claude-opus-4-8", day).collapses_runs
-    assert not rules("foundry", "claude-opus-4-8", "2026-08-31").collapses_runs
-    assert rules("foundry", "claude-opus-4-8", "2026-09-01").collapses_runs
+        assert not rules("foundry", "claude-opus-4-8", day).collapses_runs
+        assert not rules("openrouter", "claude-opus-4-8", day).collapses_runs
+    assert rules("anthropic", "claude-opus-4-8", "2026-09-01").collapses_runs
 
 
 AUTOMATIC = """

@@ -198,11 +198,11 @@ def test_only_models_that_the_rules_know_are_shipped() -> None:
     assert set(TABLE.rows) <= known
 
 
-def test_every_batch_and_fast_price_is_that_of_genai_prices() -> None:
+def test_every_price_of_a_way_of_calling_is_that_of_genai_prices() -> None:
     from genai_prices.data_snapshot import get_snapshot
 
     providers = {provider.id: provider for provider in get_snapshot().providers}
-    words = {"batch": {"batch"}, "fast": {"fast", "priority"}}
+    words = {"batch": {"batch"}, "fast": {"fast", "priority"}, "flex": {"flex"}}
     for row in (row for row in OVERLAID.modifiers if row.host in OTHERS):
         for name in row.models:
             model = providers[PROVIDERS[row.host]].find_model(name)

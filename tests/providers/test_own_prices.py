@@ -12,7 +12,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 
 HOST = "anthropic"
-NAMES = "batch, fast, us, regional, discount"
+NAMES = "batch, flex, fast, us, regional, discount"
 KNOWN = ", ".join(hosts())
 NEAR = "on host anthropic (did you mean 'claude-opus-4-6'?)"
 

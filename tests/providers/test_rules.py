@@ -8,7 +8,7 @@ import pytest
 from cachecost.faults import CannotEvaluate
 from cachecost.providers import rulefile
 from cachecost.providers.rulefile import FOLDER, NO_HOST, catalogue, hosts
-from cachecost.providers.rules import HiddenTokens, RuleBook, Switches, data_date
+from cachecost.providers.rules import HiddenTokens, RuleBook, Switches, VisibilityLag, data_date
 
 HOST = "anthropic"
 KNOWN = ", ".join(hosts())
@@ -241,12 +241,6 @@ UNKNOWN = [
     (HOST, "claude-opus-5", "2026-07-23", "claude-opus-5 has no rules on 2026-07-23: they start on 2026-07-24"),
     ("antropic", "x", None, f"no rules for host 'antropic'{{anthropic}}; known: {KNOWN}"),
     ("phone", "x", None, f"no rules for host 'phone'; known: {KNOWN}"),
-    (
-        HOST,
-        "claude-3-opus",
-        "2024-08-13",
-        "claude-3-opus on host anthropic has no rule collapses_runs for 2024-08-13: it is known from 2024-08-14 on",
-    ),
 ]
 
 
@@ -256,6 +250,47 @@ def test_what_is_not_known_is_said(host: str, model: str, day: str | None, text:
     with pytest.raises(CannotEvaluate) as caught:
         RuleBook().rules(host, model, date.fromisoformat(day) if day else None)
     assert str(caught.value) == text.replace("{", " (did you mean '").replace("}", "'?)")
+
+
+def test_every_model_has_rules_on_every_day_of_its_life() -> None:
+    book = RuleBook()
+    for model in catalogue(HOST).models.values():
+        days = (model.released, date(2024, 8, 13), date(2024, 8, 14), catalogue(HOST).data_date)
+        assert all(book.rules(HOST, model.id, day).ttl_s for day in days if day >= model.released), model.id
+
+
+THINKS = {
+    *("claude-fable-5-2", "claude-fable-5-1", "claude-fable-5", "claude-mythos-5-2", "claude-mythos-5-1"),
+    *("claude-mythos-5", "claude-mythos-preview", "claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5"),
+    *("claude-opus-5", "claude-sonnet-5"),
+}
+"""Models that think unless told not to."""
+
+
+def test_which_models_think_by_default() -> None:
+    book = RuleBook()
+    default = {model: book.rules(HOST, model).default_thinking for model in catalogue(HOST).models}
+    assert {model for model, thinking in default.items() if thinking == "adaptive"} == THINKS
+    assert set(default.values()) == {"adaptive", "disabled"}
+
+
+LAGS = [
+    ("anthropic", "claude-sonnet-4-6", "2026-03-11", False),
+    ("anthropic", "claude-sonnet-4-6", "2026-03-12", True),
+    ("anthropic", "claude-sonnet-4-5", "2026-04-26", True),
+    ("anthropic", "claude-sonnet-4-5", "2026-04-27", False),
+    ("anthropic", "claude-opus-4-6", "2026-04-01", False),
+    ("bedrock", "claude-sonnet-4-6", "2026-04-01", False),
+    ("google-cloud", "claude-sonnet-4-6", "2026-04-01", False),
+    ("foundry", "claude-sonnet-4-6", "2026-04-01", False),
+    ("openrouter", "claude-sonnet-4-6", "2026-04-01", False),
+]
+
+
+@pytest.mark.parametrize(("host", "model", "day", "lags"), LAGS)
+def test_when_entries_became_readable_late(host: str, model: str, day: str, lags: bool) -> None:
+    lag = RuleBook().rules(host, model, date.fromisoformat(day)).visibility_lag
+    assert lag == (VisibilityLag(2.5, 0.35) if lags else None)
 
 
 def test_as_of_wins_over_the_day_of_the_call() -> None:

@@ -15,7 +15,8 @@ from cachecost.findings import Finding
 from cachecost.ledger import CallRow, LayerTokens
 from cachecost.numbers import counted
 from cachecost.prompts.blocks import Block, Layer
-from cachecost.prompts.request import Request
+from cachecost.prompts.refusals import wire_path
+from cachecost.prompts.request import Mark, Request, block_at, place_as_sent
 
 REORDERED = "the tools stand in another order"
 
@@ -35,10 +36,11 @@ def _tools(was: Request, now: Request, finding: Finding) -> str:
     old, new = was.tools.blocks, now.tools.blocks
     if len(old) != len(new):
         return f"{_many(len(new))} instead of {len(old) or 'none'}"
-    if sorted(block.digest for block in old) == sorted(block.digest for block in new):
-        return f"{REORDERED} ({_name(new[_first(old, new)], _first(old, new))} is now number {_first(old, new) + 1})"
     index = _first(old, new)
-    return f"{_name(new[index], index)} changed{_where(old[index], new[index])}"
+    if sorted(block.digest for block in old) == sorted(block.digest for block in new):
+        number = place_as_sent(now, Mark(Layer.TOOLS, index))[2] + 1
+        return f"{REORDERED} ({_named(now, Layer.TOOLS, index)} is now number {number})"
+    return f"{_named(now, Layer.TOOLS, index)} changed{_where(old[index], new[index])}"
 
 
 def _many(count: int) -> str:
@@ -53,7 +55,7 @@ def _system(was: Request, now: Request, finding: Finding) -> str:
     if index == len(new):
         return "a parameter that the system prompt depends on changed"
     more = f" ({finding.excerpt.replace(' at character', ', character')})" if finding.excerpt else ""
-    return f"system block {index + 1} changed{more or _where(old[index], new[index])}"
+    return f"{_named(now, Layer.SYSTEM, index)} changed{more or _where(old[index], new[index])}"
 
 
 def _first(old: Sequence[Block], new: Sequence[Block]) -> int:
@@ -61,9 +63,13 @@ def _first(old: Sequence[Block], new: Sequence[Block]) -> int:
     return next((at for at, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
-def _name(block: Block, index: int) -> str:
-    name = (block.content or {}).get("name")
-    return f"tool {name}" if isinstance(name, str) else f"tool {index + 1}"
+def _named(request: Request, layer: Layer, index: int) -> str:
+    """A rendered block in words, by its name or by its number in the request as sent: `tool read`, `system block 2`."""
+    mark = Mark(layer, index)
+    kind, _, place = place_as_sent(request, mark)
+    name = (block_at(request, mark).content or {}).get("name")
+    words = "tool" if kind is Layer.TOOLS else "system block"
+    return f"{words} {name if isinstance(name, str) and kind is Layer.TOOLS else place + 1}"
 
 
 def _where(old: Block, new: Block) -> str:
@@ -114,9 +120,10 @@ def not_as_in_the_baseline(
     index = _first_changed(was, now, by_size=is_rekeyed)
     if index is None:
         return None
-    name = _name(blocks[index], index) if layer == "tools" else f"system block {index + 1}"
+    name = _named(request, Layer(layer), index)
     sizes = _sizes(was[index].tokens, now[index][1])
-    return HeadChange(layer, f"{name} is not as in the baseline ({sizes})", f"{layer}.{index}")
+    path = wire_path(request, Mark(Layer(layer), index))
+    return HeadChange(layer, f"{name} is not as in the baseline ({sizes})", path)
 
 
 def _first_changed(was: Sequence[Entry], now: Entries, by_size: bool) -> int | None:

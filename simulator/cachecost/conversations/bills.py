@@ -10,7 +10,7 @@ import msgspec
 
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
-from cachecost.providers.prices import PriceBook
+from cachecost.providers.prices import PriceBook, ways_of
 from cachecost.providers.usage import Usage
 
 APART = ("compaction", "advisor_message")
@@ -56,14 +56,12 @@ class Bill(msgspec.Struct):
 
     def _cost(self, call: LoggedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
         day = call.day
-        params = call.request.params
         found = prices.prices(
             call.host or self.host,
             model,
             day,
             usage.total_input,
             batch=call.is_batch,
-            fast=params.get("speed") == "fast",
-            us=params.get("inference_geo") == "us",
+            **ways_of(call.request.params),
         )
         return sum(found.cost(usage).values(), Decimal(0))

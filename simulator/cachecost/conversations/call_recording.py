@@ -3,7 +3,8 @@
 Line 1 is the header: {"format": 1, "kind": "calls", "content": "keep"|"digest", "name", "source", "licence"}. Then
 come blocks (see block_table.py), heads and calls, each before the first line that uses it:
 
-    {"head": 1, "model": …, "params": {…}, "tools": [block numbers], "system": [block numbers]}
+    {"head": 1, "model": …, "params": {…}, "tools": [block numbers], "system": [block numbers],
+     "tool_places": [0, 2], "system_places": [1, 0]}
     {"call": 7, "head": 1, "timestamp": as logged, "seen_on": day, "first_token_s": seconds, "host", "workspace",
      "session", "start_s": seconds, "status", "service": "batch",
      "after": [6, 12], "messages": [["assistant", [block numbers]], …],
@@ -13,9 +14,11 @@ come blocks (see block_table.py), heads and calls, each before the first line th
      "iterations": [{"type", "model", …usage…}], "response": [block numbers]}
 
 A call has the first 12 messages of call 6, then `messages`: a log that grows is as long as what is new in it. A mark
-says layer, message (as the API counts them, from 0), block and TTL; `start_s` is when a call without a timestamp began,
-since some unknown moment, where that is not 2 s after the one before it; `fault` is what the API refuses in the body
-as sent. Whatever is not said is absent, in a usage 0. The fields of a body that shape no prompt are not kept.
+says layer, message (as the API counts them, from 0), block and TTL; places are the indices that the blocks of `tools`
+and `system` had in the request as sent, where these are others (deferred tools, tools of the server's own). `start_s`
+is when a call without a timestamp began, since some unknown moment, where that is not 2 s after the one before it;
+`fault` is what the API refuses in the body as sent. Whatever is not said is absent, in a usage 0. The fields of a body
+that shape no prompt are not kept.
 
 Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source, licence, models and
 hosts are written as given.
@@ -138,7 +141,9 @@ class _Writer:
     def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
         tools, tool_lines = self._part(request.tools)
         system, system_lines = self._part(request.system)
-        head = {"model": request.model, "params": self._told(request), "tools": tools, "system": system}
+        places = {"tool_places": request.tools.places, "system_places": request.system.places}
+        told = self._told(request)
+        head = {"model": request.model, "params": told, "tools": tools, "system": system, **places}
         key = json.dumps(head)
         known = len(self._heads)
         number = self._heads.setdefault(key, known + 1)

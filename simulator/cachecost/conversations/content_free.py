@@ -31,14 +31,14 @@ KNOWN_KEYS = frozenset({
     "output_config", "effort", "format", "schema", "task_budget", "total", "remaining", "output_format", "speed",
     "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
     "stream", "service_tier", "context_management", "edits", "betas", "keep", "trigger", "value", "clear_at_least",
-    "clear_tool_inputs",
+    "clear_tool_inputs", "verbosity", "parallel_tool_calls", "prompt_cache_key", "cache_salt", "extra_key", "user_id",
 })
 KNOWN_WORDS = frozenset({
     "message", "compaction", "advisor_message", "fallback_message", "clear_thinking_20251015", "all",
     "clear_tool_uses_20250919", "compact_20260112", "thinking_turns", "tool_uses", "input_tokens",
     "auto", "any", "tool", "none", "enabled", "disabled", "adaptive", "summarized", "omitted", "low", "medium",
     "high", "xhigh", "max", "json_schema", "tokens", "fast", "standard", "priority", "standard_only", "global",
-    "us", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",
+    "us", "flex", "default", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",
     "extended-cache-ttl-2025-04-11", "interleaved-thinking-2025-05-14", "structured-outputs-2025-11-13",
 })
 # fmt: on
@@ -48,7 +48,7 @@ TOOL_REFUSED = re.compile(
     re.DOTALL,
 )
 BODY_REFUSED = re.compile(
-    r"(?:tools|system|messages)(?:\.(?:\d+|content|text|thinking|redacted_thinking|cache_control))*: "
+    r"(?:tools|system|messages)(?:\.(?:\d+|content|source|text|thinking|redacted_thinking|cache_control))*: "
     r"(?:Extra inputs are not permitted|cache_control cannot be set for empty text blocks)"
 )
 LENGTHS = re.compile(r"cl100k|ctok-.*|unseen")

@@ -12,6 +12,10 @@ PIECE = 256 * 1024
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
 
 
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark, with which some editors begin a file; no part of the first line."""
+
+
 class Line(NamedTuple):
     """One line, its newline included: `buffer[start:stop]`. What it points at is there until the next is asked for."""
 
@@ -53,5 +57,7 @@ def lines_in_place(path: Path) -> Iterator[Line]:
                 return
             number += 1
             watch(end - start)
+            if number == 1 and buffer.startswith(BOM, start):
+                start += len(BOM)
             yield Line(number, buffer, start, end)
             start = end

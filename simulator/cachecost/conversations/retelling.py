@@ -52,7 +52,7 @@ class Retelling:
     def part(self, part: Part) -> Part:
         """The same object for the same part."""
         if part not in self._parts:
-            self._parts[part] = Part(self.blocks(part.blocks))
+            self._parts[part] = Part(self.blocks(part.blocks), part.places)
         return self._parts[part]
 
     def thread(self, thread: Thread) -> Thread:

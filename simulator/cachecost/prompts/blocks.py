@@ -216,12 +216,17 @@ class Thread:
 
 
 class Part:
-    """The blocks of the tools or system layer. Compared by identity: intern with `Parts`."""
+    """The blocks of the tools or system layer. Compared by identity: intern with `Parts`.
 
-    __slots__ = ("blocks", "digest", "has_citations")
+    `places` are the indices that the blocks had in the request as sent, where these are not as rendered: of a tool
+    among all `tools`, of a system block among all of `system`. None: tools come in their order, the server's own last.
+    """
 
-    def __init__(self, blocks: tuple[Block, ...] = ()) -> None:
+    __slots__ = ("blocks", "digest", "has_citations", "places")
+
+    def __init__(self, blocks: tuple[Block, ...] = (), places: tuple[int, ...] | None = None) -> None:
         self.blocks = blocks
+        self.places = places
         self.digest = b"".join(block.digest for block in blocks)
         self.has_citations = any(block.has_citations for block in blocks)
 

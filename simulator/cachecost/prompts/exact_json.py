@@ -7,6 +7,7 @@ surrogates and in NaN. Bytes that have any of these go to Python's own, and so d
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -33,6 +34,26 @@ def loaded(data: bytes, path: str) -> tuple[Any, Write]:
         return DECODE(data), ENCODE
     except (_Differs, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return load(data, path), compact
+
+
+ESCAPE = re.compile(
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2})(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|(u[dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""Any escape of JSON; of halves of a surrogate pair the first and what goes with it, or the second alone."""
+REPLACEMENT = rb"\ufffd"
+
+
+def paired(data: bytes) -> bytes:
+    """JSON with the replacement character for each half of a surrogate pair that stands alone, which msgspec refuses.
+
+    Both are three bytes of UTF-8, so blocks stay as long as they are (rule 19).
+    """
+    return ESCAPE.sub(_paired, data) if b"\\ud" in data or b"\\uD" in data else data
+
+
+def _paired(escape: re.Match[bytes]) -> bytes:
+    first, second, alone = escape.groups()
+    return REPLACEMENT if alone or (first and not second) else escape[0]
 
 
 def load(data: bytes, path: str) -> Any:

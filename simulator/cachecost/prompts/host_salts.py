@@ -57,9 +57,19 @@ def effort_asked(request: Request, rules: ModelRules) -> Any:
     return None if effort == rules.default_effort else effort
 
 
-def _thinking(request: Request) -> Any:
-    kind = (request.params.get("thinking") or {}).get("type")
-    return None if kind == "disabled" else kind
+def thinking_asked(request: Request, rules: ModelRules) -> Any:
+    """The thinking configuration without `display`, the model's default where it is left out; None: off (rule 2)."""
+    thinking = request.params.get("thinking") or {}
+    kind = thinking.get("type") or rules.default_thinking
+    if kind == "disabled":
+        return None
+    return sorted((key, value) for key, value in {**thinking, "type": kind}.items() if key != "display")
+
+
+def skills_asked(request: Request) -> Any:
+    """The skills of the container; None where there are none, an empty list included."""
+    container = request.params.get("container")
+    return (container.get("skills") or None) if isinstance(container, Mapping) else None
 
 
 def _choice(request: Request) -> Any:
@@ -68,21 +78,37 @@ def _choice(request: Request) -> Any:
 
 
 def _is_single(request: Request) -> bool:
-    return (request.params.get("tool_choice") or {}).get("disable_parallel_tool_use") is True
+    """Whether at most one tool may be called at a time, in OpenAI's words or in the Messages API's."""
+    choice = request.params.get("tool_choice") or {}
+    return choice.get("disable_parallel_tool_use") is True or request.params.get("parallel_tool_calls") is False
+
+
+def _verbosity(request: Request) -> Any:
+    """How long answers are to be; None where that is the default, as if left out."""
+    verbosity = request.params.get("verbosity")
+    return None if verbosity == DEFAULT_VERBOSITY else verbosity
+
+
+def _cache_key(request: Request) -> Any:
+    """What splits the cache of an account, under whichever name the host has for it; None: nothing does."""
+    return next((request.params[name] for name in CACHE_KEYS if request.params.get(name)), None)
 
 
 LAYERS = ("tools", "system", "messages")
 SCHEMA = "format"
+CACHE_KEYS = ("prompt_cache_key", "cache_salt", "extra_key", "user_id")
+"""Keys of the cache: OpenAI's, xAI's and Mistral's; vLLM's; SGLang's; DeepSeek's."""
+DEFAULT_VERBOSITY = "medium"
+"""OpenAI's (openai 3.54.0)."""
 PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "model": lambda request, rules: model_of(rules),
     "format": lambda request, rules: output_format(request.params),
     "effort": effort_asked,
-    "thinking": lambda request, rules: _thinking(request),
+    "thinking": thinking_asked,
     "tool_choice": lambda request, rules: _choice(request),
     "parallel_tool_calls": lambda request, rules: _is_single(request),
-    "verbosity": lambda request, rules: request.params.get("verbosity"),
-    "cache_key": lambda request, rules: request.params.get("prompt_cache_key"),
+    "verbosity": lambda request, rules: _verbosity(request),
+    "cache_key": lambda request, rules: _cache_key(request),
     "images_detail": lambda request, rules: None,  # it stands in the image's own block
-    "user_id": lambda request, rules: request.params.get("user_id"),
 }
 """Parameters that a rule may name, in the Messages API's terms where it has them."""

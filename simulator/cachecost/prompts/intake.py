@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
-from cachecost.prompts.exact_json import load, loaded
+from cachecost.prompts.exact_json import load, loaded, paired
+from cachecost.prompts.host_salts import CACHE_KEYS
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import (
@@ -56,10 +57,20 @@ class RawBody(msgspec.Struct):
     container: msgspec.Raw = ABSENT
     inference_geo: msgspec.Raw = ABSENT
     max_tokens: msgspec.Raw = ABSENT
+    service_tier: msgspec.Raw = ABSENT
+    verbosity: msgspec.Raw = ABSENT
+    parallel_tool_calls: msgspec.Raw = ABSENT
+    prompt_cache_key: msgspec.Raw = ABSENT
+    cache_salt: msgspec.Raw = ABSENT
+    extra_key: msgspec.Raw = ABSENT
+    user_id: msgspec.Raw = ABSENT
 
 
 OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context_management")
-PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens")
+PARAMETERS = (
+    *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier"),
+    *("verbosity", "parallel_tool_calls", *CACHE_KEYS),  # of other makers' hosts
+)
 
 
 class NotTheSame(Exception):
@@ -111,7 +122,7 @@ class Intake:
     def body(self, body: Mapping[str, Any]) -> Request:
         """The request of a body that is already parsed. Raises NotAMessage."""
         try:
-            return self.request(msgspec.json.decode(json.dumps(body), type=RawBody))
+            return self.request(msgspec.json.decode(paired(json.dumps(body).encode()), type=RawBody))
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
 
@@ -214,24 +225,26 @@ class Intake:
         system_values, write_system = loaded(system_json, "system")
         tools = _objects(tool_values, "tools")
         system = content_blocks(system_values or [], "system")
-        ours = [tool for tool in tools if not _is_provider_tool(tool) and tool.get("defer_loading") is not True]
-        theirs = [tool for tool in tools if _is_provider_tool(tool)]
-        deferred = [tool for tool in tools if tool.get("defer_loading") is True]
-        faults = [*collect_marks(deferred, "tools")[1]]
-        tool_marks, tool_faults = collect_marks(ours, "tools")
-        head_marks, head_faults = collect_marks(theirs, "tools")
+        theirs = [number for number, tool in enumerate(tools) if _is_provider_tool(tool)]
+        deferred = [number for number, tool in enumerate(tools) if tool.get("defer_loading") is True]
+        ours = [number for number in range(len(tools)) if number not in theirs and number not in deferred]
+        tool_marks, tool_faults = collect_marks(tools, "tools")
         system_marks, system_faults = collect_marks(system, "system")
-        shift = len(theirs)
+        ttls, shift = dict(tool_marks), len(theirs)
         return Heads(
-            Part(self._blocks("", ours, write_tool)),
-            Part(self._blocks("", theirs, write_tool) + self._blocks("system", system, write_system)),
+            Part(self._blocks("", [tools[number] for number in ours], write_tool), _places(ours, 0, 0)),
+            Part(
+                self._blocks("", [tools[number] for number in theirs], write_tool)
+                + self._blocks("system", system, write_system),
+                _places([*theirs, *range(len(system))], len(ours), shift),
+            ),
             tuple(
-                [Mark(Layer.TOOLS, index, ttl) for index, ttl in tool_marks]
-                + [Mark(Layer.SYSTEM, index, ttl) for index, ttl in head_marks]
+                [Mark(Layer.TOOLS, index, ttls[number]) for index, number in enumerate(ours) if number in ttls]
+                + [Mark(Layer.SYSTEM, index, ttls[number]) for index, number in enumerate(theirs) if number in ttls]
                 + [Mark(Layer.SYSTEM, index + shift, ttl) for index, ttl in system_marks]
             ),
-            tuple(faults + tool_faults + head_faults + system_faults),
-            {str(tool.get("name")): block_of("", tool, self.keep_content) for tool in deferred},
+            tuple(tool_faults + system_faults),
+            {str(tools[number].get("name")): block_of("", tools[number], self.keep_content) for number in deferred},
         )
 
     def _blocks(self, role: str, items: list[Mapping[str, Any]], write: Write) -> tuple[Block, ...]:
@@ -248,6 +261,12 @@ class Intake:
         if data not in self._values:
             self._values[data] = load(data, path)
         return self._values[data]
+
+
+def _places(as_sent: list[int], ours: int, theirs: int) -> tuple[int, ...] | None:
+    """Where blocks were sent: None where that is as `request.place_as_sent` takes it, the server's tools after ours."""
+    usual = [*range(ours, ours + theirs), *range(len(as_sent) - theirs)]
+    return None if as_sent == usual else tuple(as_sent)
 
 
 def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from cachecost.prompts.blocks import Block, Layer, Message
 from cachecost.prompts.request import TTL, Mark, Request
 
+SECONDS_BETWEEN_PASSES = 0.001
+"""A later pass starts once the one before it has begun to answer, however little later."""
 LOOP_TTL: TTL = "5m"
 """The lifetime of the server's own marks, whatever the request's are."""
 
@@ -26,6 +28,17 @@ def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
     if len(response) < 2:
         return [request]
     return [request, *(_continued(request, response[:end]) for end in _batches(response))]
+
+
+def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[float, float]]:
+    """(start, seconds until the first token) of each pass of a call (rule 10).
+
+    A later pass starts after the one before it has answered, so it reads what that wrote. Its own first token is not
+    known: 0 (rule 11).
+    """
+    answered = start + first_token_s
+    later = ((answered + number * SECONDS_BETWEEN_PASSES, 0.0) for number in range(1, passes))
+    return [(start, first_token_s), *later]
 
 
 def _batches(response: tuple[Block, ...]) -> Iterator[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Part
-from cachecost.prompts.request import TTL, Mark, Request, block_at
+from cachecost.prompts.request import TTL, Mark, Request, block_at, place_as_sent, writes
 from cachecost.providers.rules import ModelRules
 
 AFTER_5M = (
@@ -13,12 +13,24 @@ AFTER_5M = (
 )
 
 
+LAYERS = tuple(Layer)
+
+
 @fact
 class SentMarks:
-    """All marks in prompt order with the automatic one resolved; `fault` is why that fails."""
+    """The marks of a request with the automatic one resolved; `fault` is why that fails.
+
+    `marks` are those that the cache heeds, in prompt order; `idle` count for refusals alone (rule 6).
+    """
 
     marks: tuple[Mark, ...]
     fault: str | None = None
+    idle: tuple[Mark, ...] = ()
+
+    @property
+    def every(self) -> tuple[Mark, ...]:
+        """All marks that the API sees."""
+        return (*self.idle, *self.marks)
 
 
 def marks_sent(request: Request) -> SentMarks:
@@ -26,21 +38,25 @@ def marks_sent(request: Request) -> SentMarks:
 
     The automatic mark lands on the last markable block; it is a no-op where that has its TTL.
     """
-    if request.automatic is None:
-        return SentMarks(request.marks)
-    target = last_markable(request, request.automatic)
+    target = last_markable(request, request.automatic) if request.automatic else None
     if target is None:
-        return SentMarks(request.marks)
+        return _heeded(request, request.marks)
     there = next((mark for mark in request.marks if mark.block_key == target.block_key), None)
     if there is None:
-        return SentMarks((*request.marks, target))
+        return _heeded(request, (*request.marks, target))
     if there.ttl == target.ttl:
-        return SentMarks(request.marks)
-    return SentMarks(
+        return _heeded(request, request.marks)
+    return _heeded(
+        request,
         request.marks,
         f"Top-level cache_control has ttl='{request.automatic}' but the target block already has "
         f"cache_control with ttl='{there.ttl}'",
     )
+
+
+def _heeded(request: Request, marks: tuple[Mark, ...], fault: str | None = None) -> SentMarks:
+    idle = tuple([mark for mark in marks if not writes(request, mark)])
+    return SentMarks(tuple([mark for mark in marks if mark not in idle]) if idle else marks, fault, idle)
 
 
 def last_markable(request: Request, ttl: TTL) -> Mark | None:
@@ -70,13 +86,14 @@ def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens:
     """
     if not rules.speaks_marks:
         return request.fault or _refused_choice(request, rules) or _too_long(prompt_tokens, rules)
-    if len(sent.marks) > rules.maximum_marks:
-        return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(sent.marks)}."
+    marks = as_sent(request, sent)
+    if len(marks) > rules.maximum_marks:
+        return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(marks)}."
     return (
         request.fault
-        or _host_lacks(request, sent.marks, rules)
+        or _host_lacks(request, marks, rules)
         or sent.fault
-        or _ttl_order(sent.marks)
+        or _ttl_order(request, marks)
         or _forced_choice(request, rules)
         or _too_long(prompt_tokens, rules)
     )
@@ -89,24 +106,35 @@ def _host_lacks(request: Request, marks: tuple[Mark, ...], rules: ModelRules) ->
     for mark in marks:
         if mark.ttl not in rules.accepted_ttls:
             kind = block_at(request, mark).kind
-            return f"{wire_path(mark)}.{kind}.cache_control.ephemeral.ttl: Extra inputs are not permitted"
+            return f"{wire_path(request, mark)}.{kind}.cache_control.ephemeral.ttl: Extra inputs are not permitted"
     return None
 
 
-def _ttl_order(marks: tuple[Mark, ...]) -> str | None:
+def as_sent(request: Request, sent: SentMarks) -> tuple[Mark, ...]:
+    """All marks in the order of the request as sent."""
+    if not sent.idle:
+        return sent.marks
+    return tuple(sorted(sent.every, key=lambda mark: _number(place_as_sent(request, mark))))
+
+
+def _number(place: tuple[Layer, int, int]) -> tuple[int, int, int]:
+    layer, message, index = place
+    return LAYERS.index(layer), message, index
+
+
+def _ttl_order(request: Request, marks: tuple[Mark, ...]) -> str | None:
     seen_5m = False
     for mark in marks:
         if mark.ttl == "1h" and seen_5m:
-            return f"{wire_path(mark)}.cache_control.ttl: {AFTER_5M}"
+            return f"{wire_path(request, mark)}.cache_control.ttl: {AFTER_5M}"
         seen_5m = seen_5m or mark.ttl == "5m"
     return None
 
 
-def wire_path(mark: Mark) -> str:
-    """Where a mark stands, as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
-    if mark.node is None:
-        return f"{mark.layer}.{mark.index}"
-    return f"messages.{mark.node.length - 1}.content.{mark.index}"
+def wire_path(request: Request, mark: Mark) -> str:
+    """Where a mark stands in the request as sent, in the API's words: `messages.0.content.4`, `system.1`, `tools.3`."""
+    layer, message, index = place_as_sent(request, mark)
+    return f"messages.{message - 1}.content.{index}" if message else f"{layer}.{index}"
 
 
 def _forced_choice(request: Request, rules: ModelRules) -> str | None:

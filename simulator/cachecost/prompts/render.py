@@ -10,7 +10,7 @@ from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import edited, edits_of, since_compaction
-from cachecost.prompts.host_salts import effort_asked, host_salts
+from cachecost.prompts.host_salts import effort_asked, host_salts, skills_asked, thinking_asked
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules, Switches
@@ -258,13 +258,13 @@ def salts_of(request: Request, rules: ModelRules) -> Salts:
     tools: list[Any] = [rules.model, params.get("speed") == "fast"]
     system: list[Any] = [
         _has_citations(request),
-        _skills(params),
+        skills_asked(request),
         (params.get("output_config") or {}).get("task_budget"),
     ]
     messages: list[Any] = [_choice(params, switches), request.thread.has_image]
     where = {"tools": tools, "system": system, "messages": messages}
     where[switches.structured_output_at].append(output_format(request.params))
-    where[switches.thinking_rendered_at] += [_thinking(params), effort_asked(request, rules)]
+    where[switches.thinking_rendered_at] += [thinking_asked(request, rules), effort_asked(request, rules)]
     return _text(tools), _text(system), _text(messages)
 
 
@@ -274,19 +274,6 @@ def _text(salt: list[Any]) -> str:
 
 def _has_citations(request: Request) -> bool:
     return request.thread.has_citations or request.system.has_citations
-
-
-def _skills(params: Any) -> Any:
-    container = params.get("container")
-    return container.get("skills") if isinstance(container, dict) else None
-
-
-def _thinking(params: Any) -> Any:
-    """The thinking configuration without `display`; disabled is an absence."""
-    thinking = params.get("thinking") or {}
-    if thinking.get("type") in (None, "disabled"):
-        return None
-    return sorted((key, value) for key, value in thinking.items() if key != "display")
 
 
 def _choice(params: Any, switches: Switches) -> Any:

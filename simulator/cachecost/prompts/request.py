@@ -49,6 +49,33 @@ class Request:
     deferred: Mapping[str, Block] = field(default_factory=dict)
 
 
+def is_server_tool(block: Block) -> bool:
+    """Whether a block of the system layer is the definition of web search or web fetch, which stand there (rule 2)."""
+    return block.kind == "tool" and not block.role
+
+
+def writes(request: Request, mark: Mark) -> bool:
+    """Whether the cache heeds this mark: on a definition of web search or web fetch it writes nothing by itself."""
+    return mark.layer is not Layer.SYSTEM or not is_server_tool(request.system.blocks[mark.index])
+
+
+def place_as_sent(request: Request, mark: Mark) -> tuple[Layer, int, int]:
+    """Where a mark stands in the request as sent: in tools, system or messages, message number from 1 (or 0), index."""
+    if mark.node is not None:
+        return Layer.MESSAGES, mark.node.length, mark.index
+    layer = Layer.TOOLS if mark.layer is Layer.TOOLS or not writes(request, mark) else Layer.SYSTEM
+    part = request.tools if mark.layer is Layer.TOOLS else request.system
+    return layer, 0, _as_listed(request, mark) if part.places is None else part.places[mark.index]
+
+
+def _as_listed(request: Request, mark: Mark) -> int:
+    """The index of a mark where nothing is known of what was sent: the server's tools come after the others."""
+    if mark.layer is Layer.TOOLS:
+        return mark.index
+    served = sum(map(is_server_tool, request.system.blocks))
+    return mark.index + len(request.tools.blocks) if mark.index < served else mark.index - served
+
+
 def block_at(request: Request, mark: Mark) -> Block:
     """The block that `mark` stands on."""
     if mark.layer is Layer.TOOLS:

@@ -42,12 +42,23 @@ class Told:
 def translated(request: Request, rules: ModelRules) -> Told:
     """`request` in the terms of the host of `rules`."""
     if rules.speaks_marks:
-        return Told(request)
+        return _heeded(request, rules)
     if rules.matching == "breakpoint":
         return _bounded(request, rules)
     if rules.matching == "named":
         return _named(request, rules)
     return _unmarked(request, rules)
+
+
+def _heeded(request: Request, rules: ModelRules) -> Told:
+    """The marks that stand where the host takes any; where it drops those that are too many, the latest of them."""
+    able = [mark for mark in request.marks if mark.layer in rules.markable_layers]
+    most = rules.maximum_marks - (request.automatic is not None)
+    kept = able[-most:] if rules.surplus_marks == "oldest_dropped" and len(able) > most else able
+    if len(kept) == len(request.marks):
+        return Told(request)
+    notes = (*_unmarkable(len(request.marks) - len(able), rules), *_dropped(able, kept, rules))
+    return Told(replace(request, marks=tuple(kept)), notes=notes)
 
 
 def _unmarked(request: Request, rules: ModelRules) -> Told:
@@ -94,7 +105,8 @@ def _place(mark: Mark) -> tuple[int, int, int]:
 
 
 def _dropped(explicit: list[Mark], kept: list[Mark], rules: ModelRules) -> tuple[str, ...]:
-    most = f"{rules.host} writes at {rules.maximum_marks} marks at most, its own among them"
+    own = ", its own among them" if rules.implicit_mark else ""
+    most = f"{rules.host} writes at {rules.maximum_marks} marks at most{own}"
     return (f"{most}: of more the oldest are dropped.",) if len(kept) < len(explicit) else ()
 
 

@@ -15,6 +15,7 @@ ROLES = ("user", "assistant", "system")
 PROVIDER_TOOLS = ("web_search_", "web_fetch_")
 """Server tools whose definition stands at the head of the system layer (rule 2)."""
 MARK = "cache_control"
+NOT_PERMITTED = "Extra inputs are not permitted"
 Write = Callable[[Mapping[str, Any]], bytes]
 """Writes an object as the compact JSON of rule 19."""
 
@@ -113,10 +114,16 @@ def _one_shape(bare: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _sub_blocks(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (sub for _, sub in _paths_inside(content, ""))
+
+
+def _paths_inside(content: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The sub-blocks of a block's content or of its source, each with its path."""
     source = content.get("source")
-    for inner in (content.get("content"), source.get("content") if isinstance(source, Mapping) else None):
+    of_source = source.get("content") if isinstance(source, Mapping) else None
+    for name, inner in (("content", content.get("content")), ("source.content", of_source)):
         if isinstance(inner, list):
-            yield from (sub for sub in inner if isinstance(sub, Mapping))
+            yield from ((f"{path}.{name}.{n}", sub) for n, sub in enumerate(inner) if isinstance(sub, Mapping))
 
 
 def _cites(content: Mapping[str, Any]) -> bool:
@@ -164,22 +171,35 @@ def own_mark(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | N
     ttl = ttl_of(content.get(MARK), path)
     if content.get("type") == "text":
         return ttl, None
-    subs = list(_sub_blocks(content))
-    lifts = content.get("type") in ("tool_result", "document")
-    for number, sub in enumerate(subs):
-        inner = ttl_of(sub.get(MARK), f"{path}.content.{number}")
-        if inner and lifts and number == len(subs) - 1:
-            ttl = ttl or inner
-        elif inner:
-            return ttl, f"{path}.content.{number}.{MARK}: Extra inputs are not permitted"
-    return ttl, None
+    subs = list(_paths_inside(content, path))
+    if subs and content.get("type") in ("tool_result", "document"):
+        inside, last = subs.pop()
+        inner = ttl_of(last.get(MARK), inside)
+        above = _fault_at(subs)
+        return ttl or inner, above or _fault_inside(last, inside) or (mark_fault(last, inside) if inner else None)
+    return ttl, _fault_at(subs)
+
+
+def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
+    """Why the API refuses these sub-blocks, none of which may have a mark, nor what is inside them."""
+    for inside, sub in subs:
+        if ttl_of(sub.get(MARK), inside):
+            return f"{inside}.{MARK}: {NOT_PERMITTED}"
+        if fault := _fault_inside(sub, inside):
+            return fault
+    return None
+
+
+def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
+    """Why the API refuses what stands inside a sub-block: a mark there is two levels deep, or deeper."""
+    return _fault_at(_paths_inside(content, path))
 
 
 def mark_fault(content: Mapping[str, Any], path: str) -> str | None:
     """Why this object cannot carry the mark it has, in the API's words; None where it can."""
     kind = content.get("type")
     if kind in THINKING:
-        return f"{path}.{kind}.{MARK}: Extra inputs are not permitted"
+        return f"{path}.{kind}.{MARK}: {NOT_PERMITTED}"
     if kind == "text" and not content.get("text"):
         return f"{path}.text: {MARK} cannot be set for empty text blocks"
     if content.get("defer_loading") is True:

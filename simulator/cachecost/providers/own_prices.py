@@ -15,7 +15,7 @@ from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.toml_text import Lines, read_toml
 
-MODIFIERS = ("batch", "fast", "us", "regional", "discount")
+MODIFIERS = ("batch", "flex", "fast", "us", "regional", "discount")
 DAYS = ("from", "to")
 PRICE_KEYS = ("host", "model", *DAYS, "above", *CLASSES, "source")
 MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_with", "source")

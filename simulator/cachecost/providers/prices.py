@@ -6,11 +6,12 @@ here), then a small dated overlay, then a user's own file. Rows are data; no pri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any, TypedDict
 
 from cachecost.faults import CannotEvaluate, nearest
 from cachecost.providers.pricefile import DEFAULT_HOST, shipped
@@ -18,12 +19,13 @@ from cachecost.providers.pricerows import ANY_MODEL, Instead, Modifier, Peak, Pr
 from cachecost.providers.quotes import Kept, Prices, Pricing, Quote
 from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts
 
-__all__ = ["NoPrice", "PriceBook", "Prices"]
+__all__ = ["NoPrice", "PriceBook", "Prices", "ways_of"]
 
 NAMED = "named"
 """The way of matching whose objects are paid for by the hour."""
 IN_WORDS = {
     "batch": "batch processing",
+    "flex": "flex processing",
     "fast": "fast mode",
     "us": "US-only inference",
     "regional": "regional endpoint",
@@ -31,6 +33,28 @@ IN_WORDS = {
 }
 UNASKED = ("regional", "discount")
 """Modifiers that need no request: where no row has one, nothing is multiplied."""
+
+
+FAST_TIERS = ("priority", "fast")
+"""What `service_tier` calls fast mode, which it may ask for in the place of `speed`."""
+
+
+class Ways(TypedDict):
+    """How a request asks to be served, as far as that changes prices."""
+
+    fast: bool
+    us: bool
+    flex: bool
+
+
+def ways_of(params: Mapping[str, Any]) -> Ways:
+    """How a request of these parameters asks to be served."""
+    tier = params.get("service_tier")
+    return {
+        "fast": params.get("speed") == "fast" or tier in FAST_TIERS,
+        "us": params.get("inference_geo") == "us",
+        "flex": tier == "flex",
+    }
 
 
 class NoPrice(CannotEvaluate):
@@ -45,7 +69,7 @@ class PriceBook:
         self._as_of = as_of
         self._peaks = tuple(peak for sheet in self._sheets for peak in sheet.peaks)
         self._with_peaks = frozenset(peak.host for peak in self._peaks)
-        self._quotes: dict[tuple[str, str, date | None, bool, bool, bool, bool | None, Peak | None], Quote] = {}
+        self._quotes: dict[tuple[str, str, date | None, bool, bool, bool, bool, bool | None, Peak | None], Quote] = {}
 
     @classmethod
     def load(cls, own: Path | None = None, as_of: date | None = None) -> PriceBook:
@@ -71,6 +95,7 @@ class PriceBook:
         batch: bool = False,
         fast: bool = False,
         us: bool = False,
+        flex: bool = False,
         regional: bool | None = None,
         moment: datetime | None = None,
     ) -> Prices:
@@ -82,10 +107,11 @@ class PriceBook:
         model, day or token class, and for a way of calling that the model lacks.
         """
         peak = self._peak(host, model, moment) if moment and host in self._with_peaks else None
-        key = (host, model, self._as_of or day, batch, fast, us, regional, peak)
+        key = (host, model, self._as_of or day, batch, fast, us, flex, regional, peak)
         quote = self._quotes.get(key)
         if quote is None:
-            asked = [name for name, is_asked in (("batch", batch), ("fast", fast), ("us", us)) if is_asked]
+            ways = {"batch": batch, "flex": flex, "fast": fast, "us": us}
+            asked = [name for name, is_asked in ways.items() if is_asked]
             quote = self._quotes[key] = self._quote(host, model, key[2], asked, regional, peak)
         return quote.of(total_input_tokens)
 

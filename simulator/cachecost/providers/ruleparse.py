@@ -124,9 +124,13 @@ class _File:
                 released=released,
                 retired=entry.get("retired", kept),
                 source=self._sources[entry["source"]] if "source" in entry else model.source,
-                rows={**model.rows, **self._own(entry, released)},
+                rows={**self._kept(model.rows), **self._own(entry, released)},
             )
         )
+
+    def _kept(self, rows: Rows) -> Rows:
+        """Rows of a model of the base, without those of rules that this file states for all models alike."""
+        return {name: row for name, row in rows.items() if not self._said.get(name, {}).get("over_models")}
 
     def _at_default(self, model: Model) -> Model:
         naming = self._naming

@@ -23,9 +23,16 @@ DEFAULT_HOST = "anthropic"
 NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 """Rules that every host states; each is a field of ModelRules under the same name."""
 WHERE_STATED = (
-    *("keeps_thinking", "accepts_forced_choice", "default_effort", "standard_context_window", "lookback_positions"),
-    *("maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens", "reported_step_tokens"),
-    *("grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read", "surplus_marks"),
+    *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
+    *("lookback_positions", "maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
+    *(
+        "reported_step_tokens",
+        "grid_offset_tokens",
+        "recomputed_tokens",
+        "capacity_tokens",
+        "refreshes_on_read",
+        "surplus_marks",
+    ),
     *("markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -38,6 +45,7 @@ WAYS = {
     "best_effort": "works by itself and promises nothing",
 }
 """What a cache does, in words, by `finds` where it has marks, else by `matching`."""
+NO_LAG: Mapping[str, float] = {}
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
@@ -56,6 +64,14 @@ class HiddenTokens:
     adaptive_prefix: int = 0
     """As `thinking_prefix`, where the thinking type is adaptive."""
     adaptive_tail: int = 0
+
+
+@fact
+class VisibilityLag:
+    """How long after its writer's start an entry can be read: log-normal, `median_s` in seconds, `sigma` of its log."""
+
+    median_s: float
+    sigma: float
 
 
 @fact
@@ -117,6 +133,12 @@ class ModelRules:
     """How a mark looks for what was written: lookback (rule 9) or boundaries (those of this request alone)."""
     salted_by: Mapping[str, tuple[str, ...]] | None = None
     """By layer, the parameters at its head: a change starts it over. None: as the switches say (Anthropic's way)."""
+
+    default_thinking: str = "disabled"
+    """Thinking that equals leaving it out: disabled or adaptive (rule 2)."""
+    visibility_lag: VisibilityLag | None = None
+    """Entries written on this day became readable late (rule 14); None: from the first token on. The cache draws it
+    only under the switch `visibility_lag_by_date`."""
 
     @property
     def speaks_marks(self) -> bool:
@@ -185,6 +207,7 @@ class RuleBook:
             generation=model.generation,
             collapses_runs=self._collapses(book, model, when),
             hidden=_hidden(book, model, when),
+            visibility_lag=_visibility_lag(book, model, when),
             switches=switches,
             retired=model.retired,
             day=when,
@@ -234,6 +257,11 @@ def _hidden(book: Catalogue, model: Model, day: date) -> HiddenTokens:
         adaptive["prefix"],
         adaptive["tail"],
     )
+
+
+def _visibility_lag(book: Catalogue, model: Model, day: date) -> VisibilityLag | None:
+    said = book.value(model, "visibility_lag", day) if "visibility_lag" in book.rules else NO_LAG
+    return VisibilityLag(said["median"], said["sigma"]) if said else None
 
 
 def data_date(host: str = DEFAULT_HOST) -> date:

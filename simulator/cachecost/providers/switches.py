@@ -31,6 +31,7 @@ class Switches:
     ttl_in_key: bool = False
     visibility_lag_s: float = 0.0
     visibility_lag_probability: float = 0.0
+    visibility_lag_by_date: float = 0.0
     early_eviction_probability: float = 0.0
     seed: int = 0
     openai_boundaries: str = "guide"
@@ -45,7 +46,7 @@ class Switches:
     @property
     def is_drawn(self) -> bool:
         """Whether chance has a part in what the cache does (rule 14)."""
-        return self.visibility_lag_probability > 0 or self.early_eviction_probability > 0
+        return max(self.visibility_lag_probability, self.visibility_lag_by_date, self.early_eviction_probability) > 0
 
     def on(self, host: str) -> Switches:
         """These switches on `host`: the host's own defaults where the user asked for nothing."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.facts import thing
 from cachecost.prompts.blocks import Block, Thread
-from cachecost.prompts.refusals import SentMarks, marks_sent
+from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.plan import PlannedCall
@@ -64,8 +64,11 @@ class Shape(NamedTuple):
     def lasting(self, ttl: TTL) -> tuple[Request, SentMarks]:
         """The request where marks that name no lifetime last for `ttl`."""
         automatic = ttl if self.request.automatic is UNSAID else self.request.automatic
-        marks = tuple(replace(mark, ttl=ttl) if mark.ttl is UNSAID else mark for mark in self.marks.marks)
-        return replace(self.request, automatic=automatic), SentMarks(marks, self.marks.fault)
+        marks, idle = (
+            tuple(replace(mark, ttl=ttl) if mark.ttl is UNSAID else mark for mark in some)
+            for some in (self.marks.marks, self.marks.idle)
+        )
+        return replace(self.request, automatic=automatic), SentMarks(marks, self.marks.fault, idle)
 
 
 @thing
@@ -152,7 +155,9 @@ class Plans:
             marks = marks_sent(request)
             if _is_unusual(request, marks):
                 raise Unusual
-            shape = shapes.of((params, tuple([mark.ttl for mark in marks.marks]), request.automatic, marks.fault))
+            shape = shapes.of(
+                (params, tuple([mark.ttl for mark in as_sent(request, marks)]), request.automatic, marks.fault)
+            )
             if shape == len(plan.shapes):
                 plan.shapes.append(Shape(request, marks))
             content = content_of((request.thread, request.tools.digest, request.system.digest, params))

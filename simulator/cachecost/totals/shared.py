@@ -12,7 +12,6 @@ from cachecost.conversations.model import Conversation
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.switches import Switches
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
@@ -53,7 +52,7 @@ class Shared:
         if not isinstance(agent, Agent) or agent.asking_on or terms.bills or terms.day is None:
             return None
         read = terms.book(own_readings(agent))
-        if _draws(read.switches) or read.switches.ttl_in_key:
+        if read.switches.is_drawn or read.switches.ttl_in_key:
             return None
         try:
             terms.counters_of(self._talks, book)
@@ -102,8 +101,3 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _draws(switches: Switches) -> bool:
-    """Whether entries are drawn to be late or lost (rule 14)."""
-    return bool(switches.visibility_lag_probability or switches.early_eviction_probability)

@@ -49,5 +49,5 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
 
 def _step(step: Step) -> dict[str, Any]:
     call = marked(step)
-    marks = [{"path": wire_path(mark), "ttl": mark.ttl} for mark in call.request.marks]
+    marks = [{"path": wire_path(call.request, mark), "ttl": mark.ttl} for mark in call.request.marks]
     return {"start": call.start, "purpose": call.purpose, "marks": marks}

@@ -9,7 +9,7 @@ from cachecost.analysis.optimum.bench import Step, marked
 from cachecost.analysis.optimum.tree import Tree
 from cachecost.numbers import counted
 from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Mark, Request, place_as_sent
 
 END = "the end of the last message"
 EARLIER = "the end of what an earlier call sent"
@@ -103,9 +103,10 @@ def _gap(tree: Tree, step: Step, prefix: Prefix) -> float:
 
 def place_of(request: Request, mark: Mark) -> str:
     """A mark's place in words."""
+    number = place_as_sent(request, mark)[2] + 1
     if mark.layer is Layer.TOOLS:
-        return "the last tool" if mark.index == len(request.tools.blocks) - 1 else f"tool {mark.index + 1}"
+        return "the last tool" if mark.index == len(request.tools.blocks) - 1 else f"tool {number}"
     if mark.layer is Layer.SYSTEM:
         last = mark.index == len(request.system.blocks) - 1
-        return "the last system block" if last else f"system block {mark.index + 1}"
+        return "the last system block" if last else f"system block {number}"
     return END if mark.node is request.thread else EARLIER

@@ -9,7 +9,8 @@ from cachecost.analysis.explain.alignment import first_difference, text_of
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
 from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.request import Request
+from cachecost.prompts.refusals import wire_path
+from cachecost.prompts.request import Mark, Request
 
 AROUND = 24
 """Characters of an excerpt before the first one that differs."""
@@ -21,7 +22,7 @@ def place(loss: Loss, request: Request) -> str:
     """Where the first block stands on the wire: `tools.3`, `system.0`, `messages.4.content.1`."""
     node = loss.first
     if node.layer is not Layer.MESSAGES:
-        return f"{node.layer}.{_index_in_layer(node)}"
+        return wire_path(request, Mark(node.layer, _index_in_layer(node)))
     for message in request.thread.back():
         assert message.message is not None
         for number, block in enumerate(message.message.blocks):
@@ -99,7 +100,7 @@ def _parameter(cause: str, request: Request) -> str:
         "model_changed": request.model,
         "speed_changed": params.get("speed") or "standard",
         "tool_choice_changed": params.get("tool_choice") or "auto",
-        "thinking_changed": params.get("thinking") or "none",
+        "thinking_changed": params.get("thinking") or "its default",
         "effort_changed": config.get("effort") or "its default",
     }.get(cause, "")
     return told if isinstance(told, str) else dumps(told, ensure_ascii=False)

@@ -17,7 +17,7 @@ TOOLS, SYSTEM, MESSAGES = range(3)
 
 def changed(a: Sent, b: Sent, at: Place, old: Block, now: Place, new: Block) -> LintFinding:
     """The finding about a block of `a` that is another in `b`."""
-    return told(a, b, at, old, b.paths.of(now), difference(old, new))
+    return told(a, b, at, old, b.path(now), difference(old, new))
 
 
 def told(a: Sent, b: Sent, at: Place, old: Block, path: str, how: Difference) -> LintFinding:
@@ -68,14 +68,14 @@ def _reordered(a: Sent, b: Sent, old: Sequence[Block], new: Sequence[Block], fir
     names = _name(new[first]), _name(old[first])
     shown = f": {names[0]} stands where {names[1]} stood" if all(names) else ""
     return LintFinding(
-        TOOL_ORDER, b.paths.of((TOOLS, 0, first)), f"the same tools in another order{shown}", a.behind(old[first])
+        TOOL_ORDER, b.path((TOOLS, 0, first)), f"the same tools in another order{shown}", a.behind(old[first])
     )
 
 
 def _other_tools(a: Sent, b: Sent, first: int, words: str) -> LintFinding:
     """About the first place where the lists part; what is behind it is the same from either list."""
     old, new = a.request.tools.blocks, b.request.tools.blocks
-    path = b.paths.of((TOOLS, 0, first)) if first < len(new) else "tools"
+    path = b.path((TOOLS, 0, first)) if first < len(new) else "tools"
     lost = a.behind(old[first]) if first < len(old) else a.live[-1].tokens - a.prompt.tools_tokens
     return LintFinding(TOOL_SET, path, words, lost if a.sized else None)
 
@@ -105,7 +105,7 @@ def system_changed(a: Sent, b: Sent) -> Iterator[LintFinding]:
             yield changed(a, b, at, before, now, after)
     least = min(len(old), len(new))
     if len(old) > least and a.reaches(old[least][0]):
-        yield told(a, b, *old[least], a.paths.of(old[least][0]), Difference(CHANGED, "", "is gone in the next request"))
+        yield told(a, b, *old[least], a.path(old[least][0]), Difference(CHANGED, "", "is gone in the next request"))
     elif len(new) > least and a.reaches((MESSAGES, 0, 0)):
         lost = a.live[-1].tokens - a.prompt.system_tokens if a.sized else None
-        yield LintFinding(CHANGED, b.paths.of(new[least][0]), "a block came into the system prompt", lost)
+        yield LintFinding(CHANGED, b.path(new[least][0]), "a block came into the system prompt", lost)

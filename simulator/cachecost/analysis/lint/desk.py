@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cachecost.analysis.lint.sent import Paths, Sent, SizedMark, State, place_of
+from cachecost.analysis.lint.sent import Sent, SizedMark, State
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.counting import CannotCount
 from cachecost.prompts.edits import since_compaction
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import SentMarks, is_markable, marks_sent
+from cachecost.prompts.refusals import SentMarks, is_markable, marks_sent, wire_path
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Mark, Request, block_at
 from cachecost.prompts.wire import NotAMessage, content_blocks, mark_fault, own_mark
@@ -44,14 +44,14 @@ class Desk:
         except NotAMessage as fault:
             raise InputError([Fault(label, str(fault))]) from None
         rules = self._rules.rules(self._host, request.model)
-        return self._sent(label, None, request, rules, faults, Paths.of_body(body))
+        return self._sent(label, None, request, rules, faults)
 
     def call(self, call: LoggedCall, label: str, number: int) -> Sent:
         """A recorded call, the `number`-th of its file. Raises CannotEvaluate for an unknown model."""
         request = call.request
         rules = self._rules.rules(call.host or self._host, request.model, call.day)
         faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
-        return self._sent(label, number, request, rules, faults, Paths.of_request(request), call.workspace)
+        return self._sent(label, number, request, rules, faults, call.workspace)
 
     def _sent(
         self,
@@ -60,7 +60,6 @@ class Desk:
         request: Request,
         rules: ModelRules,
         faults: tuple[tuple[str, str], ...],
-        paths: Paths,
         workspace: str = "",
     ) -> Sent:
         rules.must_speak_marks("lint")
@@ -76,9 +75,8 @@ class Desk:
             sent,
             rules,
             prompt,
-            _sized(good, prompt, paths, rules.minimum_tokens if sized else 0, band),
+            _sized(request, good, prompt, rules.minimum_tokens if sized else 0, band),
             faults,
-            paths,
             band,
             sized,
         )
@@ -102,11 +100,13 @@ class Desk:
         return self._renderers[key]
 
 
-def _sized(marks: tuple[Mark, ...], prompt: Prompt, paths: Paths, minimum: int, band: float) -> tuple[SizedMark, ...]:
+def _sized(
+    request: Request, marks: tuple[Mark, ...], prompt: Prompt, minimum: int, band: float
+) -> tuple[SizedMark, ...]:
     """The marks with their prefixes."""
     return tuple(
         SizedMark(
-            mark, paths.of(place_of(mark)), one.prefix, one.prefix.tokens, state(one.prefix.tokens, minimum, band)
+            mark, wire_path(request, mark), one.prefix, one.prefix.tokens, state(one.prefix.tokens, minimum, band)
         )
         for mark, one in zip(marks, prompt.marks, strict=True)
     )

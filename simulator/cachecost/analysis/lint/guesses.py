@@ -65,7 +65,7 @@ def _read(block: Block) -> Iterator[Candidate]:
 def _finding(sent: Sent, place: Place, block: Block, candidate: Candidate) -> LintFinding:
     inner, text, word = candidate
     in_head = LAYERS[place[0]] is not Layer.MESSAGES
-    path = inner_path(sent.paths.of(place), inner)
+    path = inner_path(sent.path(place), inner)
     shown = excerpt(text, word.end, word.end - word.start)
     words = f'{WORDS[word.kind]} at character {word.start:,}: "{shown}"'
     code = SURE if word.strong and in_head else MAYBE

@@ -27,14 +27,14 @@ def _asked(sent: Sent, request: Request, marks: SentMarks | None = None, tokens:
 
 
 def _path(sent: Sent, mark: Mark) -> str:
-    return sent.paths.of(place_of(mark))
+    return sent.path(place_of(mark))
 
 
 def _too_many(sent: Sent) -> Iterator[LintFinding]:
     most = sent.rules.maximum_marks
-    if words := _asked(sent, bare(sent.request), sent.sent) if len(sent.sent.marks) > most else None:
-        paths = ", ".join(_path(sent, mark) for mark in sent.sent.marks)
-        yield LintFinding("CC501", _path(sent, sent.sent.marks[most]), f"{words} They are {paths}.")
+    if words := _asked(sent, bare(sent.request), sent.sent) if len(sent.every) > most else None:
+        paths = ", ".join(_path(sent, mark) for mark in sent.every)
+        yield LintFinding("CC501", _path(sent, sent.every[most]), f"{words} They are {paths}.")
 
 
 def _automatic(sent: Sent) -> Iterator[LintFinding]:
@@ -47,17 +47,17 @@ def _not_here(sent: Sent) -> Iterator[LintFinding]:
     if words := _asked(sent, bare(sent.request, automatic=sent.request.automatic)):
         yield LintFinding("CC505", "cache_control", words)
         return
-    for mark in sent.sent.marks:
+    for mark in sent.every:
         if words := _asked(sent, bare(sent.request), only((mark,))):
             yield LintFinding("CC505", _path(sent, mark), words)
 
 
 def _order(sent: Sent) -> Iterator[LintFinding]:
     """Each 1h mark with a 5m mark before it."""
-    short = next((mark for mark in sent.sent.marks if mark.ttl == "5m"), None)
+    short = next((mark for mark in sent.every if mark.ttl == "5m"), None)
     if short is None or "1h" not in sent.rules.accepted_ttls:
         return
-    for mark in sent.sent.marks[sent.sent.marks.index(short) :]:
+    for mark in sent.every[sent.every.index(short) :]:
         if mark.ttl == "1h" and (words := _asked(sent, bare(sent.request), only((short, mark)))):
             yield LintFinding("CC502", _path(sent, mark), f"{words} The 5m block is {_path(sent, short)}.")
 

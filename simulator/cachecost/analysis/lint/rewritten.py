@@ -61,7 +61,7 @@ def _differences(a: Sent, b: Sent, old: list[Thread], new: list[Thread]) -> Iter
                 return
             place, block = before
             if after is None:
-                yield told(a, b, place, block, a.paths.of(place), GONE)
+                yield told(a, b, place, block, a.path(place), GONE)
                 return
             if block.digest != after[1].digest:
                 yield changed(a, b, place, block, *after)

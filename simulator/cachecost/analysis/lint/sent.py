@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
-from cachecost.prompts.refusals import SentMarks
+from cachecost.prompts.refusals import SentMarks, as_sent, wire_path
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Mark, Request
-from cachecost.prompts.wire import PROVIDER_TOOLS
 from cachecost.providers.rules import ModelRules
 
 Place = tuple[int, int, int]
 """Where a block stands: layer, message (from 1; 0 in the head), block. Places compare in prompt order."""
 State = Literal["short", "near", "enough"]
 LAYERS = tuple(Layer)
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """Wire indices of the tools in the tools layer, and of those at the head of the system layer (rule 2)."""
-
-    tools: tuple[int, ...] = ()
-    served: tuple[int, ...] = ()
-
-    @classmethod
-    def of_body(cls, body: Mapping[str, Any]) -> Paths:
-        """As the body has them; deferred tools stand between the others."""
-        tools = list(enumerate(body.get("tools") or []))
-        served = [n for n, tool in tools if str(tool.get("type") or "").startswith(PROVIDER_TOOLS)]
-        ours = [n for n, tool in tools if n not in served and tool.get("defer_loading") is not True]
-        return cls(tuple(ours), tuple(served))
-
-    @classmethod
-    def of_request(cls, request: Request) -> Paths:
-        """As far as a recording tells: the server's own tools come last."""
-        ours = len(request.tools.blocks)
-        served = sum(not block.role for block in request.system.blocks)
-        return cls(tuple(range(ours)), tuple(range(ours, ours + served)))
-
-    def of(self, place: Place) -> str:
-        """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
-        layer, message, index = place
-        if message:
-            return f"messages.{message - 1}.content.{index}"
-        if LAYERS[layer] is Layer.TOOLS:
-            return f"tools.{self.tools[index]}"
-        if index < len(self.served):
-            return f"tools.{self.served[index]}"
-        return f"system.{index - len(self.served)}"
 
 
 def place_of(mark: Mark) -> Place:
@@ -90,7 +55,6 @@ class Sent:
     prompt: Prompt
     marks: tuple[SizedMark, ...]
     faults: tuple[tuple[str, str], ...]
-    paths: Paths
     band: float
     sized: bool
 
@@ -102,6 +66,18 @@ class Sent:
     def live(self) -> tuple[SizedMark, ...]:
         """The marks that may leave an entry: all but those that are surely too short."""
         return tuple(mark for mark in self.marks if mark.state != "short")
+
+    @property
+    def every(self) -> tuple[Mark, ...]:
+        """All marks that the API sees, in the order of the request as sent."""
+        return as_sent(self.request, self.sent)
+
+    def path(self, place: Place) -> str:
+        """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
+        layer, message, index = place
+        if message:
+            return f"messages.{message - 1}.content.{index}"
+        return wire_path(self.request, Mark(LAYERS[layer], index))
 
     def reaches(self, place: Place) -> bool:
         """Whether what stands at `place` is in a cached prefix."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cachecost.analysis.montecarlo.draws import Floats
 from cachecost.analysis.montecarlo.structure import LIVES, Candidate, Spot, Visit
+from cachecost.cache import lag_s
 from cachecost.providers.rules import ModelRules, Switches
 
 Some = NDArray[np.bool_]
@@ -31,9 +32,11 @@ class Entries:
         self._seeds = seeds
         self._writes = writes
         self._shares: dict[str, Floats] = {}
+        self._latest = np.full(len(seeds), NEVER)
 
     def visit(self, visit: Visit, start: Floats, first_token: Floats | float, active: Some | None) -> NDArray[np.intp]:
         """Look up, refresh and write for the seeds that are `active` (None: all). The number in `usages` of each."""
+        self._latest = np.full(len(start), NEVER)
         undecided = np.ones(len(start), dtype=np.bool_) if active is None else active.copy()
         depths = np.zeros(len(start), dtype=np.int64)
         case = np.full(len(start), len(visit.candidates), dtype=np.intp)
@@ -84,10 +87,11 @@ class Entries:
             return
         self._written += seeds
         lives = np.array([rules.ttl_s.get(name, 0.0) for name in LIVES])
+        on_time = start + first_token + self._lag(rules.switches, seeds)
         new = (
             (self._started, start),
             (self._touched, start),
-            (self._readable_at, start + first_token + self._lag(rules.switches, seeds)),
+            (self._readable_at, np.maximum(on_time, self._dated(rules, seeds, start))),
             (self._ttl_s, lives[life] * self._share_lived(rules.switches, seeds)),
             (self._life, life),
             (self._minimum, rules.minimum_tokens),
@@ -100,6 +104,15 @@ class Entries:
             return 0.0
         late = self._share("lag", seeds) < switches.visibility_lag_probability
         return np.where(late, switches.visibility_lag_s, 0.0)
+
+    def _dated(self, rules: ModelRules, seeds: Some, start: Floats) -> Floats:
+        """From when the dated rows let the entry be read, and what is shallower of the same call (seconds)."""
+        lag, probability = rules.visibility_lag, rules.switches.visibility_lag_by_date
+        if lag and probability:
+            late = seeds & (self._share("dated", seeds) < probability)
+            delays = [lag_s(lag, share) for share in self._share("delay", late)[late]]
+            self._latest[late] = np.maximum(self._latest[late], start[late] + delays)
+        return self._latest
 
     def _share_lived(self, switches: Switches, seeds: Some) -> Floats | float:
         if not switches.early_eviction_probability:

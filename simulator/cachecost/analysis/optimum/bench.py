@@ -10,10 +10,11 @@ from typing import NamedTuple
 from cachecost.analysis.optimum.places import places
 from cachecost.cache import Outcome, PrefixCache
 from cachecost.ledger import CallRow
-from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.passes import pass_times
 from cachecost.prompts.refusals import is_markable, marks_sent
 from cachecost.prompts.render import MarkedPrefix, Prompt
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Mark, Request, is_server_tool
 from cachecost.prompts.sizes import Sizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
@@ -119,10 +120,10 @@ class Bench:
         """Make one call against `cache`."""
         sent = step.sent
         usage, first = Usage(), None
-        for number, prompt in enumerate(self.prompts(step)):
-            start = sent.start + number * 0.001
-            sizes = sent.passes[number].sizes
-            outcome = cache.call(prompt, sent.rules, start, sent.call.first_token_s, sizes)
+        prompts = self.prompts(step)
+        times = pass_times(sent.start, sent.call.first_token_s, len(prompts))
+        for prompt, moment, one in zip(prompts, times, sent.passes, strict=True):
+            outcome = cache.call(prompt, sent.rules, *moment, one.sizes)
             usage, first = usage + outcome.usage, first or outcome
         assert first is not None
         return Done(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
@@ -160,8 +161,11 @@ def input_usd(usage: Usage, prices: Prices) -> Decimal:
 
 
 def can_mark(prefix: Prefix) -> bool:
-    """Whether a mark may end here: no salt, no thinking, no empty text."""
-    return prefix.block is not None and is_markable(prefix.block)
+    """Whether a mark may end here and is heeded: no salt, no thinking, no empty text, no tool of the server's own."""
+    block = prefix.block
+    if block is None or not is_markable(block):
+        return False
+    return prefix.layer is not Layer.SYSTEM or not is_server_tool(block)
 
 
 def deepest(one: Pass, rules: ModelRules) -> Prefix | None:

@@ -129,7 +129,7 @@ def to_host(call: Call, traffic: Traffic, host: str) -> Call:
         return replace(call, host=host, request=replace(call.request, model=model))
     request = replace(call.request, model=model)
     if request.automatic and not rules.accepts_automatic:
-        request = replace(request, marks=marks_sent(request).marks, automatic=None)
+        request = replace(request, marks=marks_sent(request).every, automatic=None)
     return replace(call, host=host, request=request)
 
 

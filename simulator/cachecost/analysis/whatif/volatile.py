@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.analysis.whatif.steps import Parts, each
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import marks_sent, wire_path
 from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.wire import block_of
 from cachecost.simulation import Call
@@ -34,7 +34,7 @@ def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
 
 
 def _places(found: _Moved) -> str:
-    return ", ".join(f"system.{index}" for index in sorted({index for _, index in found.spans})) or "none"
+    return ", ".join(sorted(found.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
 
 
 Span = tuple[int, int]
@@ -43,9 +43,13 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class _Moved:
-    """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all."""
+    """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all.
+
+    `paths` are the places as the API writes them.
+    """
 
     spans: dict[tuple[int, int], Span | None]
+    paths: frozenset[str]
     _parts: Parts = field(default_factory=Parts)
 
     @classmethod
@@ -53,6 +57,7 @@ class _Moved:
         """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
         last: dict[object, Part] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}
+        paths: set[str] = set()
         for call in calls:
             request = call.request
             size = len(request.system.blocks)
@@ -63,7 +68,8 @@ class _Moved:
                 was = before.blocks[index] if before else block
                 if was.digest != block.digest and block.role:
                     seen.setdefault((size, index), {}).update({was.digest: was, block.digest: block})
-        return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()})
+                    paths.add(wire_path(request, Mark(Layer.SYSTEM, index)))
+        return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()}, frozenset(paths))
 
     def __call__(self, call: Call) -> Call:
         request = call.request
@@ -131,7 +137,7 @@ def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Seque
     assert message is not None and thread.parent is not None
     tail = tuple(_as_message(block, message.role) for block in moved if not block.is_empty_text)
     longer = thread.parent.then(Message.of(message.role, (*message.blocks, *tail)))
-    marks = [_kept(mark, request, gone, longer) for mark in marks_sent(request).marks]
+    marks = [_kept(mark, request, gone, longer) for mark in marks_sent(request).every]
     unique = {mark.block_key: mark for mark in marks if mark is not None}
     return replace(request, system=system, thread=longer, marks=tuple(unique.values()), automatic=None)
 

@@ -109,13 +109,16 @@ class _Reading:
         number = line.whole("head", required=True) or 0
         if number in self.heads:
             line.fault("head", f"{number} is defined before")
-        tools, system = self._part(line, "tools"), self._part(line, "system")
+        tools, system = self._part(line, "tools", "tool_places"), self._part(line, "system", "system_places")
         self.heads[number] = _Head(line.text("model"), _params(line), tools, system)
         line.done()
 
-    def _part(self, line: Checked, name: str) -> Part:
+    def _part(self, line: Checked, name: str, of_places: str) -> Part:
         blocks = self._blocks(line, name)
-        return Part(blocks) if blocks else NOTHING
+        places = tuple(line.wholes(of_places, required=False)) or None
+        if places and len(places) != len(blocks):
+            line.fault(of_places, f"expected {len(blocks)} places, as many as {name}; got {len(places)}")
+        return Part(blocks, places) if blocks else NOTHING
 
     def _blocks(self, line: Checked, name: str) -> tuple[Block, ...]:
         return self.table.get(line, name) if line.has(name) else ()

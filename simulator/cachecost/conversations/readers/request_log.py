@@ -18,7 +18,7 @@ from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.exact_json import load
+from cachecost.prompts.exact_json import load, paired
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks, content_blocks
@@ -248,6 +248,7 @@ class RequestLog:
             return None
         trail = Trail({}, [], [], [])
         try:
+            line = paired(line)
             raw = self._decode(line)
             call = self._call(number, raw, trail)
         except NotAMessage as fault:

@@ -13,7 +13,7 @@ from cachecost.ledger import ZERO
 from cachecost.live.driver.model import OverBudget
 from cachecost.numbers import exact_dollars
 from cachecost.prompts.wire import MARK
-from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.prices import PriceBook, Prices, ways_of
 from cachecost.providers.usage import Usage
 
 
@@ -41,8 +41,7 @@ class Pricing:
         return most
 
     def _prices(self, body: Mapping[str, Any], tokens: int, day: date) -> Prices:
-        is_fast, is_us = body.get("speed") == "fast", body.get("inference_geo") == "us"
-        return self.book.prices(self.host, body["model"], day, tokens, fast=is_fast, us=is_us)
+        return self.book.prices(self.host, body["model"], day, tokens, **ways_of(body))
 
 
 def _ttls(value: Any) -> set[str]:

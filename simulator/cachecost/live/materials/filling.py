@@ -62,7 +62,7 @@ class Material:
 
     def _part(self, part: Part) -> Part:
         if part not in self._parts:
-            self._parts[part] = Part(tuple(self._block(block, "") for block in part.blocks))
+            self._parts[part] = Part(tuple(self._block(block, "") for block in part.blocks), part.places)
         return self._parts[part]
 
     def _thread(self, thread: Thread) -> Filled:

@@ -190,6 +190,11 @@ def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, form
     }
 
 
+def verbosity(told: Any) -> Body:
+    """How long answers are to be: in Chat a parameter, in Responses one of `text`."""
+    return {} if told is None else {"verbosity": told}
+
+
 def _is_ours(name: str, value: Any) -> bool:
     """Whether a parameter is the Messages API's: OpenAI's own `context_management` is an array, and no part of the
     prompt."""

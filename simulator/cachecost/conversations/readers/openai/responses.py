@@ -22,6 +22,7 @@ from cachecost.conversations.readers.openai.parts import (
     tool_result,
     tool_use,
     tools,
+    verbosity,
 )
 from cachecost.conversations.readers.openai.turns import Turns
 from cachecost.faults import nearest
@@ -62,6 +63,7 @@ def _settings(body: Mapping[str, Any], mark: Body) -> Body:
     chosen = choice(body.get("tool_choice"), body.get("parallel_tool_calls") if given else None)
     return {
         **parameters(body, LIMITS, effort, format_),
+        **verbosity(text.get("verbosity") if isinstance(text, Mapping) else None),
         **({"tools": tools(given, "tools", mark)} if given is not None else {}),
         **({"tool_choice": chosen} if chosen else {}),
     }

@@ -1,0 +1,78 @@
+"""What the API refuses (rule 6), for the naive model: checked on the request as sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from cachecost.providers.rules import ModelRules
+from naive_wire import Item, blocks_of, inside, markable, ttl_of
+
+
+def faults_of(block: dict[str, Any], path: str) -> Iterator[str]:
+    """Why a block as sent may not carry the marks that it has, what is inside it first."""
+    subs = inside(block)
+    if block.get("type") == "text":
+        subs = []
+    for number, sub in enumerate(subs):
+        may_lift = block.get("type") in ("tool_result", "document") and number == len(subs) - 1
+        if (ttl_of(sub) and not may_lift) or any('"cache_control": {' in json.dumps(inner) for inner in inside(sub)):
+            yield "cache_control: Extra inputs are not permitted"
+        elif ttl_of(sub) and sub.get("type") == "text" and not sub.get("text"):
+            yield ".text: cache_control cannot be set for empty text blocks"
+    if ttl_of(block) and block.get("type") == "thinking":
+        yield f"{path}.thinking.cache_control: Extra inputs are not permitted"
+    if ttl_of(block) and block.get("type") == "text" and not block.get("text"):
+        yield f"{path}.text: cache_control cannot be set for empty text blocks"
+    if ttl_of(block) and block.get("defer_loading"):
+        yield "cannot have both defer_loading=true and cache_control set"
+
+
+def faults_as_sent(body: dict[str, Any]) -> Iterator[str]:
+    for number, tool in enumerate(body.get("tools") or []):
+        yield from faults_of(tool, f"tools.{number}")
+    for number, block in enumerate(blocks_of(body.get("system") or [])):
+        yield from faults_of(block, f"system.{number}")
+    for number, message in enumerate(body["messages"]):
+        for n, block in enumerate(blocks_of(message["content"])):
+            yield from faults_of(block, f"messages.{number}.content.{n}")
+
+
+def path_of(item: Item) -> str:
+    layer, *numbers = item.place
+    return f"messages.{numbers[0]}.content.{numbers[1]}" if layer == 2 else f"{('tools', 'system')[layer]}.{numbers[0]}"
+
+
+def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str | None:
+    automatic = ttl_of(body)
+    marked = sorted((item for item in items if item.ttl), key=lambda item: item.place)
+    if len(marked) > rules.maximum_marks:
+        return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(marked)}."
+    if fault := next(faults_as_sent(body), None):
+        return fault
+    if automatic and not rules.accepts_automatic:
+        return "cache_control: Extra inputs are not permitted"
+    for item in marked:
+        if item.ttl not in rules.accepted_ttls:
+            return f"{path_of(item)}.{item.kind}.cache_control.ephemeral.ttl: Extra inputs are not permitted"
+    return refused_times(automatic, items, marked) or refused_choice(body, rules)
+
+
+def refused_times(automatic: str | None, items: list[Item], marked: list[Item]) -> str | None:
+    targets = [item for item in items if markable(item)]
+    if automatic and targets and targets[-1].ttl != automatic:
+        return "Top-level cache_control has ttl"
+    ttls = [item.ttl for item in marked]
+    late = [item for n, item in enumerate(marked) if item.ttl == "1h" and "5m" in ttls[:n]]
+    return f"{path_of(late[0])}.cache_control.ttl: a ttl='1h' cache_control block must not" if late else None
+
+
+def refused_choice(body: dict[str, Any], rules: ModelRules) -> str | None:
+    choice = (body.get("tool_choice") or {}).get("type")
+    if choice in ("any", "tool"):
+        if not rules.accepts_forced_choice:
+            return "is not supported on"
+        if (body.get("thinking") or {}).get("type") == "enabled":
+            return "Thinking may not be enabled when tool_choice forces tool use."
+    return None
