@@ -41,7 +41,7 @@ def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> No
         assert (was.returncode, now.returncode, was.stderr) == (0, 0, "")
         assert was.stdout == now.stdout and len(was.stdout.splitlines()) == 3
         assert json.loads(was.stdout.splitlines()[1])["usage"]["cache_read_input_tokens"] > 1000
-        assert now.stderr == "out.jsonl: taken for calls (its first line says format and kind calls)\n"
+        assert now.stderr == "out.jsonl: detected format: calls (its first line says format and kind calls)\n"
 
 
 def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> None:

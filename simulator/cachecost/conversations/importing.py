@@ -100,16 +100,25 @@ def import_files(
         key_file,
     )
     target = _Target(Path(out))
-    found = list(found_in(list(map(Path, paths)), format_, warn))
-    report = ImportReport(files=len(found))
+    skipped: list[Fault] = []
+    found = list(found_in(list(map(Path, paths)), format_, warn, skipped))
+    report = ImportReport(files=len(found), skipped=skipped)
     if not found:
-        report.refused.extend(Fault(str(path), "holds no file of a format that is known") for path in map(Path, paths))
-    for lack in dict.fromkeys(filter(None, (lacks(one.format[0]) for one in found if one.is_known))):
+        report.refused.extend(Fault(str(path), "holds no file of a known format") for path in map(Path, paths))
+    for lack in dict.fromkeys(filter(None, map(_lacks, found))):
         warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]
     for group in groups:
         _import_group(group, target, wishes, report)
     return report
+
+
+def _lacks(one: Found) -> str:
+    """What the format of a file never tells; empty where nobody knows it, which is a fault later on."""
+    try:
+        return lacks(one.format[0])
+    except InputError:
+        return ""
 
 
 def _import_group(group: list[Found], target: _Target, wishes: Wishes, report: ImportReport) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
+SUFFIXES = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
+"""The format that files with such names mostly have."""
 
 
 class Reader(Protocol):
@@ -60,6 +62,10 @@ class Readers(Mapping[str, Kind]):
     def __len__(self) -> int:
         return len(self.table)
 
+    def nearest(self, head: bytes, suffix: str = "") -> str:
+        """The name of the format that a file with this `head` and name most likely has, though no reader knows it."""
+        return next(self.possible(head), SUFFIXES.get(suffix, "request-log"))
+
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
@@ -74,6 +80,8 @@ def _has(head: bytes, start: bytes, quoted: Set[bytes], sign: str) -> bool:
         return start == sign[1:].encode()
     return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
 
+
+UNRECOGNIZED = "unrecognized format"
 
 CALLS: Readers[CallReader] = Readers(
     {
@@ -105,6 +113,14 @@ CONVERSATIONS: Readers[ConversationReader] = Readers(
 READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 
 
+class Unrecognized(InputError):
+    """A file that no reader knows; `hint` names the format that it most likely has, and the option that says so."""
+
+    def __init__(self, path: Path, near: str) -> None:
+        self.hint = f"nearest: {near}; name it with --format"
+        super().__init__([Fault(str(path), f"{UNRECOGNIZED} ({self.hint}): expected one of {', '.join(READERS)}")])
+
+
 def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> tuple[str, str]:
     """(name of the format, why). What no reader knows, and what can be read only once, is `otherwise`.
 
@@ -119,10 +135,14 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     for name in READERS.possible(head):
         if reason := READERS[name].sniff(head):
             return name, reason
+    error = Unrecognized(path, READERS.nearest(head, path.suffix.lower())) if head.strip() else _empty(path)
     if otherwise:
-        return otherwise, "it begins like nothing else"
-    found = "is empty" if not head.strip() else "begins like none of them"
-    raise InputError([Fault(str(path), f"expected one of the formats {', '.join(READERS)}; the file {found}")])
+        return otherwise, error.faults[0].message
+    raise error
+
+
+def _empty(path: Path) -> InputError:
+    return InputError([Fault(str(path), "is empty")])
 
 
 def _named(path: Path, name: str) -> str:
@@ -145,7 +165,7 @@ def read_calls(
 ) -> Iterator[LoggedCall]:
     """The calls in a file; what is not known is a request log. Raises InputError where it holds a conversation.
 
-    With `says_format`, `warn` is told what the file was taken for, and what that never tells.
+    With `says_format`, the format that was detected goes to `warn`, and what that format never tells.
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
@@ -154,7 +174,9 @@ def read_calls(
     if not says_format:
         return CALLS[name].calls(path, warn, keep_content)
     if format_ == "auto" and name != "request-log":
-        warn(f"{path}: taken for {name} ({reason})")
+        warn(f"{path}: detected format: {name} ({reason})")
+    if reason.startswith(UNRECOGNIZED):
+        warn(f"{path}: {reason.partition(': expected')[0]}, read as {name}")
     if lacks(name):
         warn(f"{path}: {lacks(name)}")
     return CALLS[name].calls(path, warn, keep_content)
