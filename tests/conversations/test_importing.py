@@ -154,8 +154,7 @@ def test_a_bad_file_is_refused_and_the_others_are_imported(tmp_path: Path) -> No
         ("", "is empty"),
         (
             "hello",
-            "unrecognized format (nearest: request-log; name it with --format): "
-            f"expected one of {', '.join(READERS)}",
+            f"unrecognized format (nearest: request-log; name it with --format): expected one of {', '.join(READERS)}",
         ),
     ],
 )

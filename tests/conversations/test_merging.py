@@ -75,7 +75,10 @@ def test_into_a_folder_each_file_of_a_folder_goes_by_itself(tmp_path: Path, logs
 def test_what_is_no_log_is_left_out_and_said(tmp_path: Path, logs: Path) -> None:
     (logs / "settings.json").write_text('{"theme": "dark"}')
     report, said = imported(tmp_path, logs)
-    assert said[0] == f"{logs / 'settings.json'}: unrecognized format, skipped (nearest: request-log; name it with --format)"
+    assert (
+        said[0]
+        == f"{logs / 'settings.json'}: unrecognized format, skipped (nearest: request-log; name it with --format)"
+    )
     assert (report.files, report.refused, [fault.file for fault in report.skipped]) == (
         3,
         [],

@@ -19,7 +19,12 @@ from cachecost.providers.usage import Usage
 Line = dict[str, Any]
 PRICES = {"claude-opus-4-5-20251101": (5, 0.5, 6.25, 10, 25), "claude-sonnet-4-5-20250929": (3, 0.3, 3.75, 6, 15)}
 """Dollars per million tokens: input, read, 5m write, 1h write, output (Anthropic's price page; up to 200k tokens)."""
-SNAPSHOT = {"type": "file-history-snapshot", "messageId": "m", "snapshot": {"messageId": "m"}, "isSnapshotUpdate": False}
+SNAPSHOT = {
+    "type": "file-history-snapshot",
+    "messageId": "m",
+    "snapshot": {"messageId": "m"},
+    "isSnapshotUpdate": False,
+}
 BEGINNINGS: tuple[tuple[Line, ...], ...] = (
     (),
     (SNAPSHOT,),

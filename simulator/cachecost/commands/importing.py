@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, force_option, ground_options
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ SKIPPED, INVALID, NOT_EVALUATED = 1, 2, 3
 @click.option("--source", help="Where the recording comes from, for its header.")
 @click.option("--licence", help="Its licence, for its header.")
 @click.option("--skip", "may_skip", is_flag=True, help="Files of unrecognized formats in folders are no failure.")
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @ground_options
 def import_(
@@ -57,12 +58,13 @@ def import_(
     source: str | None,
     licence: str | None,
     may_skip: bool,
+    force: bool,
     as_json: bool,
     base: Ground,
 ) -> int:
     """Read LOGS and write a recording of each; a file that cannot be read is refused with its errors.
 
-    In folders, files of unrecognized formats are skipped: named on stderr, and the exit code is 1 unless --skip.
+    A recording that is there with other content is kept, unless --force. In folders, files of unrecognized formats are skipped: named on stderr, and the exit code is 1 unless --skip.
     """
     from cachecost.conversations.importing import import_files
     from cachecost.numbers import exact
@@ -88,6 +90,7 @@ def import_(
             redact=redact,
             round_to=round_sizes,
             key_file=key,
+            overwrite=force,
         )
     for fault in report.refused:
         click.echo(str(fault), err=True)
@@ -108,7 +111,7 @@ def _name_skipped(report: ImportReport, may_skip: bool) -> None:
     from cachecost.numbers import counted
 
     if report.skipped:
-        then = "" if may_skip else ": name their format with --format, or accept that with --skip"
+        then = "" if may_skip else ": name the format with --format, or accept that with --skip"
         click.echo(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}", err=True)
 
 

@@ -117,6 +117,7 @@ def ground_options(command: Command) -> Command:
     return cast("Command", grounded)
 
 
+force_option = click.option("--force", is_flag=True, help="Overwrite a recording that is there with other content.")
 csv_option = click.option(
     "--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows of the table there, too."
 )
