@@ -64,7 +64,8 @@ def import_(
 ) -> int:
     """Read LOGS and write a recording of each; a file that cannot be read is refused with its errors.
 
-    A recording that is there with other content is kept, unless --force. In folders, files of unrecognized formats are skipped: named on stderr, and the exit code is 1 unless --skip.
+    A recording that is there with other content is kept, unless --force. In folders, files of unrecognized formats
+    are skipped: named on stderr, and the exit code is 1 unless --skip.
     """
     from cachecost.conversations.importing import import_files
     from cachecost.numbers import exact

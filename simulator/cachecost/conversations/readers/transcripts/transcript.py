@@ -82,7 +82,7 @@ def sniff_lines(head: bytes) -> str | None:
 
 def _own_key(keys: Set[str]) -> str | None:
     """The key that tells a transcript's line."""
-    pairs = (pair[0] for pair in OWN_PAIRS if keys.issuperset(pair))
+    pairs = (pair[0] for pair in OWN_PAIRS if keys >= set(pair))
     return next((key for key in OWN_KEYS if key in keys), None) or next(pairs, None)
 
 
