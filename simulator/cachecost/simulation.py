@@ -46,7 +46,8 @@ class Call:
 
     `start` and `first_token_s` are seconds; `day` picks rules and prices (None: that of the shipped
     data, or `as_of`); output is `output_tokens` where known, else the sum over `output`. `response`
-    holds the answer's blocks where they are known: server tools in it make the call several passes.
+    holds the answer's blocks where they are known: server tools in it make the call several passes. `number` is the
+    call's place in its file, where that is not the order of its time (0: it is).
     """
 
     request: Request
@@ -65,6 +66,7 @@ class Call:
     purpose: str = "main"
     turn: int = 0
     inquiry: int | None = None
+    number: int = 0
 
 
 def logged(call: LoggedCall) -> Call:
@@ -82,6 +84,7 @@ def logged(call: LoggedCall) -> Call:
         is_batch=call.is_batch,
         failed=call.failed,
         is_bill_only=call.is_bill_only,
+        number=call.number,
     )
 
 
@@ -168,6 +171,10 @@ class Simulated(NamedTuple):
     passes: tuple[Pass, ...] = ()
     rules: ModelRules | None = None
     prices: Prices | None = None
+
+    def at(self, number: int) -> Simulated:
+        """The same as the `number`-th call; 0 leaves it as it is."""
+        return self._replace(row=replace(self.row, call=number)) if number else self
 
     @property
     def strip(self) -> Strip:

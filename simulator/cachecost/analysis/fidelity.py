@@ -89,8 +89,8 @@ class Judge:
         room = _Room(self, source)
         for number, call in enumerate(calls, 1):
             room.take(number, call)
-        judgements = [room.judgement(case) for case in room.cases]
-        return [judgement for judgement in judgements if judgement is not None], room.not_judged
+        judgements = filter(None, [room.judgement(case) for case in room.cases])
+        return sorted(judgements, key=lambda judgement: judgement.call), room.not_judged
 
 
 class _Room:
@@ -155,7 +155,7 @@ class _Room:
         proves, breaks = _evidence(facts, verdict)
         return Judgement(
             self.source,
-            case.number,
+            case.call.number or case.number,
             case.call.line,
             case.call.request.model,
             verdict.kind,

@@ -55,7 +55,7 @@ def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
 def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None:
     """Write the calls of LOGS as one recording, in the order of their times, or as given where any has none.
 
-    Their calls then share one cache. The order within each file stays.
+    Their calls then share one cache.
     """
     from cachecost.conversations.editing import cutting
 

@@ -19,6 +19,7 @@ from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.time_order import in_file_order
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.rules import data_date
@@ -202,7 +203,7 @@ class _Asked:
         if self.may_anchor:
             calls = list(calls)
             simulation.learn_all(calls)
-        return map(simulation.simulated, map(logged, calls))
+        return in_file_order((call.number, simulation.simulated(logged(call)).at(call.number)) for call in calls)
 
     def planned(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, one after the other: the recording as it would have sent it.

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from cachecost.conversations.checked import Warn
-from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, detect
+from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError
 from cachecost.numbers import counted
@@ -39,12 +39,12 @@ class Found:
         return not self.path.stat().st_size
 
     def calls(self, warn: Warn) -> Iterator[LoggedCall]:
-        """Its calls. Raises InputError with every fault, and where it holds a conversation."""
+        """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
         name, reason = self.format
         if name not in CALLS:
             what = f"holds a conversation ({name}: {reason})"
             raise InputError([Fault(str(self.path), f"{what}: name a folder for it, not a file for all")])
-        return CALLS[name].calls(self.path, warn, True)
+        return calls_in_time(self.path, name, warn, says=warn)
 
 
 def found_in(paths: Sequence[Path], named: str, warn: Warn, skipped: list[Fault]) -> Iterator[Found]:

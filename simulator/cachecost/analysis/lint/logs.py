@@ -36,9 +36,9 @@ def lint_log(calls: Iterable[LoggedCall], label: str, desk: Desk, margin: int = 
         if call.failed or call.is_bill_only:
             continue
         try:
-            known[number] = desk.call(call, label, number)
+            known[number] = desk.call(call, label, call.number or number)
         except CannotEvaluate as error:
-            wrong.setdefault(str(error), []).append(number)
+            wrong.setdefault(str(error), []).append(call.number or number)
     return LintedLog(_studied(known, pairing, margin), len(known), wrong)
 
 

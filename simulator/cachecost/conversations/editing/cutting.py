@@ -128,10 +128,11 @@ class _Chosen:
             raise InputError([Fault(str(self.path), self._why_empty())])
 
     def _has(self, call: LoggedCall) -> bool:
+        """Whether it stays; its number is that in the file, where calls come in another order."""
         if self.wish.is_by_time and call.timestamp is None:
             raise InputError([Fault(str(self.path), "this call has no time: cut by calls or session", call.line)])
         of_session = self.wish.session is None or call.session == self.wish.session
-        return of_session and self.wish.has_number(self.seen) and self.wish.has_time(call.start)
+        return of_session and self.wish.has_number(call.number or self.seen) and self.wish.has_time(call.start)
 
     def _why_empty(self) -> str:
         if self.wish.session is not None and self.wish.session not in self.sessions:
@@ -173,7 +174,7 @@ def cut_conversation(whole: Conversation, wish: Cut) -> Conversation:
 def concat(
     paths: Sequence[Path], out: Path, format_: str = "auto", warn: Warn = quiet, overwrite: bool = True
 ) -> Written:
-    """Write the calls of all recordings as one: by time, but never against the order within a file.
+    """Write the calls of all recordings as one, in the order of their times.
 
     Where a call has no time, one file after the other as given, which is said to `warn`. Raises InputError.
     """

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from cachecost.conversations.checked import Warn, opened, quiet
+from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.time_order import in_time
 from cachecost.faults import Fault, InputError, nearest
 
 if TYPE_CHECKING:
@@ -163,7 +165,9 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
 ) -> Iterator[LoggedCall]:
-    """The calls in a file; what is not known is a request log. Raises InputError where it holds a conversation.
+    """The calls in a file in time order; what is not known is a request log.
+
+    Raises InputError where the file holds a conversation, and at the end with every fault.
 
     With `says_format`, the format that was detected goes to `warn`, and what that format never tells.
     """
@@ -172,14 +176,24 @@ def read_calls(
         what = f"expected calls as they were sent; got a conversation ({name}: {reason})"
         raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
     if not says_format:
-        return CALLS[name].calls(path, warn, keep_content)
+        return calls_in_time(path, name, quiet, keep_content, warn)
     if format_ == "auto" and name != "request-log":
         warn(f"{path}: detected format: {name} ({reason})")
     if reason.startswith(UNRECOGNIZED):
         warn(f"{path}: {reason.partition(': expected')[0]}, read as {name}")
     if lacks(name):
         warn(f"{path}: {lacks(name)}")
-    return CALLS[name].calls(path, warn, keep_content)
+    return calls_in_time(path, name, warn, keep_content, warn)
+
+
+def calls_in_time(
+    path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet
+) -> Iterator[LoggedCall]:
+    """The calls of a file of the format `name` in the order of their times (time_order.py).
+
+    `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
+    """
+    return in_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
 
 
 def lacks(name: str) -> str:

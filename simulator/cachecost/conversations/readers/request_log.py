@@ -69,7 +69,8 @@ class LoggedCall:
     an answer that tells of server tools, which take part in the cache. `source` is who recorded the call, where the
     log or the recording says so, `seen_on` the day by which it was recorded (`commit_date`): rules and prices are
     those of that day where the times were taken out. `session` is the conversation that the log says it belongs to
-    ("": it does not say), `id` what tells copies of one call in several files ("": nothing does).
+    ("": it does not say), `id` what tells copies of one call in several files ("": nothing does). `number` counts the
+    calls of the file up to this one, where they come in another order than the file's (0: they do not).
     """
 
     line: int
@@ -88,6 +89,7 @@ class LoggedCall:
     seen_on: date | None = None
     session: str = ""
     id: str = ""
+    number: int = 0
 
     @property
     def day(self) -> date | None:
