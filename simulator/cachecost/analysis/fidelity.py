@@ -23,7 +23,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.sending import Hosts
-from cachecost.simulation import BILL_ONLY, quoted
+from cachecost.simulation import quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -123,9 +123,9 @@ class _Room:
     def _case(self, number: int, call: LoggedCall, rules: ModelRules) -> _Case | None:
         if call.failed or call.billed is None:
             self.not_judged.append((f"{self.source}:{call.line}", "it failed" if call.failed else "it has no usage"))
-        if call.is_bill_only:
-            self.not_judged.append((f"{self.source}:{call.line}", BILL_ONLY))
-        if call.failed or call.is_bill_only:
+        if call.why_unknown and not call.failed:
+            self.not_judged.append((f"{self.source}:{call.line}", call.why_unknown))
+        if call.failed or call.why_unknown:
             return None
         sent = self.hosts.sent(call.request, rules)
         if why := refusal(sent.told.request, sent.marks, rules):

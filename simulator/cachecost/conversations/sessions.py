@@ -24,7 +24,7 @@ from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect,
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.prompts.blocks import Block, Message, Thread
 
-SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format")
+SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
 """What side calls change beside the head: they force a tool or ask for a schema."""
 Place = tuple[str, str | None, str, bool]
 """Workspace, host, session, batch: calls of different places never go on from each other."""
@@ -93,6 +93,9 @@ class CallTree:
             return
         if call.is_bill_only:
             self.notes["calls of which the log holds only the bill: no part of a conversation"] += 1
+            return
+        if call.why_unknown:
+            self.notes[f"calls left out: {call.why_unknown}"] += 1
             return
         turn = Turn(call, len(self.turns))
         place = _place(call)

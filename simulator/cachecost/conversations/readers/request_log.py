@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,13 +12,15 @@ import msgspec
 
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.line_buffer import Line, lines_in_place
+from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
+from cachecost.conversations.readers.common.message_threads import MessageThreads, why_not_whole
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.frames import Frame, Frames, Gaps, around_of
 from cachecost.conversations.readers.growing import CUT, Growing
 from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import COMPACTION, Block
 from cachecost.prompts.exact_json import load
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
 from cachecost.prompts.request import Request
@@ -26,8 +29,10 @@ from cachecost.providers.usage import Usage
 
 SECONDS_BETWEEN_UNTIMED = 2.0
 MOST_FAULTS = 20
-SERVED = b"_tool_result"
-"""What every block that a server tool returned has in its type."""
+BILL_ONLY = "the log holds nothing of what was sent, only the bill"
+ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not published, and the log has no iterations"
+ANSWERS_THAT_COUNT = re.compile(rb'_tool_result"|"compaction"')
+"""What is in every answer that makes its call several passes: types of blocks that a server tool or the API put in."""
 
 
 class RawRow(msgspec.Struct):
@@ -104,6 +109,22 @@ class LoggedCall:
         return is_empty and self.billed is not None and self.billed.total_input > 0
 
     @property
+    def pass_bills(self) -> tuple[Usage, ...]:
+        """The bill of each pass of a call that the API compacted in: their sum is its bill; empty for any other."""
+        if not any(one.kind == COMPACTION for one in self.iterations):
+            return ()
+        return tuple(one.usage for one in self.iterations if one.kind in (COMPACTION, "message"))
+
+    @property
+    def why_unknown(self) -> str:
+        """Why what was sent, or what the API made of it, cannot be told from the log; empty where it can."""
+        if self.is_bill_only:
+            return BILL_ONLY
+        if self.request.params.get("compaction") and not self.pass_bills:
+            return ON_DEMAND
+        return why_not_whole(self.request.params)
+
+    @property
     def failed(self) -> bool:
         return self.status is not None and self.status >= 400
 
@@ -167,6 +188,7 @@ class RequestLog:
         self._array = msgspec.json.Decoder(list[msgspec.Raw])
         self._growing = Growing()
         self._frames = Frames()
+        self._threads = MessageThreads()
 
     def calls(self) -> Iterator[LoggedCall]:
         """Calls in input order, until the first fault; then the rest is only checked.
@@ -235,7 +257,7 @@ class RequestLog:
 
     def _frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: LoggedCall) -> None:
         """Keep what stands around the messages of `rest`, if it comes back."""
-        around = around_of(rest, array, end)
+        around = around_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
         if around is None or not self._frames.comes_back(around):
             return
         tried = self._decoder.decode(around.with_gaps(TRIED, CUT))
@@ -276,11 +298,14 @@ class RequestLog:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
         usage, path = _usage(raw)
+        request, answer = self.intake.request(raw.request, before), self._response(raw)
+        if THREAD in request.params:
+            request = self._threads.whole(request, _answer_id(raw), answer)
         return LoggedCall(
             number,
             self._starts.of(timestamp),
             timestamp,
-            self.intake.request(raw.request, before),
+            request,
             usage_of(usage, path) if usage is not None else None,
             float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
             _field(raw.host, "host", str),
@@ -288,7 +313,7 @@ class RequestLog:
             status,
             _field(raw.service, "service", str) == "batch",
             _iterations(usage, path),
-            self._response(raw),
+            answer,
             source=_source(raw),
             seen_on=_seen_on(raw),
             session=_field(raw.session, "session", str) or "",
@@ -296,7 +321,7 @@ class RequestLog:
 
     def _response(self, raw: RawRow) -> tuple[Block, ...]:
         keep = self.intake.keep_content
-        if not keep and not any(SERVED in bytes(part) for part in (raw.response, raw.response_content)):
+        if not keep and bytes(raw.request.thread) == b"null" and not ANSWERS_THAT_COUNT.search(_answer_bytes(raw)):
             return ()
         return tuple(block_of("assistant", item, keep) for item in _answer(raw))
 
@@ -354,6 +379,15 @@ def _iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
 def _source(raw: RawRow) -> str:
     source = load(bytes(raw.source), "source")
     return source if isinstance(source, str) else ""
+
+
+def _answer_bytes(raw: RawRow) -> bytes:
+    return bytes(raw.response) + bytes(raw.response_content)
+
+
+def _answer_id(raw: RawRow) -> str:
+    response = load(bytes(raw.response), "response")
+    return str(response.get("id") or "") if isinstance(response, Mapping) else ""
 
 
 def _answer(raw: RawRow) -> list[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.request_log import Iteration, LoggedCall, Starts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import block_of, content_blocks
@@ -18,8 +19,8 @@ class Told:
     """What a log tells of one call.
 
     `body` is a Messages API body, `answer` the content blocks of the response (a list, or a text). `timestamp` is
-    ISO 8601 (None: not told), `first_token_s` seconds from then to the first token. The other fields are those of
-    `LoggedCall`.
+    ISO 8601 (None: not told), `first_token_s` seconds from then to the first token, `answer_id` what a message thread
+    goes on by. The other fields are those of `LoggedCall`.
     """
 
     body: Mapping[str, Any]
@@ -37,6 +38,7 @@ class Told:
     session: str = ""
     id: str = ""
     line: int = field(default=0)
+    answer_id: str = ""
 
 
 class Teller:
@@ -46,15 +48,18 @@ class Teller:
         self._intake = Intake(keep_content)
         self._keep = keep_content
         self._starts = Starts()
+        self._threads = MessageThreads()
 
     def call(self, told: Told) -> LoggedCall:
         """The call. Raises NotAMessage with the path of what is wrong in the body, the answer or the time."""
-        answer = content_blocks(told.answer if isinstance(told.answer, str) else list(told.answer), "response.content")
+        content = content_blocks(told.answer if isinstance(told.answer, str) else list(told.answer), "response.content")
+        answer = tuple(block_of("assistant", item, self._keep) for item in content)
+        request = self._threads.whole(self._intake.body(told.body), told.answer_id, answer)
         return LoggedCall(
             told.line,
             self._starts.of(told.timestamp),
             told.timestamp,
-            self._intake.body(told.body),
+            request,
             told.usage,
             told.first_token_s,
             told.host,
@@ -62,7 +67,7 @@ class Teller:
             told.status,
             told.is_batch,
             told.iterations,
-            tuple(block_of("assistant", item, self._keep) for item in answer),
+            answer,
             told.source,
             told.seen_on,
             told.session,
