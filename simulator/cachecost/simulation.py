@@ -83,7 +83,7 @@ def logged(call: LoggedCall) -> Call:
         call.workspace,
         call.first_token_s,
         response=_answered(call),
-        output_tokens=_output_told(call),
+        output_tokens=call.output_tokens,
         is_batch=call.is_batch,
         failed=call.failed,
         is_bill_only=call.is_bill_only,
@@ -91,16 +91,6 @@ def logged(call: LoggedCall) -> Call:
         pass_bills=call.pass_bills,
         number=call.number,
     )
-
-
-def _output_told(call: LoggedCall) -> int | None:
-    """What the bill says, or the answer's blocks where a trace says how long they were; None: nothing tells."""
-    if call.pass_bills:
-        return sum(one.output_tokens for one in call.pass_bills)
-    if call.billed:
-        return call.billed.output_tokens
-    told = [block.tokens for block in call.response]
-    return sum(filter(None, told)) if told and None not in told else None
 
 
 def _answered(call: LoggedCall) -> tuple[Block, ...]:

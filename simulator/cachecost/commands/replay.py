@@ -229,6 +229,7 @@ class _Asked:
             bills=anchors,
             own=base.rules.own,
             may_lack_prices=True,
+            counts_answers=False,
         )
         floor = _floor if with_floor and not self.ranks else None
         for name in self._names(talks):
@@ -313,7 +314,8 @@ def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
 
     for why, calls in sorted(asked.bill.unpriced.items()):
         _say(f"not in the bill's dollars: {calls} calls, because {why}")
-    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, not asked.capacities)
+    with_causes, calls = not asked.capacities, asked.bill.calls
+    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, with_causes, calls)
     return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
 
 

@@ -271,8 +271,7 @@ def _when(turn: Turn) -> tuple[float, int]:
 
 
 def _reply(call: LoggedCall, blocks: tuple[Block, ...]) -> Reply:
-    output = call.billed.output_tokens if call.billed else None
-    return Reply(call.start, blocks, call.first_token_s or None, output)
+    return Reply(call.start, blocks, call.first_token_s or None, call.output_tokens)
 
 
 def _sent(call: LoggedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:

@@ -116,6 +116,16 @@ class LoggedCall:
         return tuple(one.usage for one in self.iterations if one.kind in (COMPACTION, "message"))
 
     @property
+    def output_tokens(self) -> int | None:
+        """What the bill says, or the answer's blocks where a trace says how long they were; None: nothing tells."""
+        if self.pass_bills:
+            return sum(one.output_tokens for one in self.pass_bills)
+        if self.billed:
+            return self.billed.output_tokens
+        told = [block.tokens for block in self.response]
+        return sum(filter(None, told)) if told and None not in told else None
+
+    @property
     def why_unknown(self) -> str:
         """Why what was sent, or what the API made of it, cannot be told from the log; empty where it can."""
         if self.is_bill_only:
