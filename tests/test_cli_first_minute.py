@@ -37,7 +37,7 @@ def test_what_did_it_cost_and_what_otherwise(sessions: Path) -> None:
     done = cachecost("replay", "x.jsonl", *(word for name in asked for word in ("--strategy", name)), cwd=sessions)
     assert (done.returncode, done.stderr) == (
         0,
-        "x.jsonl: taken for calls (its first line says format and kind calls)\n",
+        "x.jsonl: detected format: calls (its first line says format and kind calls)\n",
     )
     table = [line.split() for line in done.stdout.splitlines()[1:6]]
     assert table == [

@@ -41,7 +41,7 @@ def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> No
         assert (was.returncode, now.returncode, was.stderr) == (0, 0, "")
         assert was.stdout == now.stdout and len(was.stdout.splitlines()) == 3
         assert json.loads(was.stdout.splitlines()[1])["usage"]["cache_read_input_tokens"] > 1000
-        assert now.stderr == "out.jsonl: taken for calls (its first line says format and kind calls)\n"
+        assert now.stderr == "out.jsonl: detected format: calls (its first line says format and kind calls)\n"
 
 
 def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> None:
@@ -111,3 +111,38 @@ def test_options_that_do_not_go_together_are_told(tmp_path: Path) -> None:
         done = cachecost("import", "log.jsonl", "-o", "out.jsonl", *how, cwd=tmp_path)
         assert done.returncode == 2 and why in done.stderr
         assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_recording_that_is_there_is_kept_unless_it_is_the_same_or_force_is_given(tmp_path: Path) -> None:
+    log_file(tmp_path, row(0))
+    again = ("import", "log.jsonl", "-o", "out.jsonl")
+    assert cachecost(*again, cwd=tmp_path).returncode == 0
+    assert cachecost(*again, cwd=tmp_path).returncode == 0
+    kept = (tmp_path / "out.jsonl").read_bytes()
+    log_file(tmp_path, row(0), row(1))
+    for arguments in (again, ("recording", "cut", "log.jsonl", "--calls", "2", "-o", "out.jsonl")):
+        refused = cachecost(*arguments, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert refused.stderr.splitlines()[0] == "out.jsonl exists with other content: --force overwrites it"
+        assert (tmp_path / "out.jsonl").read_bytes() == kept
+        forced = cachecost(*arguments, "--force", cwd=tmp_path)
+        assert forced.returncode == 0 and (tmp_path / "out.jsonl").read_bytes() != kept
+        (tmp_path / "out.jsonl").write_bytes(kept)
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_what_a_folder_has_besides_logs_is_skipped_said_last_and_a_failure_unless_accepted(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    log_file(tmp_path / "logs", row(0))
+    (tmp_path / "logs" / "odd.jsonl").write_text('{"type": "chat"}\n')
+    made = cachecost("import", "logs", "-o", "out.jsonl", "--json", cwd=tmp_path)
+    assert made.returncode == 1 and (tmp_path / "out.jsonl").exists()
+    assert made.stderr.splitlines() == [
+        "logs/odd.jsonl: unrecognized format, skipped (nearest: claude-code; name it with --format)",
+        "1 file skipped (unrecognized format): name the format with --format, or accept that with --skip",
+    ]
+    report = json.loads(made.stdout)
+    assert (report["files"], [one["file"] for one in report["skipped"]]) == (1, ["logs/odd.jsonl"])
+    accepted = cachecost("import", "logs", "-o", "out.jsonl", "--skip", cwd=tmp_path)
+    assert accepted.returncode == 0
+    assert accepted.stderr.splitlines()[-1] == "1 file skipped (unrecognized format)"

@@ -80,7 +80,7 @@ def test_recordings_are_put_together(folder: Path) -> None:
 def test_a_part_is_cut_out(folder: Path) -> None:
     done = Done("cut", "a.jsonl", "-o", "c.jsonl", "--calls", "2-")
     assert (done.code, done.out, done.err) == (0, "c.jsonl  1 of 2 calls\n", "")
-    done = Done("cut", "a.jsonl", "-o", "c.jsonl", "--from", "2026-03-07", "--to", "2026-03-07T10:00:05Z")
+    done = Done("cut", "a.jsonl", "-o", "c.jsonl", "--from", "2026-03-07", "--to", "2026-03-07T10:00:05Z", "--force")
     assert (done.code, done.out) == (0, "c.jsonl  1 of 2 calls\n")
     (call,) = calls.calls(folder / "c.jsonl")
     assert call.timestamp == "2026-03-07T10:00:00Z"

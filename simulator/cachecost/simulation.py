@@ -15,7 +15,7 @@ from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.margin import estimated_usd
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import COMPACTION, Block, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import passes
 from cachecost.prompts.refusals import refusal
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
-BILL_ONLY = "the log holds nothing of what was sent, only the bill"
 BEST_EFFORT = "best_effort"
 
 
@@ -47,7 +46,10 @@ class Call:
 
     `start` and `first_token_s` are seconds; `day` picks rules and prices (None: that of the shipped
     data, or `as_of`); output is `output_tokens` where known, else the sum over `output`. `response`
-    holds the answer's blocks where they are known: server tools in it make the call several passes.
+    holds the answer's blocks where they are known: server tools and summaries in it make the call several passes.
+    `pass_bills` are those of a call that was compacted, pass by pass. `why_unknown` says why it cannot be told from the
+    log what was sent. `number` is the
+    call's place in its file, where that is not the order of its time (0: it is).
     """
 
     request: Request
@@ -63,9 +65,12 @@ class Call:
     is_batch: bool = False
     failed: bool = False
     is_bill_only: bool = False
+    why_unknown: str = ""
+    pass_bills: tuple[Usage, ...] = ()
     purpose: str = "main"
     turn: int = 0
     inquiry: int | None = None
+    number: int = 0
 
 
 def logged(call: LoggedCall) -> Call:
@@ -78,20 +83,25 @@ def logged(call: LoggedCall) -> Call:
         call.host,
         call.workspace,
         call.first_token_s,
-        response=call.response,
-        output_tokens=_output_told(call),
+        response=_answered(call),
+        output_tokens=call.output_tokens,
         is_batch=call.is_batch,
         failed=call.failed,
         is_bill_only=call.is_bill_only,
+        why_unknown=call.why_unknown,
+        pass_bills=call.pass_bills,
+        number=call.number,
     )
 
 
-def _output_told(call: LoggedCall) -> int | None:
-    """What the bill says, or the answer's blocks where a trace says how long they were; None: nothing tells."""
-    if call.billed:
-        return call.billed.output_tokens
-    told = [block.tokens for block in call.response]
-    return sum(filter(None, told)) if told and None not in told else None
+def _answered(call: LoggedCall) -> tuple[Block, ...]:
+    """The answer; where its call was compacted and the log has no summary, one as long as it was billed."""
+    if not call.pass_bills or any(block.kind == COMPACTION for block in call.response):
+        return call.response
+    summaries = [one.usage.output_tokens for one in call.iterations if one.kind == COMPACTION]
+    made = [given_block(COMPACTION, "assistant", f"{call.start} {call.line}", tokens) for tokens in summaries]
+    rest = call.response or (given_block("text", "assistant", "answer", 0),)
+    return (*made, *(rest if len(call.pass_bills) > len(made) else ()))
 
 
 def planned(call: PlannedCall) -> Call:
@@ -169,6 +179,10 @@ class Simulated(NamedTuple):
     rules: ModelRules | None = None
     prices: Prices | None = None
 
+    def at(self, number: int) -> Simulated:
+        """The same as the `number`-th call; 0 leaves it as it is."""
+        return self._replace(row=replace(self.row, call=number)) if number else self
+
     @property
     def strip(self) -> Strip:
         """What the picture of the call needs besides its row."""
@@ -215,18 +229,20 @@ class Simulation:
 
     def learn(self, number: int, call: Call, billed: Usage) -> None:
         """Take down what the bill of the `number`-th call (from 1) tells."""
-        if call.failed or len(passes(call.request, call.response)) > 1:
+        bills = call.pass_bills or (billed,)
+        if call.failed or call.why_unknown or len(passes(call.request, call.response)) != len(bills):
             return
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
-            prompt = self._hosts.prompts(self._hosts.sent(call.request, rules), (), rules, call.workspace)[0]
+            prompts = self._hosts.prompts(self._hosts.sent(call.request, rules), call.response, rules, call.workspace)
         except CannotEvaluate:
             return
         if self._anchors is None:
             from cachecost.tokens.anchored import Anchors
 
             self._anchors = Anchors()
-        self._anchors.learn(number, prompt, billed)
+        for prompt, bill in zip(prompts, bills, strict=False):
+            self._anchors.learn(number, prompt, bill)
 
     def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
         """The ledger row of each call."""
@@ -240,8 +256,8 @@ class Simulation:
     def simulated(self, call: Call) -> Simulated:
         """As `row`, with what the cache did."""
         self._number += 1
-        if call.is_bill_only:
-            return self._without_usage(call, None, BILL_ONLY, NOT_EVALUATED)
+        if call.why_unknown and not call.failed:
+            return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
             return self._evaluate(call, rules)

@@ -46,7 +46,8 @@ class Terms:
     `model` is that of every conversation; None: of each its own. `day` picks rules and prices; None: that of each
     call. `bills` are the recorded calls that the conversations were found in: what was charged for them sizes
     whatever a strategy sends again (rule 17). `own` are the rules of a user's file, under `rules`. `may_lack_prices` is
-    for whoever can tell calls in tokens, where nobody gave a server of one's own a price.
+    for whoever can tell calls in tokens, where nobody gave a server of one's own a price. Without `counts_answers` a
+    call whose output was not recorded has none; with it, its answer is counted.
     """
 
     model: str | None
@@ -59,6 +60,7 @@ class Terms:
     bills: Sequence[LoggedCall] = ()
     own: OwnRules = NO_OWN_RULES
     may_lack_prices: bool = False
+    counts_answers: bool = True
 
     def book(self, over: Mapping[str, object] | None = None) -> RuleBook:
         """The rules, with a strategy's own readings `over` them. Raises InputError."""
@@ -135,7 +137,8 @@ class Terms:
         simulation.learn_all(self.bills)
         rows = []
         for number, call in enumerate(in_time(strategy, talks), 1):
-            sent.append(planned(call))
+            made = planned(call)
+            sent.append(made if self.counts_answers else replace(made, output=()))
             simulated = simulation.simulated(sent[-1])
             rows.append(simulated.row)
             if strips is not None:

@@ -43,9 +43,37 @@ def test_each_format_is_known_by_its_beginning(tmp_path: Path, text: str, name: 
 def test_what_nobody_knows_is_what_the_caller_says_or_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text('{"a": {"request": 1}}\n')
-    assert detect(path, otherwise="request-log") == ("request-log", "it begins like nothing else")
-    with pytest.raises(InputError, match="expected one of the formats calls, "):
+    why = f"unrecognized format (nearest: request-log; name it with --format): expected one of {', '.join(READERS)}"
+    assert detect(path, otherwise="request-log") == ("request-log", why)
+    with pytest.raises(InputError) as error:
         detect(path)
+    assert str(error.value) == f"{path} {why}"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "near"),
+    [
+        ("file", '{"type": "chat"}', "claude-code"),
+        ("file", '{"custom_id": 1}', "anthropic-batch"),
+        ("file.yaml", "hello", "vcr"),
+        ("file.jsonl", "hello", "request-log"),
+    ],
+)
+def test_what_nobody_knows_is_told_the_nearest_format(tmp_path: Path, name: str, text: str, near: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError, match=f"nearest: {near}; name it with --format"):
+        detect(path)
+
+
+def test_what_nobody_knows_is_read_as_a_request_log_and_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text('{"type": "chat"}\n')
+    said: list[str] = []
+    with pytest.raises(InputError, match=":1 request: expected a Messages API body; got nothing"):
+        list(read_calls(path, warn=said.append))
+    hint = "unrecognized format (nearest: claude-code; name it with --format), read as request-log"
+    assert said == [f"{path}: {hint}"]
 
 
 def test_a_pipe_is_not_looked_at(tmp_path: Path) -> None:
@@ -93,7 +121,7 @@ def test_calls_are_no_conversation_and_the_other_way_round(tmp_path: Path) -> No
     assert read_conversation(talk).name == "n"
 
 
-def test_what_a_file_was_taken_for_is_said_where_it_is_no_log(tmp_path: Path) -> None:
+def test_the_detected_format_is_said_where_it_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "file"
     said: list[str] = []
     path.write_text(LOG)
@@ -102,7 +130,7 @@ def test_what_a_file_was_taken_for_is_said_where_it_is_no_log(tmp_path: Path) ->
     list(read_calls(path, "calls", said.append))
     assert said == []
     list(read_calls(path, warn=said.append))
-    assert said == [f"{path}: taken for calls (its first line says format and kind calls)"]
+    assert said == [f"{path}: detected format: calls (its first line says format and kind calls)"]
 
 
 @given(

@@ -66,6 +66,7 @@ def test_a_file_becomes_a_recording(tmp_path: Path) -> None:
             "output_tokens": 0,
         },
         "refused": [],
+        "skipped": [],
     }
 
 
@@ -150,8 +151,11 @@ def test_a_bad_file_is_refused_and_the_others_are_imported(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", f"expected one of the formats {', '.join(READERS)}; the file is empty"),
-        ("hello", f"expected one of the formats {', '.join(READERS)}; the file begins like none of them"),
+        ("", "is empty"),
+        (
+            "hello",
+            f"unrecognized format (nearest: request-log; name it with --format): expected one of {', '.join(READERS)}",
+        ),
     ],
 )
 def test_an_unknown_format_is_told(tmp_path: Path, text: str, why: str) -> None:

@@ -55,6 +55,7 @@ def test_a_log_becomes_a_recording_with_its_bill(tmp_path: Path) -> None:
             "output_tokens": 20,
         },
         "refused": [],
+        "skipped": [],
     }
     assert len(list(calls.calls(out))) == 3
     assert calls.title(out) == calls.Title("mine", "", "MIT")

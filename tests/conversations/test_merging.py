@@ -50,7 +50,7 @@ def test_a_folder_becomes_one_recording_in_the_order_of_time(tmp_path: Path, log
     assert (report.files, report.calls, len(report.imported)) == (3, 3, 1)
     assert report.imported[0].file == "3 files"
     assert report.billed.total_input == 10 + 5000 + 4 + 700 + 2 + 5000 + 400
-    assert said == [LACKS, "1 calls stand in several files: each is counted once"]
+    assert said == [LACKS, "1 repeated call in several files: each call is counted once"]
 
 
 def test_a_resumed_session_keeps_what_came_before(tmp_path: Path, logs: Path) -> None:
@@ -75,8 +75,30 @@ def test_into_a_folder_each_file_of_a_folder_goes_by_itself(tmp_path: Path, logs
 def test_what_is_no_log_is_left_out_and_said(tmp_path: Path, logs: Path) -> None:
     (logs / "settings.json").write_text('{"theme": "dark"}')
     report, said = imported(tmp_path, logs)
-    assert said[0] == f"{logs / 'settings.json'}: begins like none of the formats that are known; left out"
-    assert (report.files, report.refused) == (3, [])
+    assert (
+        said[0]
+        == f"{logs / 'settings.json'}: unrecognized format, skipped (nearest: request-log; name it with --format)"
+    )
+    assert (report.files, report.refused, [fault.file for fault in report.skipped]) == (
+        3,
+        [],
+        [str(logs / "settings.json")],
+    )
+
+
+def test_a_copy_made_while_the_answer_came_does_not_count(tmp_path: Path, logs: Path) -> None:
+    cut = [FIRST[0], answer("b", "a", 3, (10, 0, 5000, 3), CALL, sessionId="one")]
+    (logs / "one.jsonl").write_text("".join(json.dumps(line) + "\n" for line in cut))
+    report, _ = imported(tmp_path, logs)
+    assert (report.calls, report.billed.output_tokens) == (3, 30 + 8 + 55)
+
+
+def test_what_clients_keep_beside_their_logs_is_not_skipped_but_none(tmp_path: Path, logs: Path) -> None:
+    (logs / "sessions-index.json").write_text('{"version": 1, "entries": []}')
+    (logs / "agent-1.meta.json").write_text('{"agentType": "Explore"}')
+    (logs / "empty.jsonl").write_text("")
+    report, said = imported(tmp_path, logs)
+    assert (report.files, report.skipped, len(said)) == (3, [], 2)
 
 
 def test_a_damaged_log_among_others_is_refused_and_the_others_are_whole(tmp_path: Path, logs: Path) -> None:
@@ -103,7 +125,7 @@ def test_nothing_readable_leaves_nothing(tmp_path: Path) -> None:
     folder.mkdir()
     report, _ = imported(tmp_path, folder)
     assert (report.files, report.calls, report.imported) == (0, 0, [])
-    assert [str(fault) for fault in report.refused] == [f"{folder} holds no file of a format that is known"]
+    assert [str(fault) for fault in report.refused] == [f"{folder} holds no file of a known format"]
     assert not (tmp_path / "all.jsonl").exists()
 
 

@@ -147,14 +147,14 @@ def test_the_clients_own_words_cost_nothing(tmp_path: Path, error: Line) -> None
     first, second = steps_of(tmp_path, two_steps([own]), said)
     assert (first.usage, second.usage) == (Usage(10, 0, 5000, 0, 30), Usage(2, 5000, 200, 0, 40))
     assert (second.before, second.between, second.after) == (1, ("error",), START + 50)
-    assert said == [f"{tmp_path / 'session.jsonl'}: 1 answers of the client's own: they cost nothing"]
+    assert said == [f"{tmp_path / 'session.jsonl'}: 1 client-generated message ignored"]
 
 
 def test_an_answer_without_usage_is_left_out_and_said(tmp_path: Path) -> None:
     said: list[str] = []
     lines = [answer("a", None, 0, {"input_tokens": 5}), answer("b", "a", 1, None, name="msg_2")]
     assert [step.usage for step in steps_of(tmp_path, lines, said)] == [Usage(5)]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 1 answers without usage: left out"]
+    assert said == [f"{tmp_path / 'session.jsonl'}: 1 answer without usage: left out"]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_titles_and_unknown_lines_say_nothing_of_calls(tmp_path: Path) -> None:
         (("human",), START),
         ((), START + 60),
     ]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 1 lines of type 'mood': they say nothing of calls"]
+    assert said == [f"{tmp_path / 'session.jsonl'}: 1 line of type 'mood', which says nothing of calls"]
 
 
 # ---------------------------------------------------------------------------------------------- chains

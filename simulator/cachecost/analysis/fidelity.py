@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 
 from cachecost.analysis.claims import claimed, named, refused
 from cachecost.analysis.earlier import Earlier
@@ -23,7 +24,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.sending import Hosts
-from cachecost.simulation import BILL_ONLY, quoted
+from cachecost.simulation import logged, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -40,6 +41,12 @@ class _Case:
     bill: Usage | None
     rules: ModelRules
     prompts: tuple[Prompt, ...]
+
+    @property
+    def pass_bills(self) -> tuple[Usage, ...]:
+        """The bill of each prompt; empty where only their sum is told."""
+        bills = self.call.pass_bills or ((self.bill,) if self.bill else ())
+        return bills if len(bills) == len(self.prompts) else ()
 
     @property
     def billed(self) -> Usage:
@@ -64,7 +71,8 @@ class _Prediction:
         is_told = self.hit is not None and (
             sizes.told_as_end(self.hit) if case.rules.is_unmarked else sizes.told(self.hit) is not None
         )
-        return Held(case.billed, self.usage, self.hit, is_told, len(case.prompts))
+        first_read = case.pass_bills[0].read if case.pass_bills else None
+        return Held(case.billed, self.usage, self.hit, is_told, len(case.prompts), first_read)
 
 
 class Judge:
@@ -89,8 +97,8 @@ class Judge:
         room = _Room(self, source)
         for number, call in enumerate(calls, 1):
             room.take(number, call)
-        judgements = [room.judgement(case) for case in room.cases]
-        return [judgement for judgement in judgements if judgement is not None], room.not_judged
+        judgements = filter(None, [room.judgement(case) for case in room.cases])
+        return sorted(judgements, key=lambda judgement: judgement.call), room.not_judged
 
 
 class _Room:
@@ -117,27 +125,28 @@ class _Room:
         if case is None:
             return
         self.cases.append(case)
-        if len(case.prompts) == 1 and case.bill is not None:
-            self.anchors.learn(number, case.prompts[0], case.bill)
+        for prompt, bill in zip(case.prompts, case.pass_bills, strict=False):
+            self.anchors.learn(number, prompt, bill)
 
     def _case(self, number: int, call: LoggedCall, rules: ModelRules) -> _Case | None:
         if call.failed or call.billed is None:
             self.not_judged.append((f"{self.source}:{call.line}", "it failed" if call.failed else "it has no usage"))
-        if call.is_bill_only:
-            self.not_judged.append((f"{self.source}:{call.line}", BILL_ONLY))
-        if call.failed or call.is_bill_only:
+        if call.why_unknown and not call.failed:
+            self.not_judged.append((f"{self.source}:{call.line}", call.why_unknown))
+        if call.failed or call.why_unknown:
             return None
         sent = self.hosts.sent(call.request, rules)
         if why := refusal(sent.told.request, sent.marks, rules):
             self.not_judged.append((f"{self.source}:{call.line}", f"the API would refuse it: {why}"))
             return None
-        prompts = self.hosts.prompts(sent, call.response, rules, call.workspace)
-        return _Case(number, call, call.billed, rules, tuple(prompts))
+        prompts = self.hosts.prompts(sent, logged(call).response, rules, call.workspace)
+        bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
+        return _Case(number, call, bill, rules, tuple(prompts))
 
     def judgement(self, case: _Case) -> Judgement | None:
         """Predict the call from what came before it, then look at its bill; None where it has none."""
         sizes = [self._sizes(case, prompt) for prompt in case.prompts]
-        possible = list(self._possible(case, sizes[0]))
+        possible = list(self._possible(case, sizes))
         reach = self._reach(case, sizes[0])
         prediction = self._predict(case, sizes)
         for mark in (mark for prompt in case.prompts for mark in prompt.marks):
@@ -146,7 +155,7 @@ class _Room:
             return None
         held = prediction.held(case, sizes[0])
         verdict = VERDICTS[case.rules.matching](held, reach) if case.rules.is_unmarked else of_marks(held, possible)
-        if len(case.prompts) > 1 and verdict.kind != "unknown":
+        if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
         return self._judged(case, prediction, verdict)
 
@@ -155,7 +164,7 @@ class _Room:
         proves, breaks = _evidence(facts, verdict)
         return Judgement(
             self.source,
-            case.number,
+            case.call.number or case.number,
             case.call.line,
             case.call.request.model,
             verdict.kind,
@@ -177,12 +186,13 @@ class _Room:
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
         return self.anchors.without(case.number, prompt) if self.judge.anchored else Estimates()
 
-    def _possible(self, case: _Case, sizes: KnownSizes) -> Iterator[tuple[int, bool]]:
+    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[tuple[int, bool]]:
         """(billed read that a hit there would give, is it exactly known) of each entry that could be there."""
         node: Prefix | None = case.prompts[0].end
         while node is not None:
             if node in self.written:
-                yield self._read_after(case, sizes, node), sizes.told(node) is not None and len(case.prompts) == 1
+                is_told = sizes[0].told(node) is not None and len(case.prompts) == 1
+                yield self._read_after(case, sizes, node), is_told
             node = node.parent
 
     def _reach(self, case: _Case, sizes: KnownSizes) -> int:
@@ -190,10 +200,11 @@ class _Room:
         sent = self.earlier.reach(case.prompts[0].end, case.call.start) if case.rules.is_unmarked else None
         return sizes.of(sent) if sent is not None else 0
 
-    def _read_after(self, case: _Case, sizes: KnownSizes, hit: Prefix) -> int:
+    def _read_after(self, case: _Case, sizes: Sequence[KnownSizes], hit: Prefix) -> int:
         """What the passes of a call read together when the first one reads `hit`."""
-        later = (prompt.marks[-1].prefix for prompt in case.prompts[:-1] if prompt.marks)
-        return sizes.of(hit) + sum(sizes.of(prefix) for prefix in later)
+        later = (_shared(before, after) for before, after in pairwise(case.prompts))
+        read = sum(size.of(prefix) for prefix, size in zip(later, sizes[1:], strict=True) if prefix is not None)
+        return sizes[0].of(hit) + read
 
     def _learn_passes(self, case: _Case, prediction: _Prediction) -> None:
         """What a sum over passes tells, if the first one read what was predicted, and earlier bills tell how much."""
@@ -218,6 +229,15 @@ class _Room:
             return None
         paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
         return sum(prices.cost(paid).values(), ZERO)
+
+
+def _shared(before: Prompt, after: Prompt) -> Prefix | None:
+    """The longest prefix that one pass marks and the next one begins with."""
+    marked = {mark.prefix for mark in before.marks}
+    node: Prefix | None = after.end
+    while node is not None and node not in marked:
+        node = node.parent
+    return node
 
 
 def _facts(case: _Case, prediction: _Prediction) -> Facts:

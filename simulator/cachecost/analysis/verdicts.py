@@ -31,13 +31,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A prediction held against a bill. `is_told`: other bills tell how long the predicted hit is, exactly."""
+    """A prediction held against a bill. `is_told`: other bills tell how long the predicted hit is, exactly.
+
+    `first_read` is what the first of several passes was billed to read; None where only their sum is told.
+    """
 
     billed: Usage
     predicted: Usage
     hit: Prefix | None
     is_told: bool
     passes: int = 1
+    first_read: int | None = None
 
 
 def of_marks(held: Held, possible: Sequence[tuple[int, bool]]) -> Verdict:
@@ -74,6 +78,8 @@ def of_range(held: Held, reach: int) -> Verdict:
 
 def _is_cold(held: Held) -> bool:
     """Did the first pass read nothing? Then later passes read no more than was written before each."""
+    if held.first_read is not None:
+        return held.first_read == 0
     return held.billed.read <= (held.passes - 1) * held.billed.write
 
 

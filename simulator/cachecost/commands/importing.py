@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.options import Ground, force_option, ground_options
 from cachecost.commands.progress import reading_bar
 
-INVALID, NOT_EVALUATED = 2, 3
+if TYPE_CHECKING:
+    from cachecost.conversations.import_report import ImportReport
+
+SKIPPED, INVALID, NOT_EVALUATED = 1, 2, 3
 
 
 @click.command("import")
@@ -40,6 +43,8 @@ INVALID, NOT_EVALUATED = 2, 3
 @click.option("--format", "format_", default="auto", show_default=True, help="What the files are.")
 @click.option("--source", help="Where the recording comes from, for its header.")
 @click.option("--licence", help="Its licence, for its header.")
+@click.option("--skip", "may_skip", is_flag=True, help="Files of unrecognized formats in folders are no failure.")
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @ground_options
 def import_(
@@ -52,10 +57,16 @@ def import_(
     format_: str,
     source: str | None,
     licence: str | None,
+    may_skip: bool,
+    force: bool,
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Read LOGS and write a recording of each; a file that cannot be read is refused with its faults."""
+    """Read LOGS and write a recording of each; a file that cannot be read is refused with its errors.
+
+    A recording that is there with other content is kept, unless --force. In folders, files of unrecognized formats
+    are skipped: named on stderr, and the exit code is 1 unless --skip.
+    """
     from cachecost.conversations.importing import import_files
     from cachecost.numbers import exact
     from cachecost.tokens.raw import count_content
@@ -80,6 +91,7 @@ def import_(
             redact=redact,
             round_to=round_sizes,
             key_file=key,
+            overwrite=force,
         )
     for fault in report.refused:
         click.echo(str(fault), err=True)
@@ -89,10 +101,22 @@ def import_(
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
         _tell(report)
-    return INVALID if report.refused else NOT_EVALUATED if report.unpriced else 0
+    _name_skipped(report, may_skip)
+    if report.refused or report.unpriced:
+        return INVALID if report.refused else NOT_EVALUATED
+    return SKIPPED if report.skipped and not may_skip else 0
 
 
-def _tell(report: Any) -> None:
+def _name_skipped(report: ImportReport, may_skip: bool) -> None:
+    """The last line: what is missing from the recordings, and what to type where it should not be."""
+    from cachecost.numbers import counted
+
+    if report.skipped:
+        then = "" if may_skip else ": name the format with --format, or accept that with --skip"
+        click.echo(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}", err=True)
+
+
+def _tell(report: ImportReport) -> None:
     """What was made, what it was billed, and how many files were refused."""
     from cachecost.numbers import dollars, tokens
 

@@ -127,6 +127,7 @@ def tokens_option(command: Command) -> Command:
     return click.option("--tokens", type=click.Choice(COUNTERS), help=words)(command)
 
 
+force_option = click.option("--force", is_flag=True, help="Overwrite a recording that is there with other content.")
 csv_option = click.option(
     "--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows of the table there, too."
 )

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from cachecost.commands.options import force_option
+
 DIFFERENT = 1
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -48,15 +50,16 @@ def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
 @recording.command()
 @click.argument("logs", nargs=-1, required=True, type=a_recording)
 @out_option
+@force_option
 @format_option
-def concat(logs: tuple[Path, ...], out: Path, format_: str) -> None:
+def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None:
     """Write the calls of LOGS as one recording, in the order of their times, or as given where any has none.
 
-    Their calls then share one cache. The order within each file stays.
+    Their calls then share one cache.
     """
     from cachecost.conversations.editing import cutting
 
-    written = cutting.concat(logs, out, format_, _say)
+    written = cutting.concat(logs, out, format_, _say, overwrite=force)
     click.echo(f"{out}  {written.calls} calls of {len(logs)} recordings")
 
 
@@ -85,9 +88,17 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 @click.option("--from", "start", metavar="TIME", callback=_time, help="Calls at this time or later (ISO 8601).")
 @click.option("--to", "end", metavar="TIME", callback=_time, help="Calls before this time.")
 @click.option("--session", metavar="NAME", help="Calls that the log says are of this conversation.")
+@force_option
 @format_option
 def cut(
-    log: Path, out: Path, calls: Any, start: float | None, end: float | None, session: str | None, format_: str
+    log: Path,
+    out: Path,
+    calls: Any,
+    start: float | None,
+    end: float | None,
+    session: str | None,
+    force: bool,
+    format_: str,
 ) -> None:
     """Write the calls of LOG for which all wishes hold. Of a conversation, what was said before the cut is not sent."""
     from cachecost.conversations.editing import cutting
@@ -95,7 +106,7 @@ def cut(
     wish = cutting.Cut(calls, start, end, session)
     if wish == cutting.Cut():
         raise click.UsageError("expected one of --calls, --from, --to and --session: else the cut is the whole")
-    written = cutting.cut(log, out, wish, format_, _say)
+    written = cutting.cut(log, out, wish, format_, _say, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
 
 

@@ -19,6 +19,7 @@ from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.time_order import in_file_order
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.rules import data_date
@@ -197,7 +198,7 @@ class _Asked:
         if self.may_anchor:
             calls = list(calls)
             simulation.learn_all(calls)
-        return map(simulation.simulated, map(logged, calls))
+        return in_file_order((call.number, simulation.simulated(logged(call)).at(call.number)) for call in calls)
 
     def planned(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, one after the other: the recording as it would have sent it.
@@ -223,6 +224,7 @@ class _Asked:
             bills=anchors,
             own=base.rules.own,
             may_lack_prices=True,
+            counts_answers=False,
         )
         floor = _floor if with_floor and not self.ranks else None
         for name in self._names(talks):
@@ -307,7 +309,8 @@ def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
 
     for why, calls in sorted(asked.bill.unpriced.items()):
         _say(f"not in the bill's dollars: {calls} calls, because {why}")
-    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, not asked.capacities)
+    with_causes, calls = not asked.capacities, asked.bill.calls
+    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, with_causes, calls)
     return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
 
 

@@ -77,16 +77,17 @@ def write(
     key: bytes | None = None,
     count: Count | None = None,
     round_to: int = 1,
+    overwrite: bool = True,
 ) -> None:
     """Write a recording to a path (whole or not at all) or to an open binary stream, call by call.
 
     Calls need blocks with content ("keep") or with content or counts ("digest"), for which `key`, `count` and
-    `round_to` are as in recording.write. Raises CannotWrite, and what iterating over `calls` raises.
+    `round_to` and `overwrite` are as in recording.write. Raises the same, and what iterating over `calls` raises.
     """
     free = ContentFree(key or b"", round_to) if content == "digest" else None
     lines = map(encoded, records(title, calls, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
-        with replacing(Path(target)) as stream:
+        with replacing(Path(target), overwrite) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)

@@ -34,11 +34,12 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. `refused` files left nothing behind."""
+    """What an import did. `refused` files left nothing behind; `skipped` ones in folders are of no known format."""
 
     imported: list[Imported] = field(default_factory=list)
     refused: list[Fault] = field(default_factory=list)
     files: int = 0
+    skipped: list[Fault] = field(default_factory=list)
 
     @property
     def calls(self) -> int:
@@ -68,4 +69,5 @@ class ImportReport:
             "calls": self.calls,
             "billed": self.billed.wire(),
             "refused": [{"file": one.file, "line": one.line, "reason": one.message} for one in self.refused],
+            "skipped": [{"file": one.file, "reason": one.message} for one in self.skipped],
         }

@@ -44,6 +44,7 @@ class Wishes:
     redact: bool = False
     round_to: int = 1
     key_file: Path | None = None
+    overwrite: bool = True
 
     def header(self, name: str, source: str, licence: str) -> Title:
         return Title(
@@ -74,6 +75,7 @@ def import_files(
     redact: bool = False,
     round_to: int = 1,
     key_file: Path | None = None,
+    overwrite: bool = True,
 ) -> ImportReport:
     """Make recordings of files, and of all files of a known format in folders.
 
@@ -84,7 +86,8 @@ def import_files(
     content has sizes and counts rounded up to multiples of `round_to`, and digests under the key that `key_file`
     holds, or else under one that only its own source gives. `prices` turn the usage of logged calls into dollars, on
     `host` where they name none. A file that cannot be read is refused, with all its faults, and the others are
-    imported. Raises InputError where `out` cannot take them.
+    imported; so is, without `overwrite`, one whose recording is there with other content. Raises InputError where `out`
+    cannot take them.
     """
     wishes = Wishes(
         content,
@@ -98,18 +101,28 @@ def import_files(
         redact,
         round_to,
         key_file,
+        overwrite,
     )
     target = _Target(Path(out))
-    found = list(found_in(list(map(Path, paths)), format_, warn))
-    report = ImportReport(files=len(found))
+    skipped: list[Fault] = []
+    found = list(found_in(list(map(Path, paths)), format_, warn, skipped))
+    report = ImportReport(files=len(found), skipped=skipped)
     if not found:
-        report.refused.extend(Fault(str(path), "holds no file of a format that is known") for path in map(Path, paths))
-    for lack in dict.fromkeys(filter(None, (lacks(one.format[0]) for one in found if one.is_known))):
+        report.refused.extend(Fault(str(path), "holds no file of a known format") for path in map(Path, paths))
+    for lack in dict.fromkeys(filter(None, map(_lacks, found))):
         warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]
     for group in groups:
         _import_group(group, target, wishes, report)
     return report
+
+
+def _lacks(one: Found) -> str:
+    """What the format of a file never tells; empty where nobody knows it, which is a fault later on."""
+    try:
+        return lacks(one.format[0])
+    except InputError:
+        return ""
 
 
 def _import_group(group: list[Found], target: _Target, wishes: Wishes, report: ImportReport) -> None:
@@ -169,7 +182,8 @@ def _import_conversation(one: Found, target: _Target, wishes: Wishes) -> Importe
     told = wishes.header(read.name, read.source, read.licence)
     place = target.place(told.name, [one.path])
     whole = replace(read, source=told.source, licence=told.licence)
-    recording.write(whole, place, wishes.content, wishes.key([one.path]), wishes.count, wishes.round_to)
+    how = wishes.content, wishes.key([one.path]), wishes.count, wishes.round_to, wishes.overwrite
+    recording.write(whole, place, *how)
     found = Imported(str(one.path), name, reason, str(place), told.name, len(read.replies), 1, len(read.inquiries))
     return replace(found, hidden=redactor.counts) if redactor else found
 
@@ -187,7 +201,8 @@ def _import_calls(group: list[Found], target: _Target, wishes: Wishes) -> Import
     read = unknown.watching(merged([one.calls(wishes.warn) for one in group], wishes.warn))
     stream = tree.adding(bill.adding(read))
     kept = map(redactor.call, stream) if redactor else stream
-    call_recording.write(told, kept, place, wishes.content, wishes.key(paths), wishes.count, wishes.round_to)
+    how = wishes.content, wishes.key(paths), wishes.count, wishes.round_to, wishes.overwrite
+    call_recording.write(told, kept, place, *how)
     unknown.tell(wishes.warn)
     whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     return Imported(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import merge
+from itertools import chain
 from pathlib import Path
 
 from cachecost.conversations.checked import Warn
-from cachecost.conversations.readers.detect import CALLS, detect
+from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import Fault, InputError
-from cachecost.providers.usage import Usage
+from cachecost.numbers import counted
 
-NEVER_LOGS = (".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part")
-"""What lies beside logs in a folder and is none; it is not even opened."""
+NEVER_LOGS = (
+    *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),
+    *("sessions-index.json", ".meta.json"),
+)
+"""How names of files end that lie beside logs in a folder and are none; they are not even opened."""
 
 
 @dataclass(frozen=True)
@@ -31,57 +35,77 @@ class Found:
         return detect(self.path, self.named)
 
     @property
-    def is_known(self) -> bool:
-        """Whether a reader knows it."""
-        try:
-            return bool(self.format)
-        except InputError:
-            return False
+    def is_empty(self) -> bool:
+        return not self.path.stat().st_size
 
     def calls(self, warn: Warn) -> Iterator[LoggedCall]:
-        """Its calls. Raises InputError with every fault, and where it holds a conversation."""
+        """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
         name, reason = self.format
         if name not in CALLS:
             what = f"holds a conversation ({name}: {reason})"
             raise InputError([Fault(str(self.path), f"{what}: name a folder for it, not a file for all")])
-        return CALLS[name].calls(self.path, warn, True)
+        return calls_in_time(self.path, name, warn, says=warn)
 
 
-def found_in(paths: Sequence[Path], named: str, warn: Warn) -> Iterator[Found]:
-    """The files among `paths`, and those below its folders that a reader knows; others there are said to `warn`."""
+def found_in(paths: Sequence[Path], named: str, warn: Warn, skipped: list[Fault]) -> Iterator[Found]:
+    """The files among `paths`, and those below its folders that a reader knows.
+
+    What no reader knows there is added to `skipped` and said to `warn`; an empty file is none.
+    """
     for path in paths:
         if path.is_dir():
-            yield from _known(path, named, warn)
+            yield from _known(path, named, warn, skipped)
         else:
             yield Found(path, named)
 
 
-def _known(folder: Path, named: str, warn: Warn) -> Iterator[Found]:
+def _known(folder: Path, named: str, warn: Warn, skipped: list[Fault]) -> Iterator[Found]:
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.name.startswith(".") and path.suffix not in NEVER_LOGS:
-            found = Found(path, named)
-            if found.is_known:
-                yield found
-            else:
-                warn(f"{path}: begins like none of the formats that are known; left out")
+        found = Found(path, named)
+        if not path.is_file() or path.name.startswith(".") or path.name.endswith(NEVER_LOGS) or found.is_empty:
+            continue
+        try:
+            _ = found.format
+        except Unrecognized as error:
+            skipped += error.faults
+            warn(f"{path}: {UNRECOGNIZED}, skipped ({error.hint})")
+            continue
+        yield found
 
 
 def merged(streams: Sequence[Iterator[LoggedCall]], warn: Warn) -> Iterator[LoggedCall]:
-    """The calls of all streams in the order they start; a call that several hold, by id and bill, comes once."""
+    """The calls of all streams in the order they start; a call that several hold comes once, with its whole bill.
+
+    Copies share id and input: a session that was copied while an answer came has less of its output.
+    """
     if len(streams) == 1:
         yield from streams[0]
         return
-    seen: set[tuple[str, Usage | None]] = set()
+    found = [sorted(stream, key=_start) for stream in streams]
+    whole: dict[tuple[object, ...], LoggedCall] = {}
+    for call in chain.from_iterable(found):
+        known = whole.setdefault(_copies(call), call) if call.id else call
+        if _output(call) > _output(known):
+            whole[_copies(call)] = call
     copies = 0
-    for call in merge(*map(_sorted, streams), key=lambda call: call.start):
-        if call.id and (call.id, call.billed) in seen:
+    for call in merge(*found, key=_start):
+        if not call.id or whole[_copies(call)] is call:
+            yield call
+        else:
             copies += 1
-            continue
-        seen.add((call.id, call.billed))
-        yield call
     if copies:
-        warn(f"{copies:,} calls stand in several files: each is counted once")
+        warn(f"{counted(copies, 'repeated call')} in several files: each call is counted once")
 
 
-def _sorted(stream: Iterator[LoggedCall]) -> list[LoggedCall]:
-    return sorted(stream, key=lambda call: call.start)
+def _start(call: LoggedCall) -> float:
+    return call.start
+
+
+def _copies(call: LoggedCall) -> tuple[object, ...]:
+    """What all copies of a call share."""
+    billed = call.billed
+    return (call.id, replace(billed, output_tokens=0) if billed else None)
+
+
+def _output(call: LoggedCall) -> int:
+    return call.billed.output_tokens if call.billed else 0

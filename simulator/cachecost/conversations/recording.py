@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -46,17 +47,18 @@ def write(
     key: bytes | None = None,
     count: Count | None = None,
     round_to: int = 1,
+    overwrite: bool = True,
 ) -> None:
     """Write a recording to a path (whole or not at all) or to an open binary stream.
 
     "digest" needs a `key` (see content_free.key_of) and writes no word of the conversation; `count`
     then counts each block while its content is still there, and sizes and counts are rounded up to multiples of
-    `round_to`. Raises CannotWrite.
+    `round_to`. Raises CannotWrite; without `overwrite`, InputError where other content is there.
     """
     free = ContentFree(key or b"", round_to) if content == "digest" else None
     lines = (encoded(line) for line in records(conversation, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
-        with replacing(Path(target)) as stream:
+        with replacing(Path(target), overwrite) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)
@@ -121,12 +123,17 @@ class CannotWrite(InputError):
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream that becomes `path` when all is written, and nothing before. Raises CannotWrite."""
+def replacing(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """A stream that becomes `path` when all is written, and nothing before. Raises CannotWrite.
+
+    Without `overwrite`, InputError where a file with other content is there.
+    """
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as stream:
             yield stream
+        if not overwrite and path.is_file() and not cmp(part, path, shallow=False):
+            raise InputError([Fault(str(path), "exists with other content: --force overwrites it")])
         part.replace(path)
     except OSError as error:
         raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error

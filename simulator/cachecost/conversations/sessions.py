@@ -24,7 +24,7 @@ from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect,
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.prompts.blocks import Block, Message, Thread
 
-SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format")
+SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
 """What side calls change beside the head: they force a tool or ask for a schema."""
 Place = tuple[str, str | None, str, bool]
 """Workspace, host, session, batch: calls of different places never go on from each other."""
@@ -93,6 +93,9 @@ class CallTree:
             return
         if call.is_bill_only:
             self.notes["calls of which the log holds only the bill: no part of a conversation"] += 1
+            return
+        if call.why_unknown:
+            self.notes[f"calls left out: {call.why_unknown}"] += 1
             return
         turn = Turn(call, len(self.turns))
         place = _place(call)
@@ -268,8 +271,7 @@ def _when(turn: Turn) -> tuple[float, int]:
 
 
 def _reply(call: LoggedCall, blocks: tuple[Block, ...]) -> Reply:
-    output = call.billed.output_tokens if call.billed else None
-    return Reply(call.start, blocks, call.first_token_s or None, output)
+    return Reply(call.start, blocks, call.first_token_s or None, call.output_tokens)
 
 
 def _sent(call: LoggedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:

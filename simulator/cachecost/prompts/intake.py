@@ -58,6 +58,8 @@ class RawBody(msgspec.Struct):
     inference_geo: msgspec.Raw = ABSENT
     max_tokens: msgspec.Raw = ABSENT
     service_tier: msgspec.Raw = ABSENT
+    thread: msgspec.Raw = ABSENT
+    compaction: msgspec.Raw = ABSENT
     verbosity: msgspec.Raw = ABSENT
     parallel_tool_calls: msgspec.Raw = ABSENT
     prompt_cache_key: msgspec.Raw = ABSENT
@@ -68,7 +70,7 @@ class RawBody(msgspec.Struct):
 
 OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context_management")
 PARAMETERS = (
-    *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier"),
+    *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier", "thread", "compaction"),
     *("verbosity", "parallel_tool_calls", *CACHE_KEYS),  # of other makers' hosts
 )
 

@@ -1,11 +1,15 @@
-"""Server tools run inside one call: each pass of the server's loop is a prompt of its own (rule 10)."""
+"""Calls that are several passes: the loop of server tools (rule 10), and compaction before an answer.
+
+Where the API compacts, it first reads the prompt as sent to sum it up, and then answers what is left: tools, system
+prompt and the summary. Each pass is charged (platform.claude.com, Compaction: `usage.iterations`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cachecost.prompts.blocks import Block, Layer, Message
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message
 from cachecost.prompts.request import TTL, Mark, Request
 
 SECONDS_BETWEEN_PASSES = 0.001
@@ -20,10 +24,10 @@ def is_server_result(block: Block) -> bool:
 
 
 def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
-    """The request, then one more for each batch of server tool results in its response.
+    """The request, then one more for each batch of server tool results in its response, and after each compaction.
 
     A later pass is the request with the answer so far, marked on each result where the request has
-    any mark. Without server tools it is the request alone.
+    any mark. Without server tools and compaction it is the request alone.
     """
     if len(response) < 2:
         return [request]
@@ -42,9 +46,10 @@ def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[fl
 
 
 def _batches(response: tuple[Block, ...]) -> Iterator[int]:
-    """Where each run of server tool results ends, if anything was sampled after it."""
+    """Where each run of server tool results and each summary ends, if anything was sampled after it."""
     for number, block in enumerate(response[:-1], 1):
-        if is_server_result(block) and not is_server_result(response[number]):
+        is_end = is_server_result(block) and not is_server_result(response[number])
+        if is_end or block.kind == COMPACTION:
             yield number
 
 

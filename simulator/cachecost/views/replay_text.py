@@ -46,10 +46,12 @@ def print_ledgers(
     billed: Billed | None = None,
     ranked: bool = False,
     with_causes: bool = True,
+    calls: int = 0,
 ) -> None:
     """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width.
 
-    `ranked` sorts by dollars, those with refused calls last, and leaves the causes out.
+    `ranked` sorts by dollars, those with refused calls last, and leaves the causes out. `calls` are those of the log
+    (0: as many as the first ledger has); a strategy may make more.
     """
     console = Console(file=stream, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
@@ -57,7 +59,7 @@ def print_ledgers(
     if not ledgers:
         console.print(f"{title}   no calls", markup=False, soft_wrap=True)
         return
-    console.print(f"{title}   {counted(len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
+    console.print(f"{title}   {counted(calls or len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
         ledgers = sorted(ledgers, key=_rank if _are_priced(ledgers) else _rank_by_tokens)
     console.print(_sums(ledgers, billed, console.width))
@@ -74,6 +76,12 @@ def print_ledgers(
                 _note(console, f"{told}{counted(count, 'call')} without usage: {reason}")
     for reason, count in everywhere:
         _note(console, f"{counted(count, 'call')} without usage: {reason}")
+    if silent := max(map(_without_output, ledgers)):
+        _note(console, f"{counted(silent, 'call')} without recorded output: 0 output tokens counted")
+
+
+def _without_output(ledger: Ledger) -> int:
+    return sum(1 for row in ledger.rows if row.error is None and row.cause and not row.output_is_recorded)
 
 
 def _common(ledgers: Sequence[Ledger]) -> dict[tuple[str, int], None]:

@@ -76,10 +76,18 @@ def explained(traffic: Traffic, readings: bool = False) -> Explanation:
     told. Raises CannotEvaluate.
     """
     traffic.must_speak_marks("explain")
-    told = explain(traffic.calls, traffic.simulation)
+    told = _as_filed(explain(traffic.calls, traffic.simulation), traffic.calls)
     flips = list(_flips(traffic, told)) if readings else []
     band = traffic.band * told.open_share
     return replace(told, strategy=traffic.strategy, token_source=traffic.token_source, band=band, flips=flips)
+
+
+def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
+    """Findings with the numbers that their calls have in the file, in its order."""
+    if not any(call.number for call in calls):
+        return told
+    findings = [replace(finding, call=calls[finding.call - 1].number) for finding in told.findings]
+    return replace(told, findings=sorted(findings, key=lambda finding: (finding.call, finding.code)))
 
 
 def _flips(traffic: Traffic, told: Explanation) -> Iterator[str]:

@@ -33,12 +33,12 @@ def lint_log(calls: Iterable[LoggedCall], label: str, desk: Desk, margin: int = 
     wrong: dict[str, list[int]] = {}
     for number, call in enumerate(calls, 1):
         pairing.add(call, number)
-        if call.failed or call.is_bill_only:
+        if call.failed or call.why_unknown:
             continue
         try:
-            known[number] = desk.call(call, label, number)
+            known[number] = desk.call(call, label, call.number or number)
         except CannotEvaluate as error:
-            wrong.setdefault(str(error), []).append(number)
+            wrong.setdefault(str(error), []).append(call.number or number)
     return LintedLog(_studied(known, pairing, margin), len(known), wrong)
 
 

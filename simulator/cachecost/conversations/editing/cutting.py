@@ -79,19 +79,31 @@ def _range(text: str) -> tuple[int, int | None]:
 # ----------------------------------------------------------------------------------------------- cut
 
 
-def cut(path: Path, out: Path, wish: Cut, format_: str = "auto", warn: Warn = quiet) -> Written:
-    """Write the part of a recording that `wish` describes. Raises InputError, also where nothing is in it."""
+def cut(path: Path, out: Path, wish: Cut, format_: str = "auto", warn: Warn = quiet, overwrite: bool = True) -> Written:
+    """Write the part of a recording that `wish` describes.
+
+    Raises InputError, also where nothing is in it; without `overwrite`, where `out` is there with other content.
+    """
     _not_over([path], out)
+    place = _Place(out, overwrite)
     name, _ = detect(path, format_, "request-log")
     if name in CONVERSATIONS:
-        return _cut_conversation(path, out, wish, format_, warn)
-    return _cut_calls(path, out, wish, format_, warn)
+        return _cut_conversation(path, place, wish, format_, warn)
+    return _cut_calls(path, place, wish, format_, warn)
 
 
-def _cut_calls(path: Path, out: Path, wish: Cut, format_: str, warn: Warn) -> Written:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a recording goes, and whether what is there may be lost."""
+
+    out: Path
+    overwrite: bool
+
+
+def _cut_calls(path: Path, place: _Place, wish: Cut, format_: str, warn: Warn) -> Written:
     chosen = _Chosen(path, wish)
     told = chosen.of(read_calls(path, format_, warn))
-    _write_calls(title_of(path, format_), told, out, content_of(path))
+    _write_calls(title_of(path, format_), told, place, content_of(path))
     return Written(chosen.kept, chosen.seen)
 
 
@@ -116,10 +128,11 @@ class _Chosen:
             raise InputError([Fault(str(self.path), self._why_empty())])
 
     def _has(self, call: LoggedCall) -> bool:
+        """Whether it stays; its number is that in the file, where calls come in another order."""
         if self.wish.is_by_time and call.timestamp is None:
             raise InputError([Fault(str(self.path), "this call has no time: cut by calls or session", call.line)])
         of_session = self.wish.session is None or call.session == self.wish.session
-        return of_session and self.wish.has_number(self.seen) and self.wish.has_time(call.start)
+        return of_session and self.wish.has_number(call.number or self.seen) and self.wish.has_time(call.start)
 
     def _why_empty(self) -> str:
         if self.wish.session is not None and self.wish.session not in self.sessions:
@@ -129,7 +142,7 @@ class _Chosen:
         return f"no call is in the cut; the recording has {self.seen}"
 
 
-def _cut_conversation(path: Path, out: Path, wish: Cut, format_: str, warn: Warn) -> Written:
+def _cut_conversation(path: Path, place: _Place, wish: Cut, format_: str, warn: Warn) -> Written:
     whole = read_conversation(path, format_, warn)
     if wish.session is not None:
         raise InputError([Fault(str(path), "is one conversation, which names no sessions: cut by calls or time")])
@@ -138,7 +151,7 @@ def _cut_conversation(path: Path, out: Path, wish: Cut, format_: str, warn: Warn
         raise InputError([Fault(str(path), f"no call is in the cut; the conversation has {len(whole.replies)}")])
     if isinstance(part.events[0], Results):
         warn(f"{path}: the cut begins with results of tools whose calls are not in it")
-    _write(recording.records(part, BlockWriter()), out, content_of(path))
+    _write(recording.records(part, BlockWriter()), place, content_of(path))
     return Written(len(part.replies), len(whole.replies))
 
 
@@ -158,8 +171,10 @@ def cut_conversation(whole: Conversation, wish: Cut) -> Conversation:
 # -------------------------------------------------------------------------------------------- concat
 
 
-def concat(paths: Sequence[Path], out: Path, format_: str = "auto", warn: Warn = quiet) -> Written:
-    """Write the calls of all recordings as one: by time, but never against the order within a file.
+def concat(
+    paths: Sequence[Path], out: Path, format_: str = "auto", warn: Warn = quiet, overwrite: bool = True
+) -> Written:
+    """Write the calls of all recordings as one, in the order of their times.
 
     Where a call has no time, one file after the other as given, which is said to `warn`. Raises InputError.
     """
@@ -173,7 +188,7 @@ def concat(paths: Sequence[Path], out: Path, format_: str = "auto", warn: Warn =
     titles = [title_of(path, format_) for path in paths]
     title = Title(out.stem, _all_of(one.source for one in titles), _all_of(one.licence for one in titles))
     content: Content = "digest" if all(content_of(path) == "digest" for path in paths) else "keep"
-    _write_calls(title, map(one_tree.call, in_order), out, content)
+    _write_calls(title, map(one_tree.call, in_order), _Place(out, overwrite), content)
     total = sum(map(len, logs))
     return Written(total, total)
 
@@ -210,13 +225,13 @@ def content_of(path: Path) -> Content:
     return "digest" if isinstance(first, dict) and first.get("content") == "digest" and "format" in first else "keep"
 
 
-def _write_calls(title: Title, calls: Iterable[LoggedCall], out: Path, content: Content) -> None:
-    _write(call_recording.records(title, calls, BlockWriter()), out, content)
+def _write_calls(title: Title, calls: Iterable[LoggedCall], place: _Place, content: Content) -> None:
+    _write(call_recording.records(title, calls, BlockWriter()), place, content)
 
 
-def _write(records: Iterator[dict[str, Any]], out: Path, content: Content) -> None:
+def _write(records: Iterator[dict[str, Any]], place: _Place, content: Content) -> None:
     """Write the lines of a recording, whole or not at all. Raises CannotWrite, and what `records` raises."""
-    with replacing(out) as stream:
+    with replacing(place.out, place.overwrite) as stream:
         stream.write(encoded({**next(records), "content": content}))
         stream.writelines(map(encoded, records))
 

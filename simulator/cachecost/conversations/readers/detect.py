@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from cachecost.conversations.checked import Warn, opened, quiet
+from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.time_order import in_time
 from cachecost.faults import Fault, InputError, nearest
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
+SUFFIXES = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
+"""The format that files with such names mostly have."""
 
 
 class Reader(Protocol):
@@ -60,6 +64,10 @@ class Readers(Mapping[str, Kind]):
     def __len__(self) -> int:
         return len(self.table)
 
+    def nearest(self, head: bytes, suffix: str = "") -> str:
+        """The name of the format that a file with this `head` and name most likely has, though no reader knows it."""
+        return next(self.possible(head), SUFFIXES.get(suffix, "request-log"))
+
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
@@ -74,6 +82,8 @@ def _has(head: bytes, start: bytes, quoted: Set[bytes], sign: str) -> bool:
         return start == sign[1:].encode()
     return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
 
+
+UNRECOGNIZED = "unrecognized format"
 
 CALLS: Readers[CallReader] = Readers(
     {
@@ -105,6 +115,14 @@ CONVERSATIONS: Readers[ConversationReader] = Readers(
 READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 
 
+class Unrecognized(InputError):
+    """A file that no reader knows; `hint` names the format that it most likely has, and the option that says so."""
+
+    def __init__(self, path: Path, near: str) -> None:
+        self.hint = f"nearest: {near}; name it with --format"
+        super().__init__([Fault(str(path), f"{UNRECOGNIZED} ({self.hint}): expected one of {', '.join(READERS)}")])
+
+
 def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> tuple[str, str]:
     """(name of the format, why). What no reader knows, and what can be read only once, is `otherwise`.
 
@@ -119,10 +137,14 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     for name in READERS.possible(head):
         if reason := READERS[name].sniff(head):
             return name, reason
+    error = Unrecognized(path, READERS.nearest(head, path.suffix.lower())) if head.strip() else _empty(path)
     if otherwise:
-        return otherwise, "it begins like nothing else"
-    found = "is empty" if not head.strip() else "begins like none of them"
-    raise InputError([Fault(str(path), f"expected one of the formats {', '.join(READERS)}; the file {found}")])
+        return otherwise, error.faults[0].message
+    raise error
+
+
+def _empty(path: Path) -> InputError:
+    return InputError([Fault(str(path), "is empty")])
 
 
 def _named(path: Path, name: str) -> str:
@@ -143,21 +165,35 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
 ) -> Iterator[LoggedCall]:
-    """The calls in a file; what is not known is a request log. Raises InputError where it holds a conversation.
+    """The calls in a file in time order; what is not known is a request log.
 
-    With `says_format`, `warn` is told what the file was taken for, and what that never tells.
+    Raises InputError where the file holds a conversation, and at the end with every fault.
+
+    With `says_format`, the format that was detected goes to `warn`, and what that format never tells.
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
         what = f"expected calls as they were sent; got a conversation ({name}: {reason})"
         raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
     if not says_format:
-        return CALLS[name].calls(path, warn, keep_content)
+        return calls_in_time(path, name, quiet, keep_content, warn)
     if format_ == "auto" and name != "request-log":
-        warn(f"{path}: taken for {name} ({reason})")
+        warn(f"{path}: detected format: {name} ({reason})")
+    if reason.startswith(UNRECOGNIZED):
+        warn(f"{path}: {reason.partition(': expected')[0]}, read as {name}")
     if lacks(name):
         warn(f"{path}: {lacks(name)}")
-    return CALLS[name].calls(path, warn, keep_content)
+    return calls_in_time(path, name, warn, keep_content, warn)
+
+
+def calls_in_time(
+    path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet
+) -> Iterator[LoggedCall]:
+    """The calls of a file of the format `name` in the order of their times (time_order.py).
+
+    `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
+    """
+    return in_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
 
 
 def lacks(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,13 +12,15 @@ import msgspec
 
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.line_buffer import Line, lines_in_place
+from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
+from cachecost.conversations.readers.common.message_threads import MessageThreads, why_not_whole
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.frames import Frame, Frames, Gaps, around_of
 from cachecost.conversations.readers.growing import CUT, Growing
 from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import COMPACTION, Block
 from cachecost.prompts.exact_json import load, paired
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
 from cachecost.prompts.request import Request
@@ -26,8 +29,10 @@ from cachecost.providers.usage import Usage
 
 SECONDS_BETWEEN_UNTIMED = 2.0
 MOST_FAULTS = 20
-SERVED = b"_tool_result"
-"""What every block that a server tool returned has in its type."""
+BILL_ONLY = "the log holds nothing of what was sent, only the bill"
+ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not published, and the log has no iterations"
+ANSWERS_THAT_COUNT = re.compile(rb'_tool_result"|"compaction"')
+"""What is in every answer that makes its call several passes: types of blocks that a server tool or the API put in."""
 
 
 class RawRow(msgspec.Struct):
@@ -69,7 +74,8 @@ class LoggedCall:
     an answer that tells of server tools, which take part in the cache. `source` is who recorded the call, where the
     log or the recording says so, `seen_on` the day by which it was recorded (`commit_date`): rules and prices are
     those of that day where the times were taken out. `session` is the conversation that the log says it belongs to
-    ("": it does not say), `id` what tells copies of one call in several files ("": nothing does).
+    ("": it does not say), `id` what tells copies of one call in several files ("": nothing does). `number` counts the
+    calls of the file up to this one, where they come in another order than the file's (0: they do not).
     """
 
     line: int
@@ -88,6 +94,7 @@ class LoggedCall:
     seen_on: date | None = None
     session: str = ""
     id: str = ""
+    number: int = 0
 
     @property
     def day(self) -> date | None:
@@ -100,6 +107,32 @@ class LoggedCall:
         request = self.request
         is_empty = not (request.thread.length or request.tools.blocks or request.system.blocks)
         return is_empty and self.billed is not None and self.billed.total_input > 0
+
+    @property
+    def pass_bills(self) -> tuple[Usage, ...]:
+        """The bill of each pass of a call that the API compacted in: their sum is its bill; empty for any other."""
+        if not any(one.kind == COMPACTION for one in self.iterations):
+            return ()
+        return tuple(one.usage for one in self.iterations if one.kind in (COMPACTION, "message"))
+
+    @property
+    def output_tokens(self) -> int | None:
+        """What the bill says, or the answer's blocks where a trace says how long they were; None: nothing tells."""
+        if self.pass_bills:
+            return sum(one.output_tokens for one in self.pass_bills)
+        if self.billed:
+            return self.billed.output_tokens
+        told = [block.tokens for block in self.response]
+        return sum(filter(None, told)) if told and None not in told else None
+
+    @property
+    def why_unknown(self) -> str:
+        """Why what was sent, or what the API made of it, cannot be told from the log; empty where it can."""
+        if self.is_bill_only:
+            return BILL_ONLY
+        if self.request.params.get("compaction") and not self.pass_bills:
+            return ON_DEMAND
+        return why_not_whole(self.request.params)
 
     @property
     def failed(self) -> bool:
@@ -165,6 +198,7 @@ class RequestLog:
         self._array = msgspec.json.Decoder(list[msgspec.Raw])
         self._growing = Growing()
         self._frames = Frames()
+        self._threads = MessageThreads()
 
     def calls(self) -> Iterator[LoggedCall]:
         """Calls in input order, until the first fault; then the rest is only checked.
@@ -233,7 +267,7 @@ class RequestLog:
 
     def _frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: LoggedCall) -> None:
         """Keep what stands around the messages of `rest`, if it comes back."""
-        around = around_of(rest, array, end)
+        around = around_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
         if around is None or not self._frames.comes_back(around):
             return
         tried = self._decoder.decode(around.with_gaps(TRIED, CUT))
@@ -275,8 +309,10 @@ class RequestLog:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
         usage, path = _usage(raw)
-        start = self._starts.of(timestamp)
-        request = self.intake.request(raw.request, before)
+        start, request = self._starts.of(timestamp), self.intake.request(raw.request, before)
+        answer = self._response(raw, request)
+        if THREAD in request.params:
+            request = self._threads.whole(request, _answer_id(raw), answer)
         return LoggedCall(
             number,
             start,
@@ -289,7 +325,7 @@ class RequestLog:
             status,
             _field(raw.service, "service", str) == "batch",
             _iterations(usage, path),
-            self._response(raw, request),
+            answer,
             source=_source(raw),
             seen_on=_seen_on(raw),
             session=_field(raw.session, "session", str) or "",
@@ -297,7 +333,7 @@ class RequestLog:
 
     def _response(self, raw: RawRow, request: Request) -> tuple[Block, ...]:
         keep = self.intake.keep_content
-        if not keep and not any(SERVED in bytes(part) for part in (raw.response, raw.response_content)):
+        if not keep and bytes(raw.request.thread) == b"null" and not ANSWERS_THAT_COUNT.search(_answer_bytes(raw)):
             return ()
         return answer_blocks(_answer(raw), request.deferred, keep)
 
@@ -355,6 +391,15 @@ def _iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
 def _source(raw: RawRow) -> str:
     source = load(bytes(raw.source), "source")
     return source if isinstance(source, str) else ""
+
+
+def _answer_bytes(raw: RawRow) -> bytes:
+    return bytes(raw.response) + bytes(raw.response_content)
+
+
+def _answer_id(raw: RawRow) -> str:
+    response = load(bytes(raw.response), "response")
+    return str(response.get("id") or "") if isinstance(response, Mapping) else ""
 
 
 def _answer(raw: RawRow) -> list[Mapping[str, Any]]:

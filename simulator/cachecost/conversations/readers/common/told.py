@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.request_log import Iteration, LoggedCall, Starts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks, content_blocks
@@ -18,8 +19,8 @@ class Told:
     """What a log tells of one call.
 
     `body` is a Messages API body, `answer` the content blocks of the response (a list, or a text). `timestamp` is
-    ISO 8601 (None: not told), `first_token_s` seconds from then to the first token. The other fields are those of
-    `LoggedCall`.
+    ISO 8601 (None: not told), `first_token_s` seconds from then to the first token, `answer_id` what a message thread
+    goes on by. The other fields are those of `LoggedCall`.
     """
 
     body: Mapping[str, Any]
@@ -37,6 +38,7 @@ class Told:
     session: str = ""
     id: str = ""
     line: int = field(default=0)
+    answer_id: str = ""
 
 
 class Teller:
@@ -46,12 +48,14 @@ class Teller:
         self._intake = Intake(keep_content)
         self._keep = keep_content
         self._starts = Starts()
+        self._threads = MessageThreads()
 
     def call(self, told: Told) -> LoggedCall:
         """The call. Raises NotAMessage with the path of what is wrong in the body, the answer or the time."""
-        answer = content_blocks(told.answer if isinstance(told.answer, str) else list(told.answer), "response.content")
-        start = self._starts.of(told.timestamp)
-        request = self._intake.body(told.body)
+        content = content_blocks(told.answer if isinstance(told.answer, str) else list(told.answer), "response.content")
+        start, request = self._starts.of(told.timestamp), self._intake.body(told.body)
+        answer = answer_blocks(content, request.deferred, self._keep)
+        request = self._threads.whole(request, told.answer_id, answer)
         return LoggedCall(
             told.line,
             start,
@@ -64,7 +68,7 @@ class Teller:
             told.status,
             told.is_batch,
             told.iterations,
-            answer_blocks(answer, request.deferred, self._keep),
+            answer,
             told.source,
             told.seen_on,
             told.session,

@@ -130,6 +130,7 @@ def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: A
         session=_session(exchange.request_headers, sent),
         id=f"{answered.id} {_digest(exchange.request)}" if answered.id else "",
         line=exchange.line,
+        answer_id=answered.id,
     )
 
 

@@ -19,7 +19,7 @@ How lines become steps, and what that rests on (transcripts of Claude Code 1.0.1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain as joined
 from pathlib import Path
@@ -39,6 +39,7 @@ from cachecost.conversations.readers.transcripts.line import (
 from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
 from cachecost.conversations.times import seconds
 from cachecost.faults import Fault, InputError
+from cachecost.numbers import counted
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
 
@@ -46,9 +47,11 @@ __all__ = ["Step", "read_steps", "sniff", "steps_to_records"]
 MAIN, SIDE = "main", "side"
 SYNTHETIC = "<synthetic>"
 BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
-SILENT = ("summary", "attachment", "progress", "file-history-snapshot", "queue-operation")
+SILENT = ("summary", "attachment", "progress", "file-history-snapshot", "queue-operation", "pr-link")
 """Types of lines that are known to say nothing of calls."""
-OWN_KEYS = ("parentUuid", "leafUuid", "sessionId", "isSidechain", "isSnapshot")
+OWN_KEYS = ("parentUuid", "leafUuid", "sessionId", "isSidechain", "isSnapshotUpdate")
+OWN_PAIRS = (("uuid", "message"), ("messageId", "snapshot"))
+"""Keys that only lines of a transcript have: one of the first, or both of a pair, beside a "type"."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -60,12 +63,27 @@ def sniff(head: bytes) -> str | None:
 
 
 def sniff_lines(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a transcript; None if it is not."""
-    keys = set(top_keys(head))
-    own = next((key for key in OWN_KEYS if key in keys), None)
-    if own is None and {"uuid", "message"} <= keys:
-        own = "uuid"
-    return f'its first line has a "type" and a "{own}"' if own and "type" in keys else None
+    """Why a file that begins with `head` is a transcript; None if it is not.
+
+    Clients begin a transcript with lines that are no part of the tree of records, and every version has new ones: so
+    the first line that can only be a transcript's decides, as long as all lines before it have a "type".
+    """
+    for number, line in enumerate(head.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        keys = set(top_keys(line))
+        if "type" not in keys:
+            return None
+        if own := _own_key(keys):
+            place = "its first line" if number == 1 else f"its line {number}"
+            return f'{place} has a "type" and a "{own}"'
+    return None
+
+
+def _own_key(keys: Set[str]) -> str | None:
+    """The key that tells a transcript's line."""
+    pairs = (pair[0] for pair in OWN_PAIRS if keys >= set(pair))
+    return next((key for key in OWN_KEYS if key in keys), None) or next(pairs, None)
 
 
 def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
@@ -96,8 +114,8 @@ def grown(lines: Iterable[Checked], file: str, warn: Warn, keeps_content: bool =
     reading = Transcript(keeps_content)
     for line in lines:
         reading.take(line)
-    for note, times in sorted(reading.notes.items()):
-        warn(f"{file}: {times:,} {note}")
+    for (noun, what), times in sorted(reading.notes.items()):
+        warn(f"{file}: {counted(times, noun)} {what}")
     return list(reading.steps.values())
 
 
@@ -185,7 +203,7 @@ class Transcript:
     def __init__(self, keeps_content: bool = False) -> None:
         self.keeps_content = keeps_content
         self.steps: dict[tuple[object, object], Growing] = {}
-        self.notes: Counter[str] = Counter()
+        self.notes: Counter[tuple[str, str]] = Counter()
         self._places: dict[str, _Place] = {}
         self._chains: dict[tuple[str, object], _Chain] = {}
         self._names: Counter[str] = Counter()
@@ -194,10 +212,10 @@ class Transcript:
         """Read one line. Faults go to its list."""
         kind, uuid = line.text("type"), line.data.get("uuid")
         if kind in TAKE and isinstance(uuid, str) and uuid in self._places:
-            self.notes["lines with the uuid of an earlier line: left out"] += 1
+            self.notes["line", "with the uuid of an earlier line: left out"] += 1
             return
         if kind and kind not in TAKE and kind not in SILENT:
-            self.notes[f"lines of type {shown(kind)}: they say nothing of calls"] += 1
+            self.notes["line", f"of type {shown(kind)}, which says nothing of calls"] += 1
         if kind in TAKE or isinstance(uuid, str):
             self._put(line, kind, uuid)
 
@@ -244,10 +262,10 @@ class Transcript:
         message = line.within(line.mapping("message"), "message")
         if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
             before.tail.between.add("error")
-            self.notes["answers of the client's own: they cost nothing"] += 1
+            self.notes["client-generated message", "ignored"] += 1
             return before.step, before.said
         if not message.has("usage"):
-            self.notes["answers without usage: left out"] += 1
+            self.notes["answer", "without usage: left out"] += 1
             return before.step, before.said
         growing = self._grown(line, message, before, time)
         return growing, before.said if growing is before.step else None

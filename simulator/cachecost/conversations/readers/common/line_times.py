@@ -1,0 +1,89 @@
+"""When the calls of a file start, read from its lines without what was sent: a look at a log before it is read.
+
+Only for formats whose lines are passed on one by one. A line that cannot be understood ends it: its reader says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from cachecost.conversations.line_buffer import Line, lines_in_place
+from cachecost.conversations.readers.request_log import Starts
+from cachecost.prompts.wire import NotAMessage
+
+FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
+"""A line that begins with its time, as most do: the rest of it is not looked at."""
+
+SOMETHING = re.compile(rb"\S")
+
+
+class _Timed(msgspec.Struct):
+    """What of a line tells when its call began; in a recording of ours only lines with `call` are calls."""
+
+    timestamp: str | None = None
+    start_s: float | None = None
+    call: int | None = None
+
+
+class _Arrived(msgspec.Struct):
+    """A line of a Mooncake trace."""
+
+    timestamp: float
+
+
+def of_request_log(path: Path) -> Iterator[float]:
+    """Of a request log, as `Starts` has them."""
+    starts, decoder = Starts(), msgspec.json.Decoder(_Timed)
+    for line in _lines(path):
+        first = FIRST.match(line.buffer, line.start, line.stop)
+        yield starts.of(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
+
+
+def of_recording(path: Path) -> Iterator[float]:
+    """Of a recording of calls of ours."""
+    starts, decoder = Starts(), msgspec.json.Decoder(_Timed)
+    for line in _lines(path):
+        timed = decoder.decode(_bytes(line))
+        if timed.call is not None:
+            yield starts.of(timed.timestamp, timed.start_s)
+
+
+def of_trace(path: Path) -> Iterator[float]:
+    """Of a Mooncake trace."""
+    decoder = msgspec.json.Decoder(_Arrived)
+    for line in _lines(path):
+        yield decoder.decode(_bytes(line)).timestamp
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    return (line for line in lines_in_place(path) if SOMETHING.search(line.buffer, line.start, line.stop))
+
+
+def _bytes(line: Line) -> memoryview:
+    return memoryview(line.buffer)[line.start : line.stop]
+
+
+Times = Callable[[Path], Iterator[float]]
+
+
+def until_unclear(times: Times) -> Times:
+    """The same, ended by the first line that cannot be understood."""
+
+    def read(path: Path) -> Iterator[float]:
+        try:
+            yield from times(path)
+        except (msgspec.DecodeError, UnicodeDecodeError, NotAMessage):
+            return
+
+    return read
+
+
+TIMES: Mapping[str, Times] = {
+    name: until_unclear(times)
+    for name, times in (("request-log", of_request_log), ("calls", of_recording), ("mooncake", of_trace))
+}
+"""By the name of the format; the calls of all other formats are held in memory anyway."""

@@ -1,0 +1,83 @@
+"""Message threads: requests that send only what is new, because the API holds what came before.
+
+Beta `message-threads-2026-08-12` (platform.claude.com, Message threads, November 2026): a request with
+`thread: {"type": "create"}` is an ordinary one; `{"type": "continue", "previous_message_id": ID}` goes on from the
+answer with that id: its prompt is the messages, tools and system prompt of that request, the answer, and the messages
+of its own. Where request and answer are in the log, the call is made whole, and nothing of the thread is left in its
+parameters; where they are not, `thread` stays there, and the call cannot be evaluated (`why_not_whole`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cachecost.prompts.blocks import Block, Layer, Message, Thread
+from cachecost.prompts.request import Mark, Request
+
+PARAMETER = "thread"
+
+
+class MessageThreads:
+    """The threads of one log, by the ids of their answers."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Request, tuple[Block, ...]]] = {}
+
+    def whole(self, request: Request, answer_id: str, answer: tuple[Block, ...]) -> Request:
+        """A request with what its thread holds. It and its answer are kept for the calls that go on from them."""
+        thread = request.params.get(PARAMETER)
+        if not isinstance(thread, Mapping):
+            return request
+        if thread.get("type") == "continue":
+            before = self._known.get(str(thread.get("previous_message_id")))
+            if before is None:
+                return request
+            request = _continued(*before, request)
+        made = replace(request, params=_without_thread(request.params))
+        if answer_id and answer:
+            self._known[answer_id] = made, answer
+        return made
+
+
+def why_not_whole(params: Mapping[str, Any]) -> str:
+    """Why a request is not all that was sent; empty where it is."""
+    thread = params.get(PARAMETER)
+    if not isinstance(thread, Mapping) or thread.get("type") != "continue":
+        return ""
+    before = thread.get("previous_message_id")
+    return f"message thread (thread: continue): the call that got {before}, or its answer, is not in the log"
+
+
+def _without_thread(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in params.items() if name != PARAMETER}
+
+
+def _continued(before: Request, answer: tuple[Block, ...], new: Request) -> Request:
+    """`new`, put behind `before` and its answer; tools and system prompt are those of `before`, unless sent again."""
+    thread = before.thread.then(Message.of("assistant", answer))
+    places: dict[Thread, Thread] = {}
+    for node in list(new.thread.back())[::-1]:
+        assert node.message is not None
+        thread = places[node] = thread.then(node.message)
+    parts = {Layer.TOOLS: new.tools if new.tools.blocks else before.tools}
+    parts[Layer.SYSTEM] = new.system if new.system.blocks else before.system
+    kept = [mark for mark in before.marks if mark.layer in parts and not _part(new, mark.layer)]
+    own = [replace(mark, node=places[mark.node]) if mark.node else mark for mark in new.marks]
+    return replace(
+        new,
+        thread=thread,
+        tools=parts[Layer.TOOLS],
+        system=parts[Layer.SYSTEM],
+        marks=tuple(sorted([*kept, *own], key=_layer)),
+        deferred={**before.deferred, **new.deferred},
+    )
+
+
+def _part(request: Request, layer: Layer) -> tuple[Block, ...]:
+    return (request.tools if layer is Layer.TOOLS else request.system).blocks
+
+
+def _layer(mark: Mark) -> int:
+    return list(Layer).index(mark.layer)
