@@ -228,6 +228,7 @@ class _Asked:
             bills=anchors,
             own=base.rules.own,
             may_lack_prices=True,
+            starts_warm=True,
         )
         floor = _floor if with_floor and not self.ranks else None
         for name in self._names(talks):

@@ -85,6 +85,12 @@ class ByRules:
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)
 
+    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+        """Put an entry into the cache of breakpoints that was written before the call that starts at `start`."""
+        breakpoints = self._of(rules)
+        assert isinstance(breakpoints, PrefixCache)
+        breakpoints.warm(prefix, ttl, rules, start)
+
     def _of(self, rules: ModelRules) -> Matching:
         found = self._kinds.get(rules.matching)
         if found is None:

@@ -14,6 +14,7 @@ from rich.table import Table
 from cachecost.ledger import ZERO, CallRow, Ledger
 from cachecost.numbers import UNKNOWN, change, counted, dollar_range, dollars, percent, tokens
 from cachecost.providers.usage import Usage
+from cachecost.rows import warm_reads
 from cachecost.views.columns import REFUSED, shortened
 from cachecost.views.plain_table import PIPE_WIDTH
 
@@ -64,6 +65,7 @@ def print_ledgers(
     if not _are_priced(ledgers):
         _note(console, UNPRICED)
     everywhere = _common(ledgers)
+    _print_warm_start(console, ledgers)
     for ledger in ledgers:
         if with_causes and not ranked:
             console.print()
@@ -74,6 +76,12 @@ def print_ledgers(
                 _note(console, f"{told}{counted(count, 'call')} without usage: {reason}")
     for reason, count in everywhere:
         _note(console, f"{counted(count, 'call')} without usage: {reason}")
+
+
+def _print_warm_start(console: Console, ledgers: Sequence[Ledger]) -> None:
+    sentences = (warm_reads(ledger.rows).sentence for ledger in ledgers)
+    if sentence := next(filter(None, sentences), ""):
+        _note(console, sentence)
 
 
 def _common(ledgers: Sequence[Ledger]) -> dict[tuple[str, int], None]:

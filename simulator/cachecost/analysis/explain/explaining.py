@@ -17,6 +17,7 @@ from cachecost.ledger import ZERO, CallRow
 from cachecost.numbers import dollars
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
+from cachecost.rows import warm_reads
 from cachecost.simulation import Call
 from cachecost.traffic import Traffic
 
@@ -64,7 +65,7 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     causes = _Causes(calls, simulate, watched)
     findings = [*causes.local(), *causes.marking(), *causes.vain()]
     findings.sort(key=lambda finding: (finding.call, finding.code))
-    return Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings)
+    return Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings, warm=warm_reads(watched.rows))
 
 
 def explained(traffic: Traffic, readings: bool = False) -> Explanation:
