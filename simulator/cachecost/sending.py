@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cachecost.cache import Outcome, PrefixCache
+from cachecost.cache import Entry, Outcome, PrefixCache
 from cachecost.causes import Cause, CauseFinder, cause_of
 from cachecost.facts import fact
 from cachecost.matching.choosing import ByRules
@@ -80,6 +80,10 @@ class Hosts:
             if mark.prefix.depth < prefix.depth:
                 self._cache.warm(mark.prefix, mark.ttl, rules, start)
         self._cache.warm(prefix, ttl, rules, start)
+
+    def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
+        """What the cache has at `prefix`, alive or not. None on hosts without breakpoints."""
+        return self._cache.entry(prefix, rules)
 
     def renderer(self, generation: str) -> Renderer:
         """The one of a tokenizer generation. Raises CannotEvaluate where nothing counts its tokens."""

@@ -77,7 +77,7 @@ class SentBefore:
     def warm_start(self, call: SentCall, sizes: KnownSizes) -> WarmStart | None:
         """What the call read, if it can only have been written before the recording began; None: it was not."""
         read = call.billed.read if call.billed else 0
-        if not read or call.prompt.boundaries is not None or self._has_written(call.prompt, read, sizes):
+        if not read or not _looks_back(call) or self._has_written(call.prompt, read, sizes):
             return None
         nearest = min(self._unsent(call), key=lambda node: abs(sizes.of(node) - read), default=None)
         if nearest is None or abs(sizes.of(nearest) - read) > max(TOLERANCE, FARTHEST * read):
@@ -103,6 +103,10 @@ class SentBefore:
             if node.block is not None and _is_found(node, call):
                 yield node
             node = node.parent
+
+
+def _looks_back(call: SentCall) -> bool:
+    return call.rules.matching == "breakpoint" and call.prompt.boundaries is None
 
 
 def _is_found(node: Prefix, call: SentCall) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from cachecost.cache import Outcome, PrefixCache, State
+from cachecost.cache import LIVES, Entry, Outcome, PrefixCache, State
 from cachecost.matching.reporting import in_steps
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
@@ -90,6 +90,15 @@ class ByRules:
         breakpoints = self._of(rules)
         assert isinstance(breakpoints, PrefixCache)
         breakpoints.warm(prefix, ttl, rules, start)
+
+    def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
+        """The entry at `prefix`, alive or not; with two TTLs, that used last. None on hosts without breakpoints."""
+        breakpoints = self._of(rules)
+        if not isinstance(breakpoints, PrefixCache):
+            return None
+        ttls = [ttl for ttl in LIVES if breakpoints.state(prefix, ttl, rules, 0.0) != "absent"]
+        found = (breakpoints.entry(prefix, ttl, rules) for ttl in ttls)
+        return max(found, key=lambda entry: entry.touched, default=None)
 
     def _of(self, rules: ModelRules) -> Matching:
         found = self._kinds.get(rules.matching)
