@@ -56,10 +56,12 @@ class RawBody(msgspec.Struct):
     container: msgspec.Raw = ABSENT
     inference_geo: msgspec.Raw = ABSENT
     max_tokens: msgspec.Raw = ABSENT
+    betas: msgspec.Raw = ABSENT
+    anthropic_beta: msgspec.Raw = ABSENT
 
 
 OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context_management")
-PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens")
+PARAMETERS = (*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "betas", "anthropic_beta")
 
 
 class NotTheSame(Exception):
