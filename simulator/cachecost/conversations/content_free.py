@@ -31,7 +31,7 @@ KNOWN_KEYS = frozenset({
     "output_config", "effort", "format", "schema", "task_budget", "total", "remaining", "output_format", "speed",
     "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
     "stream", "service_tier", "context_management", "edits", "betas", "keep", "trigger", "value", "clear_at_least",
-    "clear_tool_inputs",
+    "clear_tool_inputs", "anthropic_beta",
 })
 KNOWN_WORDS = frozenset({
     "message", "compaction", "advisor_message", "fallback_message", "clear_thinking_20251015", "all",
