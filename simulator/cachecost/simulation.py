@@ -246,7 +246,7 @@ class Simulation:
         return SentCall(number, call.start, prompt, rules, billed)
 
     def _find_warm_starts(self, sent: Sequence[SentCall], anchors: Anchors) -> None:
-        for found in list(warm_starts(sent, anchors.all)):
+        for found in list(warm_starts(sent, anchors.all, anchors.told)):
             anchors.learn_prefix(found.call, found.prefix, found.tokens)
             self._warm[found.prefix] = found.ttl
 

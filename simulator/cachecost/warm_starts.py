@@ -37,6 +37,7 @@ class KnownSizes(Protocol):
 
 
 SizesOf = Callable[[Prompt], KnownSizes]
+Told = Callable[[Prefix], int | None]
 
 
 @fact
@@ -85,6 +86,15 @@ class SentBefore:
         ttl = next(mark.ttl for mark in call.prompt.marks if mark.prefix.depth >= nearest.depth)
         return WarmStart(call.number, nearest, read, ttl)
 
+    def has_surely_written(self, prompt: Prompt, read: int, told: Told) -> bool:
+        """Whether an earlier call placed a breakpoint at the end of what was read, by the lengths that bills tell."""
+        node: Prefix | None = prompt.end
+        while node is not None:
+            if node in self._marked and abs((told(node) or -read) - read) <= TOLERANCE:
+                return True
+            node = node.parent
+        return False
+
     def _has_written(self, prompt: Prompt, read: int, sizes: KnownSizes) -> bool:
         """Whether an earlier call of the recording placed a breakpoint at the end of what was read."""
         node: Prefix | None = prompt.end
@@ -118,11 +128,15 @@ def _is_found(node: Prefix, call: SentCall) -> bool:
     return False
 
 
-def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf) -> Iterator[WarmStart]:
-    """The warm starts of a recording, in the order its calls start."""
+def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf, told: Told) -> Iterator[WarmStart]:
+    """The warm starts of a recording, in the order its calls start.
+
+    `told` is the length of a prefix that any bill tells: for most calls it is enough, and costs little.
+    """
     before = SentBefore()
     for call in sorted(calls, key=lambda one: one.start):
-        if call.billed is not None and call.billed.read:
+        read = call.billed.read if call.billed else 0
+        if read and not before.has_surely_written(call.prompt, read, told):
             found = before.warm_start(call, sizes_of(call.prompt))
             if found is not None:
                 yield found
