@@ -27,7 +27,7 @@ from docs_pages import (
     written,
 )
 
-FIGURE = re.compile(r"\$[\d,]+(?:\.\d+)?|\d[\d,.]* of \d[\d,]*|\d+(?:\.\d+)? %|(?:proved|contradicted) by \d+")
+FIGURE = re.compile(r"\$[\d,]+(?:\.\d+)?|\d[\d,.]* of \d[\d,]*|\d+(?:\.\d+)? %|seen \d+ times|contradicted by \d+")
 REPORT = re.compile(r"\]\(((?:\.\./)+reports/[^)#]+\.md|[^)]*reference/[^)#]+\.md)")
 
 

@@ -18,6 +18,7 @@ SMALLEST_SHARE = 2**-64
 LIVES = ("5m", "1h")
 """The short and the long lifetime."""
 State = Literal["absent", "live", "expired", "unreadable"]
+BEFORE_TIME = float("-inf")
 
 
 class Entry(msgspec.Struct, eq=False):
@@ -117,6 +118,11 @@ class PrefixCache:
         """Put an entry there, as if a call had written it."""
         self._entries[_key(prefix, ttl, rules.switches)] = entry
         return entry
+
+    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> Entry:
+        """Put an entry there that can be read at `start`, as if it had been written long ago and used just now."""
+        life = rules.ttl_s[ttl]
+        return self.keep(prefix, ttl, rules, Entry(rules.minimum_tokens, ttl, life, BEFORE_TIME, start, BEFORE_TIME))
 
     def _find(
         self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: Sizes

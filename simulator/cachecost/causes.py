@@ -38,6 +38,7 @@ Cause = Literal[
     "concurrent_write",
     "compaction",
     "fork",
+    "warm_start",
     "unknown",
 ]
 

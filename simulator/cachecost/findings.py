@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.causes import Cause
 from cachecost.prompts.blocks import Layer
-from cachecost.rows import ZERO
+from cachecost.rows import ZERO, WarmReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Explanation:
     """The share of what is avoidable that rests on token counts: no bill determines it."""
     flips: list[str] = field(default_factory=list)
     """Readings of the rules under which the answer is another one, each in a sentence."""
+    warm: WarmReads = WarmReads()
+    """What was cached before the recording began: no loss."""
 
     @property
     def avoidable(self) -> Decimal:

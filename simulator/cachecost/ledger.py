@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from cachecost.numbers import counted
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 from cachecost.rows import TOKEN_CLASSES as TOKEN_CLASSES
@@ -214,10 +216,19 @@ class Judgement:
     host: str = "anthropic"
     way: str = "breakpoint"
     holds: bool = False
+    cause: str = ""
+    """The probable cause of a difference, in a word of the contract's list; "" where none is known."""
+    is_identity: bool = False
+    """Whether nothing of the request is known (a transcript): that usages follow from each other is what was judged."""
 
     @property
     def is_right(self) -> bool:
         return self.exact or self.holds
+
+    @property
+    def client(self) -> str:
+        """Who recorded the call: the project that the recording names, else its folder."""
+        return self.project or str(PurePath(self.source).parent)
 
     @property
     def token_error(self) -> float:
@@ -228,20 +239,22 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A rule, how many recorded calls prove it, where one contradicts it, and for which models it is proved."""
+    """A rule, in how many recorded calls it was seen to hold, for which models and clients, and where it did not."""
 
     rule: str
     words: str
-    proved: int
+    seen: int
     contradicted: tuple[str, ...]
     models: tuple[str, ...]
+    clients: tuple[str, ...]
 
     @property
     def standing(self) -> str:
-        """ "proved by n calls", "contradicted by n calls" or "documented only"."""
-        if self.contradicted:
-            return f"contradicted by {len(self.contradicted)}, proved by {self.proved}"
-        return f"proved by {self.proved}" if self.proved else "documented only"
+        """ "seen n times, m models, k clients", before that how many calls contradict it; or "documented only"."""
+        of = f"{counted(len(self.models), 'model')}, {counted(len(self.clients), 'client')}"
+        seen = f"seen {counted(self.seen, 'time')}, {of}" if self.seen else ""
+        against = f"contradicted by {counted(len(self.contradicted), 'call')}" if self.contradicted else ""
+        return "; ".join(filter(None, (against, seen))) or "documented only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +279,21 @@ class Fidelity:
 
     def of(self, kind: str) -> list[Judgement]:
         return [one for one in self.judgements if one.kind == kind]
+
+    @property
+    def requests(self) -> list[Judgement]:
+        """Calls whose request was rendered and simulated."""
+        return [one for one in self.judgements if not one.is_identity]
+
+    @property
+    def transcripts(self) -> list[Judgement]:
+        """Steps of transcripts: only that their usages follow from each other was judged."""
+        return [one for one in self.judgements if one.is_identity]
+
+    @property
+    def main(self) -> list[Judgement]:
+        """What the first sums are of: the requests; the transcripts where there is nothing else."""
+        return self.requests or self.transcripts
 
     @property
     def mismatches(self) -> list[Judgement]:

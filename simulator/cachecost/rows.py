@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from typing import Literal, NamedTuple
 
 from cachecost.facts import fact
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
+WARM_START: Literal["warm_start"] = "warm_start"
 ZERO = Decimal(0)
 TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 
@@ -91,3 +93,27 @@ class CallRow:
     """False: nobody says what its tokens cost, so `cost` is nothing that could be told (a server of one's own)."""
     estimated_usd: Decimal | None = None
     """USD that rest on token counts where bills size the rest (`margin.py`); None: all but recorded output does."""
+
+
+class WarmReads(NamedTuple):
+    """How many calls read what was written before the recording began, and how many tokens."""
+
+    calls: int = 0
+    tokens: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """What is to be said of them; "" where there are none."""
+        if not self.calls:
+            return ""
+        who = "1 call reads" if self.calls == 1 else f"{self.calls:,} calls read"
+        return (
+            f"Warm start: {who} {self.tokens:,} tokens cached before the recording began"
+            " (--rule warm_start=cold counts them as written)."
+        )
+
+
+def warm_reads(rows: Iterable[CallRow]) -> WarmReads:
+    """The warm starts among the rows of a replay."""
+    read = [row.usage.read for row in rows if row.cause == WARM_START]
+    return WarmReads(len(read), sum(read))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cachecost.cache import Outcome, PrefixCache
+from cachecost.cache import Entry, Outcome, PrefixCache
 from cachecost.causes import Cause, CauseFinder, cause_of
 from cachecost.facts import fact
 from cachecost.matching.choosing import ByRules
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import pass_times, passes
 from cachecost.prompts.refusals import SentMarks, marks_sent
@@ -70,6 +70,17 @@ class Hosts:
         ]
         self._causes.remember(request, prompts[0], rules, outcomes[0], pool)
         return outcomes, cause_of(request, prompts[0], outcomes[0], lost, rules)
+
+    def warm(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+        """Have `prefix` of a prompt in the cache, and whatever its breakpoints before it would have written."""
+        for mark in prompt.marks:
+            if mark.prefix.depth < prefix.depth:
+                self._cache.warm(mark.prefix, mark.ttl, rules, start)
+        self._cache.warm(prefix, ttl, rules, start)
+
+    def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
+        """What the cache has at `prefix`, alive or not. None on hosts without breakpoints."""
+        return self._cache.entry(prefix, rules)
 
     def renderer(self, generation: str) -> Renderer:
         """The one of a tokenizer generation. Raises CannotEvaluate where nothing counts its tokens."""

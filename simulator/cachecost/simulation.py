@@ -9,15 +9,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.cache import Outcome, PrefixCache
+from cachecost.causes import ancestor
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.times import day_of
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.margin import estimated_usd
-from cachecost.prompts.blocks import COMPACTION, Block, given_block
+from cachecost.prompts.blocks import COMPACTION, Block, Prefix, given_block
 from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.passes import passes
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
@@ -26,9 +26,10 @@ from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
 from cachecost.providers.quotes import UNPRICED
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.rows import ZERO, CallRow, Cost
+from cachecost.rows import WARM_START, ZERO, CallRow, Cost
 from cachecost.sending import Hosts
 from cachecost.strips import NO_STRIP, Strip, strip_of
+from cachecost.warm_starts import SentCall, warm_starts
 
 if TYPE_CHECKING:
     from cachecost.strategies.plan import PlannedCall
@@ -220,29 +221,58 @@ class Simulation:
         """What hosts have no such thing for, in sentences, each once."""
         self._number = 0
         self._anchors: Anchors | None = None
+        self._warm: dict[Prefix, str] = {}
 
-    def learn_all(self, calls: Iterable[LoggedCall]) -> None:
-        """Take down what all bills of a recording tell (rule 17), before any row is made."""
-        for number, call in enumerate(calls, 1):
-            if call.billed:
-                self.learn(number, logged(call), call.billed)
+    def learn_all(self, calls: Sequence[LoggedCall], may_start_warm: bool = True) -> None:
+        """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
+        the recording began (assumption `warm_start`), unless all is to start cold."""
+        is_asked = may_start_warm and self._rules.switches.warm_start == "as_billed"
+        may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
+        sent = [
+            self._learn(number, logged(call), call.billed)
+            for number, call in enumerate(calls, 1)
+            if call.billed or may_be_warm
+        ]
+        if may_be_warm and self._anchors:
+            self._find_warm_starts([call for call in sent if call], self._anchors)
 
     def learn(self, number: int, call: Call, billed: Usage) -> None:
-        """Take down what the bill of the `number`-th call (from 1) tells."""
-        bills = call.pass_bills or (billed,)
-        if call.failed or call.why_unknown or len(passes(call.request, call.response)) != len(bills):
-            return
+        """Learn from the bill of the `number`-th call (from 1)."""
+        self._learn(number, call, billed)
+
+    def _learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
+        """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
+        if call.failed or call.why_unknown:
+            return None
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
             prompts = self._hosts.prompts(self._hosts.sent(call.request, rules), call.response, rules, call.workspace)
         except CannotEvaluate:
-            return
+            return None
+        bills = call.pass_bills or ((billed,) if billed else ())
+        if len(bills) != len(prompts):
+            return SentCall(number, call.start, prompts[0], rules)
         if self._anchors is None:
             from cachecost.tokens.anchored import Anchors
 
             self._anchors = Anchors()
-        for prompt, bill in zip(prompts, bills, strict=False):
+        for prompt, bill in zip(prompts, bills, strict=True):
             self._anchors.learn(number, prompt, bill)
+        return SentCall(number, call.start, prompts[0], rules, bills[0])
+
+    def _find_warm_starts(self, sent: Sequence[SentCall], anchors: Anchors) -> None:
+        for found in list(warm_starts(sent, anchors.all, anchors.told)):
+            anchors.learn_prefix(found.call, found.prefix, found.tokens)
+            self._warm[found.prefix] = found.ttl
+
+    def _start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> Prefix | None:
+        """Put what was cached before the recording began into the cache, before the first call that sends it."""
+        for prefix, ttl in self._warm.items():
+            if prefix.depth <= prompt.end.depth and ancestor(prompt.end, prefix.depth) is prefix:
+                self._hosts.warm(prompt, prefix, ttl, rules, start)
+                del self._warm[prefix]
+                return prefix
+        return None
 
     def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
         """The ledger row of each call."""
@@ -282,7 +312,10 @@ class Simulation:
         start = None if call.timestamp is None else call.start
         prices = self._quoted(call, rules, tokens, start)
         times = call.start, call.first_token_s
+        warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
         outcomes, cause = self._hosts.answers(call.request, prompts, rules, call.workspace, times, sizes)
+        if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
+            cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, counter, may_miss)

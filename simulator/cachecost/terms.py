@@ -19,6 +19,7 @@ from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.switches import switches_from
+from cachecost.rows import warm_reads
 from cachecost.simulation import Call, Simulation, planned
 from cachecost.strategies.build import build
 from cachecost.strategies.plan import PlannedCall, Strategy
@@ -45,9 +46,10 @@ class Terms:
 
     `model` is that of every conversation; None: of each its own. `day` picks rules and prices; None: that of each
     call. `bills` are the recorded calls that the conversations were found in: what was charged for them sizes
-    whatever a strategy sends again (rule 17). `own` are the rules of a user's file, under `rules`. `may_lack_prices` is
-    for whoever can tell calls in tokens, where nobody gave a server of one's own a price. Without `counts_answers` a
-    call whose output was not recorded has none; with it, its answer is counted.
+    whatever a strategy sends again (rule 17); with `starts_warm`, or the assumption `warm_start` in `rules`, what they
+    read that no recorded call wrote was cached before. `own` are the rules of a user's file, under `rules`.
+    `may_lack_prices` is for whoever can tell calls in tokens, where nobody gave a server of one's own a price. Without
+    `counts_answers` a call whose output was not recorded has none; with it, its answer is counted.
     """
 
     model: str | None
@@ -61,6 +63,7 @@ class Terms:
     own: OwnRules = NO_OWN_RULES
     may_lack_prices: bool = False
     counts_answers: bool = True
+    starts_warm: bool = False
 
     def book(self, over: Mapping[str, object] | None = None) -> RuleBook:
         """The rules, with a strategy's own readings `over` them. Raises InputError."""
@@ -101,7 +104,8 @@ class Terms:
         rows = self._rows(simulation, strategy, talks, progress, calls, strips if pictured else None)
         models = self._models(talks, book)
         floor = None
-        if floor_of and all(rules.speaks_marks for rules in models) and not any(row.error for row in rows):
+        is_bounded = all(rules.speaks_marks for rules in models) and not warm_reads(rows).calls
+        if floor_of and is_bounded and not any(row.error for row in rows):
             floor = floor_of(calls, replace(self, rules={**self.rules, **own_readings(strategy)}))
         counters = [self.counter(rules.generation) for rules in models]
         notes = list(dict.fromkeys([*(note for talk in talks for note in strategy.notes(talk)), *simulation.notes]))
@@ -134,7 +138,7 @@ class Terms:
         strips: list[Strip] | None,
     ) -> list[CallRow]:
         """The row of each call; the calls themselves are added to `sent`, their pictures to `strips`."""
-        simulation.learn_all(self.bills)
+        simulation.learn_all(self.bills, self.starts_warm or "warm_start" in self.rules)
         rows = []
         for number, call in enumerate(in_time(strategy, talks), 1):
             made = planned(call)

@@ -29,7 +29,11 @@ NOTHING_OVER: Mapping[str, object] = {}
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Calls in the order they start, the bills that size them (rule 17), and rules, prices, host, token counter."""
+    """Calls in the order they start, the bills that size them (rule 17), and rules, prices, host, token counter.
+
+    `starts_warm`: what a bill read that no recorded call wrote was cached before the first call. Not so for a scenario,
+    unless its rules say `warm_start`: its strategies all start cold.
+    """
 
     name: str
     calls: Sequence[Call]
@@ -40,12 +44,13 @@ class Traffic:
     bills: Sequence[LoggedCall] = ()
     strategy: str = AS_RECORDED
     counters: dict[str, TokenCounter] = field(default_factory=dict)
+    starts_warm: bool = False
 
     def simulation(self, cache: PrefixCache | None = None, may_lack_prices: bool = False) -> Simulation:
         """A fresh simulation that knows the bills. Raises CannotEvaluate for a counter that is not known."""
         terms = self.rules, self.prices, self.counter, self.host, self.strategy
         simulation = Simulation(*terms, cache, may_lack_prices)
-        simulation.learn_all(self.bills)
+        simulation.learn_all(self.bills, self.starts_warm or "warm_start" in self.rules.switches.given)
         return simulation
 
     def counter(self, generation: str) -> TokenCounter:
@@ -109,7 +114,8 @@ def recorded(
     may_anchor = tokens in (None, ANCHORED)
     bills = found if may_anchor and any(call.billed for call in found) else []
     counter = counter_name(tokens, bool(bills))
-    return Traffic(str(log), [logged(call) for call in found], rules, prices, host, counter, bills)
+    sent = [logged(call) for call in found]
+    return Traffic(str(log), sent, rules, prices, host, counter, bills, starts_warm=True)
 
 
 def terms_of(

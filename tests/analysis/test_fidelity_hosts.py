@@ -121,7 +121,9 @@ def test_claims_of_hosts_are_no_evidence_for_the_rulebook() -> None:
     judgements = judged("xai", "grok-4.7", (body(ASK), Usage(2000)), (body(*MORE), Usage(260, 2240)))
     assert {row.standing for row in evidence_of(judgements)} == {"documented only"}
     rows = {row.rule: row.standing for row in evidence_of_hosts(judgements)}
-    assert rows == dict.fromkeys(("xai: step", "xai: minimum", "xai: kept", "xai: nothing else"), "proved by 1")
+    assert rows == dict.fromkeys(
+        ("xai: step", "xai: minimum", "xai: kept", "xai: nothing else"), "seen 1 time, 1 model, 1 client"
+    )
 
 
 def test_what_was_sent_long_ago_cannot_have_been_read() -> None:

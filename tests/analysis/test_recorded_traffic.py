@@ -35,7 +35,26 @@ def fidelity() -> Fidelity:
 
 def test_every_cold_start_is_right(fidelity: Fidelity) -> None:
     cold = [one for one in of_anthropic(fidelity) if one.kind == "cold"]
-    assert len(cold) >= 267 + 20 and sum(not one.exact for one in cold) <= 1, "one transcript's read is unexplained"
+    assert len(cold) >= 267 and all(one.exact for one in cold)
+
+
+def test_requests_and_steps_of_transcripts_are_never_in_one_sum(fidelity: Fidelity) -> None:
+    told = fidelity_object(fidelity)
+    assert told["judged"] == "requests" and told["calls"] == len(fidelity.requests)
+    assert told["transcripts"]["calls"] == len(fidelity.transcripts) == 930
+    steps = score("transcripts", fidelity.transcripts)
+    assert (steps.hits - steps.exact_hits, steps.cold - steps.exact_cold) == (1, 1), "one step's read is unexplained"
+    names = [row["name"] for row in told["by"]["model"]]
+    assert "claude-opus-4-6, transcripts" in names and "claude-opus-4-6" not in names
+
+
+def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
+    """Unknown earlier writes made nearly all of the difference in dollars."""
+    for judgements in (fidelity.requests, fidelity.transcripts):
+        whole = score("all", judgements)
+        assert whole.off_usd is not None and whole.known.billed is not None and whole.not_known.billed is not None
+        assert whole.billed_usd == whole.known.billed + whole.not_known.billed
+        assert abs(whole.off_usd) < whole.known.billed / 100
 
 
 @needs_ctok
@@ -53,9 +72,9 @@ def test_the_evidence_page_is_true(fidelity: Fidelity) -> None:
 
 def test_rules_that_bills_prove_are_not_contradicted_by_hits(fidelity: Fidelity) -> None:
     rows = {each.rule: each for each in evidence_of(fidelity.judgements)}
-    assert rows["9 mark"].proved > 50 and not rows["9 mark"].contradicted
-    assert rows["10 nothing else"].proved >= 267 and not rows["10 nothing else"].contradicted
-    assert rows["15 split"].proved > 10 and not rows["15 split"].contradicted
+    assert rows["9 mark"].seen > 50 and not rows["9 mark"].contradicted
+    assert rows["10 nothing else"].seen >= 267 and not rows["10 nothing else"].contradicted
+    assert rows["15 split"].seen > 10 and not rows["15 split"].contradicted
 
 
 HOSTS = """
@@ -84,7 +103,7 @@ def test_what_the_recordings_say_of_each_other_host(fidelity: Fidelity) -> None:
 def test_all_reads_are_on_the_grids_that_the_rules_state(fidelity: Fidelity) -> None:
     """Also those that nobody recorded the writing of; but GPT-5.5's hidden text varies by request."""
     rows = {each.rule: each for each in evidence_of_hosts(fidelity.judgements)}
-    steps = {rule: (row.proved, len(row.contradicted)) for rule, row in rows.items() if rule.endswith(": step")}
+    steps = {rule: (row.seen, len(row.contradicted)) for rule, row in rows.items() if rule.endswith(": step")}
     assert steps == {"deepseek: step": (7, 0), "mistral: step": (1, 0), "openai: step": (49, 2), "xai: step": (6, 0)}
     assert all("TestChatOpenAICodexStandard" in place for place in rows["openai: step"].contradicted)
     assert not any(row.contradicted for rule, row in rows.items() if rule.endswith(": minimum"))

@@ -128,7 +128,7 @@ def test_the_recorded_session_keeps_its_figures(claude_code: Whatif) -> None:
     assert savings == {
         "ttl=1h": Decimal("-0.5027"),
         "marks=none": Decimal("-22.2528"),
-        "compaction=50k": Decimal("0.2727"),
+        "compaction=50k": Decimal("0.2725"),
     }
     assert claude_code.break_even is not None
     assert claude_code.break_even.pauses == (271, 3, 0)

@@ -34,9 +34,9 @@ READINGS = [
 
 
 def test_every_switch_that_has_readings_is_probed() -> None:
-    """Those of other makers' hosts are not: the probes are calls of Claude."""
+    """Those of other makers' hosts are not: the probes are calls of Claude. Nor is what recordings leave out."""
     asked = (entry for entry in switch_table()["switch"] if "number" not in entry and "only_on" not in entry)
-    assert {entry["name"] for entry in asked} == set(PROBED)
+    assert {entry["name"] for entry in asked} - {"warm_start"} == set(PROBED)
 
 
 @COUNTERS

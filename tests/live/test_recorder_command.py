@@ -95,7 +95,7 @@ def test_predicted_stands_beside_billed_and_the_summary_judges_the_file(tmp_path
     summary = said[said.index(two) + 1 :]
     assert summary[0] == f"2 calls recorded in {tmp_path / 'r.jsonl'}"
     assert "  hits       1 of 1 exact" in summary
-    assert "  cold       1 of 1 exact" in summary
+    assert "  cold       1 of 1 exact (reads only; 1 billed a write)" in summary
     assert summary[-1].endswith("$0.0162 predicted, $0.0162 billed (input side)")
 
 

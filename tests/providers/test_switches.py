@@ -38,7 +38,8 @@ def test_a_value_as_written(name: str, value: object, meant: object) -> None:
 
 NAMES = (
     "tool_choice_invalidation, thinking_rendered_at, structured_output_at, lookback_runs, shallow_marks, ttl_in_key, "
-    "visibility_lag_s, visibility_lag_probability, visibility_lag_by_date, early_eviction_probability, seed, "
+    "visibility_lag_s, visibility_lag_probability, visibility_lag_by_date, early_eviction_probability, warm_start, "
+    "seed, "
     "openai_boundaries, openai_developer_end, openai_reads, deepseek_unit, schema_in_prompt, capacity_tokens, "
     "step_tokens"
 )

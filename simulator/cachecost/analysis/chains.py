@@ -40,6 +40,7 @@ from cachecost.ledger import ZERO, Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
+from cachecost.rows import WARM_START
 
 FIRST, ALIVE, EXPIRED, UNCLEAR = "first step", "alive", "expired", "unclear"
 DOUBTS = {
@@ -146,6 +147,8 @@ class _Room:
             rules=RULES.get(prediction.standing, ()) if knowable else (),
             host=rules.host,
             way=rules.matching,
+            cause=WARM_START if kind == "unknown" and prediction.standing == FIRST and step.usage.read else "",
+            is_identity=True,
         )
 
     def _dollars(self, step: Step, rules: ModelRules, usage: Usage) -> Decimal | None:

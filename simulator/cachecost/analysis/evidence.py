@@ -1,4 +1,4 @@
-"""Which rules of the rulebook recorded calls prove, which they contradict, and which rest on documents alone."""
+"""Which rules of the rulebook were seen in recorded calls, which are contradicted, which rest on documents alone."""
 
 from __future__ import annotations
 
@@ -38,31 +38,42 @@ RULES: dict[str, str] = {
 """The rules that a recorded call can exercise, by the rulebook's numbers."""
 
 
+IN_TRANSCRIPTS = ", in transcripts"
+
+
 def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
-    """One row a rule: calls that exercise it and came out right, and those that did not."""
-    return [_row(rule, words, judgements) for rule, words in RULES.items()]
+    """A row for each rule: the calls that exercise it and came out right, and those that did not.
+
+    Steps of transcripts have rows of their own: of them only usages are known, not what was sent.
+    """
+    requests = [one for one in judgements if not one.is_identity]
+    steps = [one for one in judgements if one.is_identity]
+    rows = [_row(rule, words, requests) for rule, words in RULES.items()]
+    identities = (_row(rule, words, steps, f"{rule}{IN_TRANSCRIPTS}") for rule, words in RULES.items())
+    return [*rows, *(row for row in identities if row.seen or row.contradicted)]
 
 
 def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     """As `evidence_of`, of what the rules of hosts with other caches claim: a row for each host and claim."""
     hosts = sorted({one.host for one in judgements})
     rows = (_claim(named(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
-    return [row for row in rows if row.proved or row.contradicted]
+    return [row for row in rows if row.seen or row.contradicted]
 
 
 def _claim(rule: str, claim: str, judgements: Sequence[Judgement]) -> Evidence:
     about = [one for one in judgements if rule in one.rules]
     by_number = claim in OF_EACH_READ
     wrong = [one for one in about if (rule in one.broken if by_number else not one.is_right)]
-    return _told(rule, CLAIMS[claim], [one for one in about if one not in wrong], wrong)
+    return _evidence(rule, CLAIMS[claim], [one for one in about if one not in wrong], wrong)
 
 
-def _row(rule: str, words: str, judgements: Sequence[Judgement]) -> Evidence:
+def _row(rule: str, words: str, judgements: Sequence[Judgement], name: str = "") -> Evidence:
     about = [one for one in judgements if rule in one.rules and one.kind != "unknown"]
     wrong = [one for one in about if not one.exact or rule in one.broken]
-    return _told(rule, words, [one for one in about if one not in wrong], wrong)
+    return _evidence(name or rule, words, [one for one in about if one not in wrong], wrong)
 
 
-def _told(rule: str, words: str, proved: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
+def _evidence(rule: str, words: str, right: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
     places = tuple(f"{one.source}:{one.line}" for one in wrong)
-    return Evidence(rule, words, len(proved), places, tuple(sorted({one.model for one in proved})))
+    models, clients = {one.model for one in right}, {one.client for one in right}
+    return Evidence(rule, words, len(right), places, tuple(sorted(models)), tuple(sorted(clients)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from cachecost.analysis.claims import claimed, named, refused
 from cachecost.analysis.earlier import Earlier
 from cachecost.analysis.exercised import Facts, broken, exercised
 from cachecost.analysis.features import features_of
-from cachecost.analysis.verdicts import Held, Verdict, of_marks, of_prefixes, of_range
+from cachecost.analysis.verdicts import Held, Possible, Verdict, of_marks, of_prefixes, of_range
 from cachecost.cache import Outcome
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.faults import CannotEvaluate
@@ -23,9 +24,11 @@ from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
+from cachecost.rows import WARM_START
 from cachecost.sending import Hosts
 from cachecost.simulation import logged, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
+from cachecost.warm_starts import SentBefore, SentCall
 
 KnownSizes = AnchoredSizes | Estimates
 VERDICTS = {"grid": of_prefixes, "units": of_prefixes, "best_effort": of_range}
@@ -111,7 +114,8 @@ class _Room:
         self.not_judged: list[tuple[str, str]] = []
         self.anchors = Anchors()
         self.hosts = Hosts(judge.counter_for)
-        self.written: dict[Prefix, int] = {}
+        self.written: set[Prefix] = set()
+        self.sent = SentBefore()
         self.earlier = Earlier()
 
     def take(self, number: int, call: LoggedCall) -> None:
@@ -146,18 +150,39 @@ class _Room:
     def judgement(self, case: _Case) -> Judgement | None:
         """Predict the call from what came before it, then look at its bill; None where it has none."""
         sizes = [self._sizes(case, prompt) for prompt in case.prompts]
-        possible = list(self._possible(case, sizes))
+        possible = [] if case.rules.is_unmarked else list(self._possible(case, sizes))
         reach = self._reach(case, sizes[0])
         prediction = self._predict(case, sizes)
-        for mark in (mark for prompt in case.prompts for mark in prompt.marks):
-            self.written.setdefault(mark.prefix, case.number)
+        self.written.update(mark.prefix for prompt in case.prompts for mark in prompt.marks)
         if case.bill is None:
+            self.sent.add(case.prompts[0])
             return None
         held = prediction.held(case, sizes[0])
-        verdict = VERDICTS[case.rules.matching](held, reach) if case.rules.is_unmarked else of_marks(held, possible)
+        if case.rules.is_unmarked:
+            verdict = VERDICTS[case.rules.matching](held, reach)
+        else:
+            verdict = self._seen_alive(case, sizes[0], of_marks(held, possible, case.rules.visibility_lag))
+        self.sent.add(case.prompts[0])
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
         return self._judged(case, prediction, verdict)
+
+    def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: Verdict) -> Verdict:
+        """What a bill proves to be in the cache although nobody recorded it is there for the calls that come after.
+
+        It was written before the recording began, or kept alive by others.
+        """
+        marks = case.prompts[0].marks
+        found, ttl = verdict.found, str(marks[-1].ttl) if marks else "5m"
+        if verdict.kind == "unknown" and found is None and case.rules.switches.warm_start == "as_billed":
+            billed = case.bill if len(case.prompts) == 1 else None
+            sent = SentCall(case.number, case.call.start, case.prompts[0], case.rules, billed)
+            if warm := self.sent.warm_start(sent, sizes):
+                self.anchors.learn_prefix(case.number, warm.prefix, warm.tokens)
+                verdict, found, ttl = replace(verdict, cause=WARM_START), warm.prefix, warm.ttl
+        if found is not None:
+            self.hosts.warm(case.prompts[0], found, ttl, case.rules, case.call.start)
+        return verdict
 
     def _judged(self, case: _Case, prediction: _Prediction, verdict: Verdict) -> Judgement:
         facts = _facts(case, prediction)
@@ -181,18 +206,23 @@ class _Room:
             case.rules.host,
             case.rules.matching,
             verdict.holds,
+            verdict.cause,
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
         return self.anchors.without(case.number, prompt) if self.judge.anchored else Estimates()
 
-    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[tuple[int, bool]]:
-        """(billed read that a hit there would give, is it exactly known) of each entry that could be there."""
+    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[Possible]:
+        """Each entry that could be there, the longest first."""
+        now, is_single = case.call.start, len(case.prompts) == 1
         node: Prefix | None = case.prompts[0].end
         while node is not None:
             if node in self.written:
-                is_told = sizes[0].told(node) is not None and len(case.prompts) == 1
-                yield self._read_after(case, sizes, node), is_told
+                read, is_told = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
+                entry = self.hosts.entry(node, case.rules)
+                age = now - entry.started if entry else math.inf
+                expired = now - entry.touched - entry.ttl_s if entry and entry.state(now) == "expired" else None
+                yield Possible(node, read, is_told, age, expired)
             node = node.parent
 
     def _reach(self, case: _Case, sizes: KnownSizes) -> int:

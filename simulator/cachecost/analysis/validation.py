@@ -19,6 +19,7 @@ from cachecost.providers.listing import switch_rows
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import read_switches
+from cachecost.rows import WARM_START
 from cachecost.tokens.calibration import CLAUDE
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
@@ -59,7 +60,7 @@ class Validation:
         places = {(one.host, one.source) for one in self.fidelity().judgements}
         hosts = {self.host, *(host for host, _ in places)}
         switches = {switch.name: switch for host in sorted(hosts) for switch in switch_rows(host)}
-        for switch in (one for one in switches.values() if one.number is None):
+        for switch in (one for one in switches.values() if one.number is None and one.name != WARM_START):
             only = {source for host, source in places if host in switch.only_on}
             logs = [log for log in self.logs if str(log) in only] if switch.only_on else self.logs
             for reading in switch.readings:

@@ -81,7 +81,8 @@ def terms_of(
     _switches(rules)
     book = PriceBook.load(_path(prices), day)
     counter, may_anchor = _counter(tokens, bool(bills))
-    return Terms(chosen, day, book, host_from(host), counter, rules or {}, bills=bills if may_anchor else [])
+    anchors = bills if may_anchor else []
+    return Terms(chosen, day, book, host_from(host), counter, rules or {}, bills=anchors, starts_warm=True)
 
 
 def traffic_of(source: Source, strategy: StrategySpec | None = None, **terms: Any) -> Traffic:
@@ -99,7 +100,8 @@ def _sent(recorded: Recording, *, tokens: str | None = None, **given: Any) -> Tr
     has_bills = any(call.billed for call in recorded.calls)
     counter, may_anchor = _counter(tokens, has_bills)
     bills = recorded.calls if may_anchor and has_bills else []
-    return Traffic(recorded.name, [logged(call) for call in recorded.calls], rules, prices, host, counter, bills)
+    sent = [logged(call) for call in recorded.calls]
+    return Traffic(recorded.name, sent, rules, prices, host, counter, bills, starts_warm=True)
 
 
 def _planned(recorded: Conversation | Recording, spec: StrategySpec, terms: Terms) -> Traffic:
@@ -108,7 +110,7 @@ def _planned(recorded: Conversation | Recording, spec: StrategySpec, terms: Term
     calls = [planned(call) for call in in_time(strategy, talks_in(recorded))]
     read_as = terms.book(own_readings(strategy))
     traffic = Traffic(recorded.name, calls, read_as, terms.prices, terms.host, terms.tokens, terms.bills)
-    return replace(traffic, strategy=strategy.name, counters=terms.counters)
+    return replace(traffic, strategy=strategy.name, counters=terms.counters, starts_warm=True)
 
 
 def _counter(tokens: str | None, has_bills: bool) -> tuple[str, bool]:

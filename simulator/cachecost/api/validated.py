@@ -33,11 +33,12 @@ class Validated:
 
     @property
     def score(self) -> Score:
-        """All calls together: how many hits and cold starts were knowable, and how many exact; errors are shares of
-        the billed input tokens, dollars (Decimal) of the input side."""
+        """All calls whose requests are known, else the steps of transcripts: how many hits and cold starts were
+        knowable, and how many exact; errors are shares of the billed input tokens, dollars (Decimal) of the input side.
+        """
         from cachecost.views.fidelity_rows import score
 
-        return score("all", self.fidelity.judgements)
+        return score("all", self.fidelity.main)
 
     @property
     def readings(self) -> list[Supported]:

@@ -225,6 +225,7 @@ class _Asked:
             own=base.rules.own,
             may_lack_prices=True,
             counts_answers=False,
+            starts_warm=True,
         )
         floor = _floor if with_floor and not self.ranks else None
         for name in self._names(talks):

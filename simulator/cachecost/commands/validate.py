@@ -25,7 +25,7 @@ COUNTERS = ("ctok", "tiktoken")
 @click.option("--unanchored", is_flag=True, help="Use no bill at all for sizes: what a prediction without usage gives.")
 @click.option("--readings", is_flag=True, help="Compare the readings of every rule switch: which do the bills support?")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with a residual chart there.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the evidence page: which rules bills prove.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the evidence page: which rules bills show.")
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @ground_options

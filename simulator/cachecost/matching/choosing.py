@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from cachecost.cache import Outcome, PrefixCache, State
+from cachecost.cache import LIVES, Entry, Outcome, PrefixCache, State
 from cachecost.matching.reporting import in_steps
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
@@ -84,6 +84,21 @@ class ByRules:
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)
+
+    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+        """Put an entry into the cache of breakpoints that was written before the call that starts at `start`."""
+        breakpoints = self._of(rules)
+        assert isinstance(breakpoints, PrefixCache)
+        breakpoints.warm(prefix, ttl, rules, start)
+
+    def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
+        """The entry at `prefix`, alive or not; with two TTLs, that used last. None on hosts without breakpoints."""
+        breakpoints = self._of(rules)
+        if not isinstance(breakpoints, PrefixCache):
+            return None
+        ttls = [ttl for ttl in LIVES if breakpoints.state(prefix, ttl, rules, 0.0) != "absent"]
+        found = (breakpoints.entry(prefix, ttl, rules) for ttl in ttls)
+        return max(found, key=lambda entry: entry.touched, default=None)
 
     def _of(self, rules: ModelRules) -> Matching:
         found = self._kinds.get(rules.matching)

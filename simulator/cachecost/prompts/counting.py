@@ -22,7 +22,8 @@ class Hidden:
     `tools`, `system`, `messages` stand at the head of that layer; `turn` before the first block
     of each run of equal roles; `parallel` before the second of a run of tool results (results of
     parallel calls are rendered with their names); `tail` after the last block, so never read and
-    never written.
+    never written. `after_results` of a run of tool results stand behind it: they are cached with the block after the
+    run, or belong to `tail` (below 0: the run is cached with so many more).
     """
 
     tools: int = 0
@@ -31,6 +32,7 @@ class Hidden:
     turn: int = 0
     tail: int = 0
     parallel: int = 0
+    after_results: int = 0
 
 
 NOTHING_HIDDEN = Hidden()

@@ -58,6 +58,8 @@ class RawBody(msgspec.Struct):
     inference_geo: msgspec.Raw = ABSENT
     max_tokens: msgspec.Raw = ABSENT
     service_tier: msgspec.Raw = ABSENT
+    betas: msgspec.Raw = ABSENT
+    anthropic_beta: msgspec.Raw = ABSENT
     thread: msgspec.Raw = ABSENT
     compaction: msgspec.Raw = ABSENT
     verbosity: msgspec.Raw = ABSENT
@@ -70,7 +72,8 @@ class RawBody(msgspec.Struct):
 
 OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context_management")
 PARAMETERS = (
-    *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier", "thread", "compaction"),
+    *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier", "betas", "anthropic_beta"),
+    *("thread", "compaction"),
     *("verbosity", "parallel_tool_calls", *CACHE_KEYS),  # of other makers' hosts
 )
 

@@ -230,18 +230,24 @@ class Renderer:
 
 def _framed(salt: str, hidden: Hidden) -> bytes:
     """The salt of the messages with the frames that their blocks get (they may differ by day, as rules do)."""
-    return f"{hidden.turn}/{hidden.parallel}:{salt}".encode()
+    return f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{salt}".encode()
 
 
 def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
     """Hidden tokens before `block`: a turn opens, or a run of parallel results turns out to be one."""
     last = before.block if before.layer is Layer.MESSAGES else None
     if last is None or last.role != block.role:
-        return hidden.turn
+        return hidden.turn + _at_results(last, block, hidden)
     if not block.kind == last.kind == "tool_result":
-        return 0
+        return _at_results(last, block, hidden)
     first = before.parent.block if before.parent else None
     return 0 if first is not None and first.kind == "tool_result" else hidden.parallel
+
+
+def _at_results(last: Block | None, block: Block, hidden: Hidden) -> int:
+    """What a run of results lacks where it begins, and what is made up for behind it."""
+    was, is_now = last is not None and last.kind == "tool_result", block.kind == "tool_result"
+    return hidden.after_results * (was - is_now)
 
 
 def _then_bare(thread: Thread, message: Message) -> Thread:

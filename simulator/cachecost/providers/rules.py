@@ -6,6 +6,7 @@ milliseconds, once, when the first model is asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import date
@@ -45,6 +46,8 @@ WAYS = {
     "best_effort": "works by itself and promises nothing",
 }
 """What a cache does, in words, by `finds` where it has marks, else by `matching`."""
+PROBABLE_DEVIATIONS = 2
+"""Of the logarithm of a lag, above its median."""
 NO_LAG: Mapping[str, float] = {}
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
@@ -72,6 +75,11 @@ class VisibilityLag:
 
     median_s: float
     sigma: float
+
+    @property
+    def longest_s(self) -> float:
+        """The longest that is still probable: 97.7 % of all lags are shorter."""
+        return self.median_s * math.exp(PROBABLE_DEVIATIONS * self.sigma)
 
 
 @fact

@@ -33,6 +33,7 @@ class Switches:
     visibility_lag_probability: float = 0.0
     visibility_lag_by_date: float = 0.0
     early_eviction_probability: float = 0.0
+    warm_start: str = "as_billed"
     seed: int = 0
     openai_boundaries: str = "guide"
     openai_developer_end: str = "readable"

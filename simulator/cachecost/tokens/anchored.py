@@ -63,6 +63,10 @@ class Anchors:
         bills = sorted(self.prefixes.get(prefix, {}).items())
         return next((tokens for number, tokens in bills if number < call), None)
 
+    def told(self, prefix: Prefix) -> int | None:
+        """The length that any bill tells; None: none does."""
+        return other_bill(self.prefixes.get(prefix), NO_CALL)
+
     def all(self, prompt: Prompt) -> AnchoredSizes:
         """Sizes for replaying: every bill counts. Costs work for what is new in the prompt."""
         return self._sizes(NO_CALL, prompt, self._path(prompt.end))

@@ -10,10 +10,14 @@ Measured on recorded calls whose last mark, or whose last 1h mark before a 5m on
   hosts to the layer that starts over with another schema, and nothing where that is none.
 - Citations, enabled on any block, add a prompt of their own to the system prompt.
 - Results of parallel calls come with more around them, once for all of them together (`parallel`).
+- Interleaved thinking (a beta header, or `anthropic_beta` in the body) adds to the messages.
+- After a last block that is a tool result other tokens come than the frame of the answer; they are cached with the next
+  block (`after_results`).
 - A turn's frame opens each run of equal roles, and the answer to come: that last one is never cached.
 
 Where the rules of a host state no frame, that of the tokenizer generation holds, if it has one (`turn`, `end`), and
-what stands around all tool definitions (`tools`): other makers than Anthropic publish a format, not bills.
+what stands around all tool definitions (`tools`): other makers than Anthropic publish a format, not bills. Where single
+models differ from all this, `hidden.toml` says so.
 """
 
 from __future__ import annotations
@@ -23,7 +27,11 @@ from cachecost.prompts.host_salts import schema_layer
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import HiddenTokens, ModelRules
 from cachecost.tokens.calibration import Calibration
+from cachecost.tokens.model_places import ModelPlaces, model_places
 
+BETAS = ("anthropic_beta", "betas")
+"""Where a body names betas: as Bedrock and Google Cloud take them, and as SDKs do. Readers put the header there."""
+INTERLEAVED = "interleaved-thinking"
 SINGLE = "auto+disable_parallel_tool_use"
 """Optional key of `tool_prompt`: the prompt's length when parallel calls are switched off."""
 
@@ -32,19 +40,25 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     """The hidden tokens of `request` by place; `format_tokens` are those of its structured output."""
     told = rules.hidden
     layers = {"tools": told.frame_const, "system": 0, "messages": 0}
-    head, rest, after = _tool_prompt(request, rules, measured.tool_prompt_head)
-    prefix, tail = _thinking(request, told)
+    places = model_places(rules)
+    head, rest, after = _tool_prompt(request, rules, places, measured.tool_prompt_head)
+    prefix, tail = _thinking(request, rules)
     layers["tools"] += head + (round(measured.structure.get("tools", 0)) if _has_tools(request) else 0)
-    layers["messages"] += rest
+    between = min(places.before_system, rest) if head else 0
+    layers["system"] += between
+    layers["messages"] += rest - between + (places.interleaved if _is_interleaved(request) else 0)
     layers[rules.switches.thinking_rendered_at] += prefix
     if schema_at := schema_layer(rules):
         layers[schema_at] += format_tokens
     layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
+    opening = _opening(request, told, measured)
+    after_results = _after_results(request, places, told.frame_turn + tail)
     return Hidden(
         **layers,
         turn=told.frame_turn or round(measured.structure.get("turn", 0)),
-        tail=_opening(request, told, measured) + after + tail,
+        tail=opening + after + tail + (after_results if _ends_with_result(request) else 0),
         parallel=round(measured.structure.get("parallel", 0)),
+        after_results=after_results,
     )
 
 
@@ -60,7 +74,24 @@ def _opening(request: Request, told: HiddenTokens, measured: Calibration) -> int
     return 0 if last and last.role == "assistant" else frame
 
 
-def _tool_prompt(request: Request, rules: ModelRules, head: int) -> tuple[int, int, int]:
+def _is_interleaved(request: Request) -> bool:
+    thinks = (request.params.get("thinking") or {}).get("type") == "enabled"
+    return thinks and any(INTERLEAVED in str(request.params.get(name, "")) for name in BETAS)
+
+
+def _ends_with_result(request: Request) -> bool:
+    last = request.thread.message
+    return last is not None and bool(last.blocks) and last.blocks[-1].kind == "tool_result"
+
+
+def _after_results(request: Request, places: ModelPlaces, usual: int) -> int:
+    """How many more tokens come after results that a prompt ends with than after other blocks (`usual`)."""
+    thinks = (request.params.get("thinking") or {}).get("type") == "enabled"
+    stated = places.result_tail_thinking if thinks else places.result_tail
+    return 0 if stated is None else stated - usual
+
+
+def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head: int) -> tuple[int, int, int]:
     """(before the definitions, at the head of the messages, after the last block).
 
     Where a forced choice is assumed to invalidate nothing, all that it adds comes after the last block.
@@ -70,14 +101,15 @@ def _tool_prompt(request: Request, rules: ModelRules, head: int) -> tuple[int, i
         return 0, 0, 0
     choice = request.params.get("tool_choice") or {}
     forced = str(choice.get("type")) if choice.get("type") in ("any", "tool") else ""
-    auto = prompts["auto"]
-    if choice.get("disable_parallel_tool_use") is True and not forced:
-        auto = prompts.get(SINGLE, auto)
-    before = min(head, auto)
+    auto, is_single = prompts["auto"], choice.get("disable_parallel_tool_use") is True
+    if is_single and not forced:
+        auto = prompts.get(SINGLE, places.single_auto or auto)
+    before = min(head if places.tool_prompt_head is None else places.tool_prompt_head, auto)
     if forced not in prompts:
         return before, auto - before, 0
     # A tool's name comes on top of what `any` adds, and all of it after the last block.
     longer = prompts.get("any", prompts[forced]) - auto - told.forced_tail.get("any", 0)
+    longer += places.single_forced if is_single else 0
     after = told.forced_tail.get(forced, 0)
     if rules.switches.tool_choice_invalidation == "never":
         return before, auto - before, longer + after
@@ -89,8 +121,8 @@ def _has_tools(request: Request) -> bool:
     return bool(request.tools.blocks) or any(block.kind == "tool" for block in request.system.blocks)
 
 
-def _thinking(request: Request, told: HiddenTokens) -> tuple[int, int]:
-    kind = (request.params.get("thinking") or {}).get("type")
+def _thinking(request: Request, rules: ModelRules) -> tuple[int, int]:
+    told, kind = rules.hidden, (request.params.get("thinking") or {}).get("type") or rules.default_thinking
     if kind == "enabled":
         return told.thinking_prefix, told.thinking_tail
     return (told.adaptive_prefix, told.adaptive_tail) if kind == "adaptive" else (0, 0)

@@ -21,6 +21,7 @@ def explanation_object(told: Explanation) -> dict[str, Any]:
         "without_usd": exact(told.without),
         "findings": [_finding(finding) for finding in told.findings],
         "tokens": {"source": told.token_source, "band": told.band},
+        "warm_start": {"calls": told.warm.calls, "tokens": told.warm.tokens},
         "other_readings": list(told.flips),
     }
 

@@ -128,6 +128,8 @@ def closing(told: Explanation) -> Iterator[str]:
         fine = told.calls - len({finding.call for finding in told.findings})
         yield ""
         yield f"Nothing else: {counted(fine, 'call')} are as cheap as these bytes allow."
+    if told.warm.calls:
+        yield told.warm.sentence
     if told.token_source:
         band = Decimal(str(told.band))
         error = f" ±{percent(band)} → ±{rough_dollars(told.avoidable * band)}" if band and told.findings else ""

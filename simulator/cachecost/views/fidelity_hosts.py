@@ -11,7 +11,7 @@ from cachecost.providers.rulefile import hosts
 from cachecost.views.fidelity_rows import Score, score
 
 WAYS = {
-    "breakpoint": "at marks",
+    "breakpoint": "at breakpoints",
     "grid": "by itself, to a grid",
     "units": "by itself, whole units",
     "named": "named objects",
@@ -33,6 +33,7 @@ class HostScore:
     worst: int = 0
     reads: int = 0
     missed: int = 0
+    is_identity: bool = False
 
     @property
     def standing(self) -> str:
@@ -55,14 +56,14 @@ FEW = 10
 
 def host_scores(fidelity: Fidelity) -> list[HostScore]:
     """A row for each host and way of caching that was recorded, then the hosts of which nothing was."""
-    pairs = sorted({(one.host, one.way) for one in fidelity.judgements})
-    rows = [_host_score(*pair, fidelity.judgements) for pair in pairs]
-    recorded = {host for host, _ in pairs}
+    kinds = sorted({(one.host, one.way, one.is_identity) for one in fidelity.judgements})
+    rows = [_host_score(*kind, fidelity.judgements) for kind in kinds]
+    recorded = {host for host, _, _ in kinds}
     return [*rows, *(HostScore(host, "", score(host, [])) for host in hosts() if host not in recorded)]
 
 
-def _host_score(host: str, way: str, judgements: Sequence[Judgement]) -> HostScore:
-    own = [one for one in judgements if (one.host, one.way) == (host, way)]
+def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Judgement]) -> HostScore:
+    own = [one for one in judgements if (one.host, one.way, one.is_identity) == (host, way, is_identity)]
     judged = [one for one in own if one.kind != "unknown"]
     return HostScore(
         host,
@@ -71,6 +72,7 @@ def _host_score(host: str, way: str, judgements: Sequence[Judgement]) -> HostSco
         max((_off(one) for one in judged), default=0),
         sum(one.billed.read > 0 for one in judged),
         sum(one.kind == "cold" and not one.exact for one in judged),
+        is_identity,
     )
 
 
@@ -87,7 +89,7 @@ def host_cells(row: HostScore) -> tuple[str, ...]:
         return (row.host, "", row.standing, "0", "", "", "", "", "")
     return (
         row.host,
-        WAYS[row.way],
+        f"{WAYS[row.way]}{', in transcripts' if row.is_identity else ''}",
         row.standing,
         f"{told.calls:,}",
         _of(told.exact_hits, told.hits),
@@ -108,14 +110,28 @@ def says_hosts(fidelity: Fidelity) -> bool:
 
 
 def of_anthropic(fidelity: Fidelity) -> list[Judgement]:
-    """Judgements of Anthropic's own host, what the first figures of a page are of; of all where it has none."""
-    return [one for one in fidelity.judgements if one.host == "anthropic"] or fidelity.judgements
+    """Requests to Anthropic's own host, what the first figures of a page are of; all requests where it has none."""
+    return [one for one in fidelity.main if one.host == "anthropic"] or fidelity.main
 
 
 def others_sentence(fidelity: Fidelity) -> str:
-    """The score of the other hosts in a sentence; "" where there are none besides Anthropic's."""
-    others = [one for one in fidelity.judgements if one.host != "anthropic"]
-    if not others or len(others) == len(fidelity.judgements):
+    """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
+    return " ".join(filter(None, (_of_transcripts(fidelity), _of_other_hosts(fidelity))))
+
+
+def _of_transcripts(fidelity: Fidelity) -> str:
+    if not fidelity.transcripts or not fidelity.requests:
+        return ""
+    told = score("transcripts", fidelity.transcripts)
+    return (
+        f"In transcripts, where only usages are known, {told.exact_hits:,} of {told.hits:,} reads and"
+        f" {told.exact_cold:,} of {told.cold:,} cold starts follow from the step before."
+    )
+
+
+def _of_other_hosts(fidelity: Fidelity) -> str:
+    others = [one for one in fidelity.main if one.host != "anthropic"]
+    if not others or len(others) == len(fidelity.main):
         return ""
     told = score("others", others)
     names = ", ".join(sorted({one.host for one in others}))

@@ -15,7 +15,9 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
     """The object of `validate --json` (contract), with the breakdowns beside it."""
     return {
         "format": 1,
-        **_score(score("all", fidelity.judgements)),
+        **_score(score("all", fidelity.main)),
+        "judged": "requests" if fidelity.requests else "transcripts",
+        "transcripts": _score(score("transcripts", fidelity.transcripts)) if fidelity.transcripts else None,
         "mismatches": [_mismatch(one) for one in fidelity.mismatches],
         "token_source": fidelity.token_source,
         "hosts": [_host(each) for each in host_scores(fidelity)] if says_hosts(fidelity) else [],
@@ -47,6 +49,7 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
         "predicted": one.predicted.wire(),
         "billed": one.billed.wire(),
         "reason": one.reason,
+        "cause": one.cause or None,
     }
 
 
@@ -59,6 +62,12 @@ def _score(each: Score) -> dict[str, Any]:
         "token_error": {"median": each.median, "p95": each.p95},
         "billed_usd": _dollars(each.billed_usd),
         "predicted_usd": _dollars(each.predicted_usd),
+        "knowable_usd": {"billed": _dollars(each.known.billed), "predicted": _dollars(each.known.predicted)},
+        "off_by_usd": _dollars(each.off_usd),
+        "unknown_usd": {"billed": _dollars(each.not_known.billed), "predicted": _dollars(each.not_known.predicted)},
+        "visibility_lag": each.late,
+        "warm_starts": each.warm,
+        "cold_billed_a_write": each.cold_written,
     }
 
 

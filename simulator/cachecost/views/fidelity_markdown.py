@@ -1,4 +1,4 @@
-"""The evidence page: how right the predictions are, by model and rule, and which rules recorded bills prove."""
+"""The evidence page: how right the predictions are, by model and rule, and where each rule was seen in bills."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
 from cachecost.views.markdown_text import escaped, table
 
 MOST_PLACES = 3
+SCORE_HEADERS = (
+    *("calls", "hits exact", "cold exact", "unknown", "median error", "95th"),
+    *("billed", "off by", "billed, unknown"),
+)
 INTRODUCTION = """\
 Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
 calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
-tokens read are right within 2. A call that reads what only an unrecorded earlier call can have written is counted as
-*unknown*, and listed.
+tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
+judged. A call that reads what only an unrecorded earlier call can have written, or kept alive, is *unknown*: it is
+listed, and its dollars stand apart. Of a transcript only usages are known: its steps are never summed with requests.
 """
 
 
@@ -44,7 +49,7 @@ def evidence_markdown(
         f"**{headline(whole)}**{f' {others}' if others else ''}",
         INTRODUCTION,
         f"![{escaped(headline(whole))}]({picture})",
-        "## Which rules recorded bills prove",
+        "## Where each rule was seen in recorded bills",
         _rules(evidence),
         *(["## Host by host: what recordings confirm, and what not", _hosts(fidelity)] if says_hosts(fidelity) else []),
         *(["## What the rules of other hosts claim", _rules(claims)] if claims else []),
@@ -84,12 +89,11 @@ def _places(each: Evidence) -> str:
 
 
 def _scores(name: str, rows: Iterable[Score]) -> str:
-    head = (name, "calls", "hits exact", "cold exact", "unknown", "median error", "95th", "billed", "predicted")
-    return table(head, [(escaped(cells[0]), *cells[1:]) for cells in map(score_cells, rows)])
+    return table((name, *SCORE_HEADERS), [(escaped(cells[0]), *cells[1:]) for cells in map(score_cells, rows)])
 
 
 def score_cells(row: Score) -> tuple[str, ...]:
-    """A score as the cells of a table: name, calls, hits, cold starts, unknown, errors, dollars billed and off."""
+    """A score as the cells of a table: name, then `SCORE_HEADERS`. Dollars: of knowable calls, then of others."""
     return (
         row.name,
         f"{row.calls:,}",
@@ -98,8 +102,9 @@ def score_cells(row: Score) -> tuple[str, ...]:
         f"{row.unknown:,}",
         percent(row.median) if row.median else "0 %",
         percent(row.p95) if row.p95 else "0 %",
-        dollars(row.billed_usd),
+        dollars(row.known.billed),
         dollar_change(row.off_usd),
+        dollars(row.not_known.billed) if row.unknown else "",
     )
 
 

@@ -18,13 +18,12 @@ from cachecost.views.fidelity_hosts import (
     says_hosts,
 )
 from cachecost.views.fidelity_json import fidelity_object
-from cachecost.views.fidelity_markdown import evidence_markdown, headline, score_cells
+from cachecost.views.fidelity_markdown import SCORE_HEADERS, evidence_markdown, headline, score_cells
 from cachecost.views.fidelity_rows import GROUPS, score, scores
 from cachecost.views.html.frame import Table, page, write_page
 from cachecost.views.html.pictures import inline
 from cachecost.whole_files import write_whole
 
-SCORE_HEADERS = ("calls", "hits exact", "cold exact", "unknown", "median error", "95th", "billed", "predicted")
 PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
 
 

@@ -24,12 +24,7 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
     console = Console(file=stream, highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    whole = score("all", fidelity.judgements)
-    console.print(
-        f"{counted(whole.calls, 'recorded call')} judged, none with its own bill in its sizes\n", markup=False
-    )
-    for line in headline(whole):
-        console.print(f"  {line}", markup=False)
+    _headlines(console, fidelity)
     for name, key in GROUPS.items():
         console.print(_table(name, scores(fidelity, key)))
     if says_hosts(fidelity):
@@ -44,14 +39,33 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
 
 def headline(whole: Score) -> list[str]:
     """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
+    late = f"; {whole.late:,} misses are probably visibility lag" if whole.late else ""
+    warm = f"; {counted(whole.warm, 'warm start')}" if whole.warm else ""
+    known, not_known = whole.known, whole.not_known
+    apart = f"; {dollars(not_known.billed)} more billed for the unknown" if whole.unknown else ""
     return [
-        f"hits       {whole.exact_hits:,} of {whole.hits:,} exact",
-        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact",
-        f"unknown    {whole.unknown:,} read what was written before the recording began",
+        f"hits       {whole.exact_hits:,} of {whole.hits:,} exact{late}",
+        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact (reads only; {whole.cold_written:,} billed a write)",
+        f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
-        f"dollars    {dollars(whole.predicted_usd)} predicted, {dollars(whole.billed_usd)} billed (input side)",
+        f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
         *([f"ranges     {whole.held:,} of {whole.ranges:,} hold"] if whole.ranges else []),
     ]
+
+
+def _headlines(console: Console, fidelity: Fidelity) -> None:
+    """Requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two."""
+    calls = f"{counted(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
+    steps = f"{counted(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
+    parts = ((calls, fidelity.requests), (steps, fidelity.transcripts))
+    for words, judgements in parts:
+        if judgements or not fidelity.judgements:
+            console.print(f"{words}\n", markup=False)
+            for line in headline(score("all", judgements)):
+                console.print(f"  {line}", markup=False)
+            console.print()
+        if not fidelity.judgements:
+            return
 
 
 def _table(name: str, rows: Sequence[Score]) -> Table:
@@ -60,7 +74,7 @@ def _table(name: str, rows: Sequence[Score]) -> Table:
     for column in ("calls", "hits exact", "cold exact", "unknown", "median", "95th", "billed", "off by"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows[:MOST_ROWS]:
-        table.add_row(*score_cells(row))
+        table.add_row(*score_cells(row)[:-1])
     if len(rows) > MOST_ROWS:
         table.add_row(f"… and {len(rows) - MOST_ROWS:,} more")
     return table

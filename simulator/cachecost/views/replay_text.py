@@ -14,6 +14,7 @@ from rich.table import Table
 from cachecost.ledger import ZERO, CallRow, Ledger
 from cachecost.numbers import UNKNOWN, change, counted, dollar_range, dollars, percent, tokens
 from cachecost.providers.usage import Usage
+from cachecost.rows import warm_reads
 from cachecost.views.columns import REFUSED, shortened
 from cachecost.views.plain_table import PIPE_WIDTH
 
@@ -66,6 +67,7 @@ def print_ledgers(
     if not _are_priced(ledgers):
         _note(console, UNPRICED)
     everywhere = _common(ledgers)
+    _print_warm_start(console, ledgers)
     for ledger in ledgers:
         if with_causes and not ranked:
             console.print()
@@ -82,6 +84,12 @@ def print_ledgers(
 
 def _without_output(ledger: Ledger) -> int:
     return sum(1 for row in ledger.rows if row.error is None and row.cause and not row.output_is_recorded)
+
+
+def _print_warm_start(console: Console, ledgers: Sequence[Ledger]) -> None:
+    sentences = (warm_reads(ledger.rows).sentence for ledger in ledgers)
+    if sentence := next(filter(None, sentences), ""):
+        _note(console, sentence)
 
 
 def _common(ledgers: Sequence[Ledger]) -> dict[tuple[str, int], None]:

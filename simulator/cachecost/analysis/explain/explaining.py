@@ -18,6 +18,7 @@ from cachecost.margin import open_usd
 from cachecost.numbers import dollars
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
+from cachecost.rows import warm_reads
 from cachecost.simulation import Call
 from cachecost.traffic import Traffic
 
@@ -65,7 +66,8 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     causes = _Causes(calls, simulate, watched)
     findings = [*causes.local(), *causes.marking(), *causes.vain()]
     findings.sort(key=lambda finding: (finding.call, finding.code))
-    made = Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings)
+    warm = warm_reads(watched.rows)
+    made = Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings, warm=warm)
     return replace(made, open_share=_open_share(made.avoidable, causes.rows))
 
 

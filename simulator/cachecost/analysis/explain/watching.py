@@ -21,7 +21,6 @@ from cachecost.simulation import Call, Simulation
 
 Simulate = Callable[[PrefixCache], Simulation]
 """A fresh simulation of the log on its ground, around the cache it is given."""
-BEFORE_TIME = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +199,7 @@ class RemovedCache(PrefixCache):
         """The entry there, alive."""
         if self.state(node, ttl, rules, now) == "live":
             return self.entry(node, ttl, rules)
-        alive = Entry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, now, BEFORE_TIME)
-        return self.keep(node, ttl, rules, alive)
+        return self.warm(node, ttl, rules, now)
 
 
 def _at(prompt: Prompt, depth: int) -> Prefix:

@@ -16,8 +16,9 @@ RETRIED = "failed"
 
 
 def traffic_alone(traffic: Traffic, draw: Draw, seed: int) -> Traffic:
-    """The calls with the times that `seed` draws, and the rules whose draws follow the seed."""
-    return replace(traffic, calls=calls_alone(traffic, draw, seed), rules=seeded(traffic.rules, draw, seed))
+    """The calls with the times that `seed` draws, and the rules whose draws follow the seed. They start cold."""
+    rules = seeded(traffic.rules, draw, seed)
+    return replace(traffic, calls=calls_alone(traffic, draw, seed), rules=rules, starts_warm=False)
 
 
 def seeded(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:

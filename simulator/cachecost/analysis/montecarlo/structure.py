@@ -7,7 +7,7 @@ refusals depend on the day and the bytes, which are the same for all seeds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cachecost.analysis.montecarlo.times import MAIN
@@ -104,7 +104,7 @@ def structure_of(traffic: Traffic, attempts: int = 1) -> Structure:
     Costs one simulation of all attempts. Raises CannotEvaluate for an unknown counter.
     """
     cache = _Listening()
-    simulation = traffic.simulation(cache)
+    simulation = replace(traffic, starts_warm=False).simulation(cache)
     entries: dict[Key, int] = {}
     visits: list[Visit] = []
     errors: list[tuple[str | None, str]] = []

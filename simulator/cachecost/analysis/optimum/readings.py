@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.optimum.bench import Step, marked, simulation_of
 from cachecost.providers.listing import switch_rows
+from cachecost.rows import WARM_START
 from cachecost.terms import Terms
 
 Plan = Sequence[Step]
@@ -48,7 +49,7 @@ def other_readings(terms: Terms) -> list[tuple[str, str]]:
     return [
         (row.name, reading.value)
         for row in switch_rows(terms.host)
-        if row.number is None
+        if row.number is None and row.name != WARM_START
         for reading in row.readings
         if reading.value != str(getattr(switches, row.name)).lower()
     ]

@@ -14,6 +14,7 @@ from cachecost.numbers import dollars
 from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.listing import switch_rows
+from cachecost.rows import WARM_START
 from cachecost.simulation import Call
 from cachecost.traffic import Traffic
 
@@ -23,6 +24,7 @@ PLAYS: dict[str, Callable[[Call], bool]] = {
     "structured_output_at": lambda call: bool({"output_config", "output_format"} & call.request.params.keys()),
     "lookback_runs": lambda call: _has_run(call),
     "shallow_marks": lambda call: len(marks_sent(call.request).marks) > 1 or bool(call.request.system.blocks),
+    WARM_START: lambda call: False,  # alternatives are compared from a cold start
 }
 """Which calls a switch can matter to; a switch that is not named can matter to all."""
 NEAR, FAR = Decimal("0.05"), Decimal("0.25")

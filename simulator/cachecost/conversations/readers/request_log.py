@@ -51,6 +51,8 @@ class RawRow(msgspec.Struct):
     service: msgspec.Raw = ABSENT
     commit_date: msgspec.Raw = ABSENT
     source: msgspec.Raw = ABSENT
+    url: msgspec.Raw = ABSENT
+    anthropic_beta: msgspec.Raw = ABSENT
 
 
 @fact
@@ -144,6 +146,8 @@ OF_FRAME = LoggedCall.__match_args__[4:]
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that nobody writes."""
 OPEN = b"[" + CUT
+INTERLEAVED = b"interleaved-thinking"
+"""The beta that adds tokens to a prompt (`tokens/hidden.toml`)."""
 
 
 class Starts:
@@ -309,6 +313,7 @@ class RequestLog:
         timestamp = _field(raw.timestamp, "timestamp", str)
         status = _field(raw.status, "status", int)
         usage, path = _usage(raw)
+        host = _complete(raw) or _field(raw.host, "host", str)
         start, request = self._starts.of(timestamp), self.intake.request(raw.request, before)
         answer = self._response(raw, request)
         if THREAD in request.params:
@@ -320,7 +325,7 @@ class RequestLog:
             request,
             usage_of(usage, path) if usage is not None else None,
             float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
-            _field(raw.host, "host", str),
+            host,
             _field(raw.workspace, "workspace", str) or "",
             status,
             _field(raw.service, "service", str) == "batch",
@@ -339,6 +344,24 @@ class RequestLog:
 
     def _fault(self, number: int, message: str) -> None:
         self._faults.append(Fault(str(self.path), message, number))
+
+
+def _complete(raw: RawRow) -> str | None:
+    """Put into the body what only the HTTP request said: the model of a Bedrock URL, betas. The host of that URL."""
+    body = raw.request
+    if bytes(body.betas) == bytes(body.anthropic_beta) == b"null" and INTERLEAVED in bytes(raw.anthropic_beta):
+        body.anthropic_beta = raw.anthropic_beta
+    if bytes(body.model) not in (b"null", b'""') or bytes(raw.url) == b"null":
+        return None
+    from cachecost.conversations.readers.common.model_names import named
+    from cachecost.conversations.readers.http.routes import Route, route_of
+
+    route = route_of("POST", _field(raw.url, "url", str))
+    if not isinstance(route, Route) or not route.model:
+        return None
+    model, host = named(route.model, route.host or "")
+    body.model = msgspec.Raw(msgspec.json.encode(model))
+    return route.host or host
 
 
 def _seen_on(raw: RawRow) -> date | None:

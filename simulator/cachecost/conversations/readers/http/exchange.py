@@ -6,7 +6,7 @@ Gemini's generateContent; answers in one piece or streamed. Of the headers only 
 key, no cookie is ever kept.
 
 An exchange does not tell which organization or workspace it belonged to. Nor does a server tell when it wrote a cache
-entry: `first_token_s` is when its first byte came. Betas change no prompt that the body does not show.
+entry: `first_token_s` is when its first byte came. Of betas, interleaved thinking alone changes a prompt.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from cachecost.conversations.readers.openai.bodies import from_chat, from_respon
 from cachecost.conversations.times import day_of, iso, seconds
 from cachecost.prompts.wire import NotAMessage
 
+INTERLEAVED = "interleaved-thinking"
 NO_ANSWER = "that nobody answered"
 REDIRECTED = "that were sent elsewhere (redirects)"
 SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id", "conversation_id")
 RESET = "anthropic-ratelimit-requests-reset"
 """When a limit is full again, within minutes of the call: the day where the recorder took the date out."""
-HEADERS = frozenset((*SESSIONS, RESET, "content-type", "content-encoding", "date"))
+BETAS = "anthropic-beta"
+HEADERS = frozenset((*SESSIONS, RESET, BETAS, "content-type", "content-encoding", "date"))
 ASKED = {"messages": "messages", "converse": "messages", "chat": "messages", "responses": "input", "gemini": "contents"}
 """What a body of each API has: at an address that nobody knows, what has neither this nor a model is something else."""
 
@@ -113,7 +115,7 @@ def _is_another_models(route: Route, body: Mapping[str, Any]) -> bool:
 
 def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: Answer) -> Told:
     try:
-        body, host = _messages_body(sent, route, answered)
+        body, host = _messages_body(sent, route, answered, _betas(exchange.request_headers))
     except NotAMessage as error:
         raise Misplaced(exchange.request_at, error) from None
     started = exchange.started or (iso(answered.created) if answered.created is not None else None)
@@ -134,7 +136,16 @@ def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: A
     )
 
 
-def _messages_body(sent: Mapping[str, Any], route: Route, answered: Answer) -> tuple[dict[str, Any], str | None]:
+def _betas(headers: Mapping[str, str]) -> dict[str, Any]:
+    """Betas that add tokens to a prompt, as SDKs name them in a body."""
+    named_there = [one.strip() for one in headers.get(BETAS, "").split(",")]
+    found = [one for one in named_there if one.startswith(INTERLEAVED)]
+    return {"betas": found} if found else {}
+
+
+def _messages_body(
+    sent: Mapping[str, Any], route: Route, answered: Answer, betas: Mapping[str, Any]
+) -> tuple[dict[str, Any], str | None]:
     """(the Messages body, the host); the model is the body's own, the URL's, or the answer's."""
     written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answered.model or route.model
     model, host = named(written, route.host or "")
@@ -144,7 +155,7 @@ def _messages_body(sent: Mapping[str, Any], route: Route, answered: Answer) -> t
     if route.api == "gemini":
         return from_generate_content(sent, model), route.host or host
     if route.api == "messages":
-        return dict(sent), route.host or host
+        return {**betas, **sent}, route.host or host
     return (from_chat if route.api == "chat" else from_responses)(sent), route.host or host
 
 

@@ -1,0 +1,51 @@
+"""Hidden tokens of single models that differ from their generation's: dated rows of `hidden.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cachecost.facts import fact
+from cachecost.providers.rules import ModelRules
+
+FIELDS = (
+    *("tool_prompt_head", "before_system", "single_auto", "single_forced", "interleaved"),
+    *("result_tail", "result_tail_thinking"),
+)
+
+
+@fact
+class ModelPlaces:
+    """What `hidden.toml` says of a model on a day, in tokens; None: as its generation and its host's rules have it."""
+
+    tool_prompt_head: int | None = None
+    before_system: int = 0
+    single_auto: int | None = None
+    single_forced: int = 0
+    interleaved: int = 0
+    result_tail: int | None = None
+    result_tail_thinking: int | None = None
+
+
+def model_places(rules: ModelRules) -> ModelPlaces:
+    """The rows that hold for this model on this day, together."""
+    return _together(rules.model, rules.day)
+
+
+@cache
+def _together(model: str, day: date | None) -> ModelPlaces:
+    found: dict[str, Any] = {}
+    for row in _rows():
+        is_begun = day is None or (row["from"] <= day and ("until" not in row or day < row["until"]))
+        if model in row["models"] and is_begun:
+            found |= {name: row[name] for name in FIELDS if name in row}
+    return ModelPlaces(**found)
+
+
+@cache
+def _rows() -> list[dict[str, Any]]:
+    data = tomllib.loads(Path(__file__).with_name("hidden.toml").read_text(encoding="utf-8"))
+    return list(data["row"])

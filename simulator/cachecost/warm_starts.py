@@ -1,0 +1,143 @@
+"""Warm starts: what the first billed call of a prefix read was written before the recording began.
+
+A recording that begins in the middle of a session shows a read whose write it does not hold. Simulated from an empty
+cache, that read would be a write that nobody paid for. The bill proves the entry, so it is put into the cache before
+the call that read it (rulebook, "Warm start"; assumption `warm_start`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from cachecost.facts import fact
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.render import Prompt
+from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import Usage
+
+TOLERANCE = 2
+"""Tokens that a billed read may differ from a prefix whose length other bills tell."""
+ESTIMATED = 0.01
+"""Share that it may differ from a prefix whose length is an estimate and that the recording did write."""
+FARTHEST = 0.05
+"""Share that it may differ from the prefix that it is taken for, of those that the recording cannot have written."""
+
+
+class KnownSizes(Protocol):
+    """Lengths of prefixes in tokens, and which of them come from a bill."""
+
+    def of(self, prefix: Prefix) -> int:
+        """Tokens up to and with `prefix`."""
+        ...
+
+    def told(self, prefix: Prefix) -> int | None:
+        """The length that a bill tells; None: it is an estimate."""
+        ...
+
+
+SizesOf = Callable[[Prompt], KnownSizes]
+Told = Callable[[Prefix], int | None]
+
+
+@fact
+class SentCall:
+    """A recorded call as rendered. `start` is seconds; `billed` is None where nothing tells what one pass read."""
+
+    number: int
+    start: float
+    prompt: Prompt
+    rules: ModelRules
+    billed: Usage | None = None
+
+
+@fact
+class WarmStart:
+    """The prefix that the call with this number read, `tokens` long, and the TTL of the breakpoint that found it."""
+
+    call: int
+    prefix: Prefix
+    tokens: int
+    ttl: str
+
+
+class SentBefore:
+    """The prefixes that a recording sent so far, and those at its breakpoints. Calls come in the order they start."""
+
+    def __init__(self) -> None:
+        self._sent: set[Prefix] = set()
+        self._marked: set[Prefix] = set()
+
+    def add(self, prompt: Prompt) -> None:
+        node: Prefix | None = prompt.end
+        while node is not None and node not in self._sent:
+            self._sent.add(node)
+            node = node.parent
+        self._marked.update(mark.prefix for mark in prompt.marks)
+
+    def warm_start(self, call: SentCall, sizes: KnownSizes) -> WarmStart | None:
+        """What the call read, if it can only have been written before the recording began; None: it was not."""
+        read = call.billed.read if call.billed else 0
+        if not read or not _looks_back(call) or self._has_written(call.prompt, read, sizes):
+            return None
+        nearest = min(self._unsent(call), key=lambda node: abs(sizes.of(node) - read), default=None)
+        if nearest is None or abs(sizes.of(nearest) - read) > max(TOLERANCE, FARTHEST * read):
+            return None
+        ttl = next(mark.ttl for mark in call.prompt.marks if mark.prefix.depth >= nearest.depth)
+        return WarmStart(call.number, nearest, read, ttl)
+
+    def has_surely_written(self, prompt: Prompt, read: int, told: Told) -> bool:
+        """Whether an earlier call placed a breakpoint at the end of what was read, by the lengths that bills tell."""
+        node: Prefix | None = prompt.end
+        while node is not None:
+            if node in self._marked and abs((told(node) or -read) - read) <= TOLERANCE:
+                return True
+            node = node.parent
+        return False
+
+    def _has_written(self, prompt: Prompt, read: int, sizes: KnownSizes) -> bool:
+        """Whether an earlier call of the recording placed a breakpoint at the end of what was read."""
+        node: Prefix | None = prompt.end
+        while node is not None:
+            if node in self._marked:
+                slack = TOLERANCE if sizes.told(node) is not None else max(TOLERANCE, ESTIMATED * read)
+                if abs(sizes.of(node) - read) <= slack:
+                    return True
+            node = node.parent
+        return False
+
+    def _unsent(self, call: SentCall) -> Iterator[Prefix]:
+        """The prefixes that no earlier call sent and that a breakpoint of this one finds."""
+        node: Prefix | None = call.prompt.end
+        while node is not None and node not in self._sent:
+            if node.block is not None and _is_found(node, call):
+                yield node
+            node = node.parent
+
+
+def _looks_back(call: SentCall) -> bool:
+    return call.rules.matching == "breakpoint" and call.prompt.boundaries is None
+
+
+def _is_found(node: Prefix, call: SentCall) -> bool:
+    rules = call.rules
+    for mark in call.prompt.marks:
+        steps = mark.prefix.position - node.position if rules.collapses_runs else mark.prefix.depth - node.depth
+        if mark.prefix.depth >= node.depth and steps < rules.lookback_positions:
+            return True
+    return False
+
+
+def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf, told: Told) -> Iterator[WarmStart]:
+    """The warm starts of a recording, in the order its calls start.
+
+    `told` is the length of a prefix that any bill tells: for most calls it is enough, and costs little.
+    """
+    before = SentBefore()
+    for call in sorted(calls, key=lambda one: one.start):
+        read = call.billed.read if call.billed else 0
+        if read and not before.has_surely_written(call.prompt, read, told):
+            found = before.warm_start(call, sizes_of(call.prompt))
+            if found is not None:
+                yield found
+        before.add(call.prompt)
