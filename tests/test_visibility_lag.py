@@ -75,3 +75,4 @@ def test_it_is_log_normal() -> None:
     assert lags == sorted(lags) and median(lags) == pytest.approx(2.5, rel=1e-3)
     assert sum(1.76 < lag < 3.55 for lag in lags) == pytest.approx(683, abs=5), "within one sigma of the logarithm"
     assert lag_s(LAGGING, 0.0) > 0
+    assert sum(lag > LAGGING.longest_s for lag in lags) == pytest.approx(23, abs=2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import date
+from math import exp
 from typing import Any
 
 from cachecost.facts import fact
@@ -25,15 +26,8 @@ NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
     *("lookback_positions", "maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
-    *(
-        "reported_step_tokens",
-        "grid_offset_tokens",
-        "recomputed_tokens",
-        "capacity_tokens",
-        "refreshes_on_read",
-        "surplus_marks",
-    ),
-    *("markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
+    *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
+    *("surplus_marks", "markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
 WAYS = {
@@ -72,6 +66,11 @@ class VisibilityLag:
 
     median_s: float
     sigma: float
+
+    @property
+    def longest_s(self) -> float:
+        """The longest that is still probable: two sigmas above the median, 97.7 % of all are shorter."""
+        return self.median_s * exp(2 * self.sigma)
 
 
 @fact
