@@ -212,6 +212,7 @@ def test_parameters_that_start_the_cache_over(tmp_path: Path, host: str, model: 
         log(tmp_path, *(call(n, asks, model=model, **PROMPT, **some) for n, some in enumerate(fields))), "--host", host
     )
     assert [read > 0 for read in reads(rows)] == [False, True, False, True]
+    assert [row["cause"] for row in rows[2:]] == ["unknown", "hit"], "no content changed"
 
 
 def test_flex_costs_half(tmp_path: Path) -> None:
