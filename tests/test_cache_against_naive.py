@@ -58,7 +58,7 @@ RESULT = st.builds(
     lambda name, content: {"type": "tool_result", "tool_use_id": name, "content": content},
     IDS,
     st.one_of(
-        st.sampled_from(["r", [text("r")], [text("s"), text("u")]]),
+        st.sampled_from(["raw", [text("r")], [text("s"), text("u")]]),
         st.just([{"type": "image", "source": {"type": "url", "url": "x"}}]),
         st.just([{"type": "tool_reference", "tool_name": "late"}]),
     ),

@@ -133,7 +133,7 @@ class Both:
     def _said(self) -> dict[str, Any]:
         image = {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}}
         reference = {"type": "tool_reference", "tool_name": "late"}
-        inner = ["r", [text("r")], [image], [reference], [text("s"), text("")], [text("s"), DEEP]]
+        inner = ["raw", [text("r")], [image], [reference], [text("s"), text("")], [text("s"), DEEP]]
         result = {"type": "tool_result", "tool_use_id": self.dice.choice("uv"), "content": self.dice.choice(inner)}
         paper = {
             "type": "document",

@@ -188,6 +188,7 @@ def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRul
         (is_salted and effort_asked(request, rules) != effort_asked(before, seen.rules), "effort_changed"),
         (request.thread.has_image != before.thread.has_image, "images_changed"),
         (not rules.keeps_thinking and before.thread.has_thinking, "thinking_stripped"),
+        (rules.salted_by is not None and is_salted, "unknown"),  # a parameter that no cause is named after
     ]
     return next((cause for differed, cause in differs if differed), "content_changed")
 

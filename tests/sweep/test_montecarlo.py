@@ -36,10 +36,12 @@ PRICES = PriceBook.load()
 PAUSES = (None, 10, 300, Uniform(0, 900), LogNormal(200, 300), Choice((0, 299.999999, 300, 4_000), (1, 1, 1, 1)))
 
 
-def traffic(strategy: str | StrategySpec = "progressive", rules: Any = (), **spec: Any) -> Traffic:
+def traffic(
+    strategy: str | StrategySpec = "progressive", rules: Any = (), day: date = date(2026, 11, 1), **spec: Any
+) -> Traffic:
     """A synthetic conversation as a strategy sends it."""
     told = {"turns": 4, "calls": 3, "head_tools": (6_000,), "head_system": (3_000,), "model": MODELS[0], **spec}
-    terms = Terms(str(told["model"]), date(2026, 11, 1), PRICES, tokens="bytes", rules=dict(rules))
+    terms = Terms(str(told["model"]), day, PRICES, tokens="bytes", rules=dict(rules))
     return of_strategy(strategy, [synthetic(SyntheticSpec(**told))], terms)
 
 
@@ -53,6 +55,16 @@ def assert_equal_to_the_engine(of: Traffic, draw: Draw, seeds: Sequence[int]) ->
     found = montecarlo(of, draw, seeds)
     for number, seed in enumerate(seeds):
         assert (found.costs[number], found.usage(number)) == engine(traffic_alone(of, draw, seed)), seed
+
+
+@pytest.mark.parametrize("first_token", [None, Uniform(0, 5)])
+def test_late_entries_of_a_lagging_day_are_those_of_the_engine(first_token: Any) -> None:
+    rules, march = {"visibility_lag_by_date": 0.7}, date(2026, 3, 20)
+    of = traffic("progressive", rules, march, model="claude-sonnet-4-5", calls=6)
+    draw = Draw(loop=Uniform(1, 5), first_token=first_token)
+    assert_equal_to_the_engine(of, draw, range(12))
+    on_time = montecarlo(traffic("progressive", (), march, model="claude-sonnet-4-5", calls=6), draw, range(12))
+    assert sum(montecarlo(of, draw, range(12)).costs) > sum(on_time.costs)
 
 
 draws = st.builds(

@@ -6,10 +6,10 @@ milliseconds, once, when the first model is asked for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import date
+from math import exp
 from typing import Any
 
 from cachecost.facts import fact
@@ -26,15 +26,8 @@ NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
     *("lookback_positions", "maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
-    *(
-        "reported_step_tokens",
-        "grid_offset_tokens",
-        "recomputed_tokens",
-        "capacity_tokens",
-        "refreshes_on_read",
-        "surplus_marks",
-    ),
-    *("markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
+    *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
+    *("surplus_marks", "markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
 WAYS = {
@@ -46,8 +39,6 @@ WAYS = {
     "best_effort": "works by itself and promises nothing",
 }
 """What a cache does, in words, by `finds` where it has marks, else by `matching`."""
-PROBABLE_DEVIATIONS = 2
-"""Of the logarithm of a lag, above its median."""
 NO_LAG: Mapping[str, float] = {}
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
@@ -78,8 +69,8 @@ class VisibilityLag:
 
     @property
     def longest_s(self) -> float:
-        """The longest that is still probable: 97.7 % of all lags are shorter."""
-        return self.median_s * math.exp(PROBABLE_DEVIATIONS * self.sigma)
+        """The longest that is still probable: two sigmas above the median, 97.7 % of all are shorter."""
+        return self.median_s * exp(2 * self.sigma)
 
 
 @fact
