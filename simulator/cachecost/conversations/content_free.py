@@ -31,7 +31,7 @@ KNOWN_KEYS = frozenset({
     "output_config", "effort", "format", "schema", "task_budget", "total", "remaining", "output_format", "speed",
     "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
     "stream", "service_tier", "context_management", "edits", "betas", "keep", "trigger", "value", "clear_at_least",
-    "clear_tool_inputs",
+    "clear_tool_inputs", "thread", "previous_message_id", "compaction", "instructions",
 })
 KNOWN_WORDS = frozenset({
     "message", "compaction", "advisor_message", "fallback_message", "clear_thinking_20251015", "all",
@@ -40,6 +40,7 @@ KNOWN_WORDS = frozenset({
     "high", "xhigh", "max", "json_schema", "tokens", "fast", "standard", "priority", "standard_only", "global",
     "us", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",
     "extended-cache-ttl-2025-04-11", "interleaved-thinking-2025-05-14", "structured-outputs-2025-11-13",
+    "create", "continue", "summarize",
 })
 # fmt: on
 TOOL_REFUSED = re.compile(
