@@ -103,6 +103,9 @@ def test_a_call_whose_thread_began_before_the_log_is_named(tmp_path: Path) -> No
     ]
     import_files([log], tmp_path / "made.jsonl")
     assert replayed(tmp_path / "made.jsonl", "bytes", code=3) == made
+    import_files([log], tmp_path / "free.jsonl", "digest")
+    free = replayed(tmp_path / "free.jsonl", "bytes", code=3)
+    assert ["message thread" in one.get("error", {}).get("message", "") for one in free] == [True, True, False]
 
 
 @pytest.mark.parametrize("lost", [{"status": 404}, {"response": {"id": "msg_1"}}])

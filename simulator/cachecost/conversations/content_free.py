@@ -32,7 +32,7 @@ KNOWN_KEYS = frozenset({
     "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
     "stream", "service_tier", "context_management", "edits", "betas", "keep", "trigger", "value", "clear_at_least",
     "clear_tool_inputs", "verbosity", "parallel_tool_calls", "prompt_cache_key", "cache_salt", "extra_key", "user_id",
-    "anthropic_beta",
+    "anthropic_beta", "thread", "previous_message_id", "compaction", "instructions",
 })
 KNOWN_WORDS = frozenset({
     "message", "compaction", "advisor_message", "fallback_message", "clear_thinking_20251015", "all",
@@ -41,6 +41,7 @@ KNOWN_WORDS = frozenset({
     "high", "xhigh", "max", "json_schema", "tokens", "fast", "standard", "priority", "standard_only", "global",
     "us", "flex", "default", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",
     "extended-cache-ttl-2025-04-11", "interleaved-thinking-2025-05-14", "structured-outputs-2025-11-13",
+    "create", "continue", "summarize",
 })
 # fmt: on
 TOOL_REFUSED = re.compile(

@@ -76,6 +76,11 @@ def print_ledgers(
             if (reason, count) not in everywhere:
                 told = f"{ledger.strategy}: " if len(ledgers) > 1 else ""
                 _note(console, f"{told}{counted(count, 'call')} without usage: {reason}")
+    _tell_what_is_missing(console, ledgers, everywhere)
+
+
+def _tell_what_is_missing(console: Console, ledgers: Sequence[Ledger], everywhere: dict[tuple[str, int], None]) -> None:
+    """Calls that no ledger has a usage of, and those whose output nobody recorded."""
     for reason, count in everywhere:
         _note(console, f"{counted(count, 'call')} without usage: {reason}")
     if silent := max(map(_without_output, ledgers)):
