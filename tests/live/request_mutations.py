@@ -57,7 +57,8 @@ DEEP = ["[" * depth + "]" * depth for depth in (90, 150, 250, 400, 900, 3_000, 1
 RAW = ("1e400", "-1e400", "1e308", "9" * 4_000, "-" + "9" * 400, "1E+99999999999", '"\\ud800"', '"\\udc00x"', *DEEP)
 """JSON that Python's values do not hold as it is, or not at all."""
 VALUES = (
-    None, True, False, 0, -1, 1, 2**63, -(2**63), 10**300, 0.5, -0.0, 1e308, "", "x", "\x00", "\ud800", "é🙂", "a" * 5_000,
+    None, True, False, 0, -1, 1, 2**63, -(2**63), 10**300, 0.5, -0.0, 1e308, "", "x", "\x00", "\ud800", "é🙂",
+    "a" * 5_000,
     [], {}, [None], [[]], [{}], {"": None}, {"type": None}, {"type": "ephemeral"}, [0], {"type": [], "text": {}},
     "1h", "text", "tool_use", "../../etc/passwd", "claude-opus-4-6", "thinking",
 )  # fmt: skip
@@ -81,7 +82,8 @@ def body_of(dice: random.Random) -> bytes:
     """A good body after up to four mutations of its structure, and now and then one of its bytes."""
     body = copy.deepcopy(dice.choice(BODIES))
     for _ in range(dice.randrange(5)):
-        _mutate(body, dice)
+        if body:
+            _mutate(body, dice)
     data = json.dumps(body, ensure_ascii=dice.random() < 0.7).encode("utf-8", "surrogatepass")
     for number, raw in enumerate(RAW):
         data = data.replace(b'"%b"' % PLACEHOLDER.format(number).encode(), raw.encode())
