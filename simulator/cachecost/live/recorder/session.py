@@ -16,7 +16,8 @@ from cachecost.faults import Fault, InputError
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.digest import calls_in, free_place
 from cachecost.live.recorder.digesting import ToDigest
-from cachecost.live.recorder.serving import LOOPBACK, bound_to, serve
+from cachecost.live.recorder.loops import LOOP, LOOPBACK, is_itself
+from cachecost.live.recorder.serving import bound_to, serve
 from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
 from cachecost.live.recorder.watcher import Watcher, Wishes
 from cachecost.live.recorder.writing import Say, ToLog, Writer
@@ -36,6 +37,8 @@ class Recorded:
 def record(upstream: httpx2.URL, port: int, wishes: Wishes, say: Say) -> Recorded:
     """Pass calls on and record them, until a signal comes. Raises InputError."""
     with _bound(port) as bound:
+        if is_itself(upstream, bound.getsockname()[1]):
+            raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
         recording = _digest if wishes.digest else _kept
         return recording(wishes, say, lambda writer, path: _run(upstream, bound, writer, path, say))
 
@@ -111,7 +114,7 @@ def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) 
 def _run(upstream: httpx2.URL, bound: Any, writer: Writer, path: Path, say: Say) -> None:
     port = bound.getsockname()[1]
     words = f"recording what goes to {upstream} into {path}; set ANTHROPIC_BASE_URL=http://{LOOPBACK}:{port}"
-    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends")))
+    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends"), say))
 
 
 @contextmanager
