@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 PORT = 8787
 COUNTERS = ("tiktoken", "bytes", "ctok")
+WHO_ANSWERS = (
+    "Who answers: agent[:N] (N tool calls a turn), agent:N:TOOL,TOOL (these tools too, also if they change something), "
+    "script:FILE, recording:FILE."
+)
 NEEDED = "cachecost serve needs starlette and uvicorn: pip install 'cachecost[server]'"
 Made = TypeVar("Made")
 
@@ -49,7 +53,7 @@ class _Options:
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free one.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Write each call to this request log.")
-@click.option("--answers", default="agent", show_default=True, help="Who answers: agent, script:FILE, recording:FILE.")
+@click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
 @click.option("--clock", default="real", show_default=True, help=f"{CLOCKS}.")
 @click.option("--tokens", type=click.Choice(COUNTERS), default="tiktoken", show_default=True, help="Who counts.")
 @click.option("--first-token", type=click.FloatRange(0), default=0.0, help="Seconds until an answer's first token.")

@@ -182,7 +182,7 @@ def _record(
     try:
         served.log.append(fields, call.data)
     except OSError as error:
-        served.say(f"call {call.number} is not recorded: {served.log.path} cannot be written: {error.strerror}")
+        served.say(f"call {call.number} is not recorded: the file cannot be written: {error.strerror}")
 
 
 def counted(served: Served, arrived: Arrived) -> dict[str, Any] | Refused:
