@@ -7,13 +7,17 @@ import os
 import signal
 import sys
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.digest import calls_in
+from cachecost.live.recorder.predicting import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
+from cachecost.live.recorder.watcher import Wishes
+from cachecost.live.recorder.watching import Inbox, Watching
 
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the process in /proc")
@@ -97,6 +101,37 @@ def test_without_predictions_the_recording_is_whole(tmp_path: Path) -> None:
     assert said.count(words) == 1
     assert f"3 calls recorded in {path}" in said
     assert (len(list(read_calls(path))), code) == (3, 0)
+
+
+def test_an_error_in_a_prediction_ends_the_predictions_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(self: Predictor, number: int, call: object) -> list[str]:
+        raise ArithmeticError("no number")
+
+    monkeypatch.setattr(Predictor, "told", fails)
+    inbox: Inbox = Queue()
+    for one in (b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
+        inbox.put(one)
+    Watching(Wishes(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
+    assert calls_in(tmp_path / "r.jsonl") == 2
+    said = capsys.readouterr().err
+    assert said == "call 1: internal error, nothing more is predicted: ArithmeticError: no number\n"
+
+
+def line(number: int) -> bytes:
+    return b'{"timestamp":"2026-03-07T10:00:0%dZ","request":%b}' % (number, body(f"text {number}"))
+
+
+def test_a_line_that_does_not_read_ends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What else writes the log, or cuts it, does not take the predictions with it."""
+    log = tmp_path / "r.jsonl"
+    log.write_bytes(line(1)[:-20])
+    inbox: Inbox = Queue()
+    for one in (b"begin 1", b"end 1 0", b"begin 2", b"end 2 5000", b"begin 3", b"gone 3", None):
+        inbox.put(one)
+    Watching(Wishes(str(log))).run(inbox)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("content", ["keep", "digest"])

@@ -141,6 +141,8 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     except PortTaken as error:
         raise click.UsageError(str(error)) from None
     with taken, CallLog(options.record) if options.record else nullcontext() as log:
+        if log is not None and log.cut:
+            _say(f"{log.path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
         served = _served(options, meter, log)
         app = app_of(served, routes(meter))
         serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))

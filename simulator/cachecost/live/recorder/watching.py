@@ -45,6 +45,7 @@ class Watching:
         self._reader = LineReader(self._path, Intake(keep_content=True))
         self._file = DigestFile(self._path) if wishes.digest else None
         self._is_full = False
+        self._predicts = wishes.prints
         self._predictor: Predictor | None = None
         self._order: InOrder[tuple[int, LoggedCall]] = InOrder()
         self._ready: deque[tuple[int, LoggedCall]] = deque()
@@ -108,14 +109,23 @@ class Watching:
             _answer(f"wrote {' '.join(map(str, written))}")
 
     def _predict(self, number: int, call: LoggedCall) -> None:
-        if not self._wishes.prints:
+        """An error in a prediction ends the predictions: this process may be the one that writes the recording."""
+        if not self._predicts:
             return
+        try:
+            lines = list(self._prediction().told(number, call))
+        except Exception as error:
+            self._predicts = False
+            lines = [f"call {number}: internal error, nothing more is predicted: {type(error).__name__}: {error}"]
+        for line in lines:
+            _say(line)
+
+    def _prediction(self) -> Predictor:
         if self._predictor is None:
             self._predictor = Predictor(self._wishes.terms())
             for before in _earlier(self._path, self._wishes.earlier_bytes, self._reader):
                 self._predictor.remember(before)
-        for line in self._predictor.told(number, call):
-            _say(line)
+        return self._predictor
 
 
 def _answer(line: str) -> None:
