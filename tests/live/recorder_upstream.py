@@ -341,9 +341,12 @@ class Running:
     @property
     def helper(self) -> int:
         """The process id of the one process that it has started."""
-        children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        (pid,) = {int(pid) for one in children for pid in one.read_text().split()}
-        return pid
+        until(lambda: len(self._children()) == 1)
+        return self._children().pop()
+
+    def _children(self) -> set[int]:
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return {int(pid) for one in tasks for pid in one.read_text().split()}
 
     def count(self, words: str) -> int:
         """How many lines have these words so far."""

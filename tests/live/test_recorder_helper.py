@@ -16,7 +16,7 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.digest import calls_in
 from cachecost.live.recorder.predicting import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
-from cachecost.live.recorder.watcher import Wishes
+from cachecost.live.recorder.watcher import Watcher, Wishes
 from cachecost.live.recorder.watching import Inbox, Watching
 
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
@@ -117,6 +117,14 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
     assert calls_in(tmp_path / "r.jsonl") == 2
     said = capsys.readouterr().err
     assert said == "call 1: internal error, nothing more is predicted: ArithmeticError: no number\n"
+
+
+def test_its_own_failure_is_one_line_and_an_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It ends at once, although a thread still waits for its input."""
+    heard, codes = list[bytes](), list[int]()
+    Watcher(Wishes(str(tmp_path), digest=True), heard.append, codes.append).close()
+    assert (heard, codes) == ([], [1])
+    assert capfd.readouterr().err == f"{tmp_path}: IsADirectoryError: [Errno 21] Is a directory: '{tmp_path}'\n"
 
 
 def line(number: int) -> bytes:

@@ -117,8 +117,8 @@ class ToDigest:
                 self._say(f"{ended}; nothing more is recorded")
             else:
                 self._go_on_in_another_file()
-                self._say(f"{ended}; recording goes on in {self.paths[-1]}")
                 self._watcher = self._started()
+                self._say(f"{ended}; recording goes on in {self.paths[-1]}")
 
     @property
     def _is_given_up(self) -> bool:

@@ -160,12 +160,17 @@ def _listen(descriptor: int, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def main(wishes: Wishes, descriptor: int) -> None:
-    """Take in everything that is told, until the descriptor ends."""
+def main(wishes: Wishes, descriptor: int) -> int:
+    """Take in everything that is told, until the descriptor ends; the exit code."""
     inbox: Inbox = Queue()
     Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
-    Watching(wishes).run(inbox)
+    try:
+        Watching(wishes).run(inbox)
+    except Exception as error:  # the recorder goes on without this process, and says so
+        _say(f"{wishes.path}: {type(error).__name__}: {error}")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main(Wishes(**loads(sys.argv[1])), sys.stdin.fileno())
+    sys.exit(main(Wishes(**loads(sys.argv[1])), sys.stdin.fileno()))
