@@ -338,6 +338,20 @@ class Running:
         assert out == b""
         return code, [*self.first, *(line.decode().rstrip("\n") for line in self._lines)]
 
+    @property
+    def helper(self) -> int:
+        """The process id of the one process that it has started."""
+        until(lambda: len(self._children()) == 1)
+        return self._children().pop()
+
+    def _children(self) -> set[int]:
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return {int(pid) for one in tasks for pid in one.read_text().split()}
+
+    def count(self, words: str) -> int:
+        """How many lines have these words so far."""
+        return sum(words in line.decode() for line in list(self._lines))
+
     def said(self, pattern: str) -> bool:
         return any(re.search(pattern, line.decode()) for line in list(self._lines))
 
@@ -356,9 +370,11 @@ def _gone(process: subprocess.Popen[bytes]) -> int:
         return process.wait(30)
 
 
-def recorder(url: str, out: Path, *more: str) -> Running:
-    """Start it, and wait until it listens."""
-    command = [sys.executable, "-c", COMMAND, "record", "--upstream", url, "--port", "0", "-o", str(out), *more]
+def recorder(url: str, out: Path, *more: str, most_bytes: int | None = None) -> Running:
+    """Start it, and wait until it listens. No file gets longer than `most_bytes`: its disk is full then."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes})); "
+    code = (limit if most_bytes else "") + COMMAND
+    command = [sys.executable, "-c", code, "record", "--upstream", url, "--port", "0", "-o", str(out), *more]
     env = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     assert process.stderr

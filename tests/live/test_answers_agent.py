@@ -89,6 +89,10 @@ HARMLESS = [
     ("WebSearch", {"file_path": "README.md"}),
     ("add", {"file_path": "README.md"}),
     ("add_two_numbers", {"file_path": "README.md"}),
+    ("get_order", {"file_path": "README.md"}),
+    ("lookup_order", {"file_path": "README.md"}),
+    ("listOrderComments", {"file_path": "."}),
+    ("find_book", {"file_path": "README.md"}),
 ]
 HARMFUL = [
     "Write",
@@ -112,6 +116,11 @@ HARMFUL = [
     "kill_process",
     "Task",
     "run_query",
+    "order_status",
+    "post_status",
+    "check_out_book",
+    "get_order_and_charge",
+    "search_book_delete",
     "execute_sql",
     "",
 ]
@@ -245,9 +254,67 @@ def test_a_body_that_is_none_gets_an_answer_all_the_same(body: dict[str, Any]) -
 def test_another_word_is_no_answerer(text: str, hint: str) -> None:
     with pytest.raises(ValueError) as caught:
         answerer_from(text)
-    told = "'agent', 'agent:N' (N tool calls a turn), 'script:FILE' or 'recording:FILE'"
+    told = (
+        "'agent', 'agent:N' (N tool calls a turn), 'agent:N:TOOL,TOOL' (these tools too, whatever they do), "
+        "'script:FILE' or 'recording:FILE'"
+    )
     assert str(caught.value) == f"expected {told}; got '{text}'{hint}"
 
 
-def test_an_agent_has_no_notes() -> None:
+def test_an_agent_that_was_offered_nothing_has_no_notes() -> None:
     assert notes_of(answerer_from("agent")) == ()
+
+
+SHOP = [tool("lookup_order"), tool("send_email"), tool("get_order"), tool("list_items")]
+
+
+def called_in_turns(answerer: Any, tools: list[Any], turns: int) -> list[list[str]]:
+    """The names that were called in each turn of one conversation."""
+    messages: list[Any] = []
+    names: list[list[str]] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"Go on, {turn}"})
+        names.append([])
+        while True:
+            answer = answerer.answer(Asked("m", {"model": "m", "messages": messages, "tools": tools}, "w", 0.0))
+            messages.append({"role": "assistant", "content": list(answer.content)})
+            calls = [block for block in answer.content if block["type"] == "tool_use"]
+            if not calls:
+                break
+            names[-1] += [call["name"] for call in calls]
+            messages.append({"role": "user", "content": [_result(call) for call in calls]})
+    return names
+
+
+def test_every_tool_has_its_turn_over_the_conversation() -> None:
+    first, second, third = ["lookup_order", "get_order"], ["list_items", "lookup_order"], ["get_order", "list_items"]
+    assert called_in_turns(answerer_from("agent"), SHOP, 3) == [first, second, third]
+    assert called_in_turns(answerer_from("agent:3"), SHOP, 1) == [["lookup_order", "get_order", "list_items"]]
+
+
+def test_the_notes_say_which_tools_were_not_called_and_why() -> None:
+    deferred = tool("get_weather", defer_loading=True)
+    answerer = answerer_from("agent")
+    called_in_turns(answerer, [*SHOP, deferred, {"type": "web_search_20250305", "name": "web_search"}], 1)
+    by_name = "their names do not say that they change nothing; --answers agent:2:send_email calls them"
+    assert notes_of(answerer) == (
+        f"Offered and not called: send_email ({by_name})",
+        "Offered and not called: list_items (2 tool calls a turn came to others first; --answers agent:N makes more)",
+        "Offered and not called: get_weather (deferred until a tool search finds them)",
+        "Offered and not called: web_search (the API runs them, and the agent does not pretend to)",
+    )
+    called_in_turns(answerer, SHOP, 2)
+    assert len(notes_of(answerer)) == 3
+
+
+def test_a_tool_that_is_allowed_is_called_whatever_it_does() -> None:
+    answerer = answerer_from("agent:4:send_email")
+    assert called_in_turns(answerer, SHOP, 1) == [["lookup_order", "send_email", "get_order", "list_items"]]
+    assert notes_of(answerer) == ()
+
+
+def test_many_names_are_counted() -> None:
+    answerer = answerer_from("agent:1")
+    called_in_turns(answerer, [tool(f"send_{letter}") for letter in "abcdefghijk"], 1)
+    assert notes_of(answerer)[0].startswith("Offered and not called: send_a, send_b, send_c, send_d, ")
+    assert "send_h and 3 more (" in notes_of(answerer)[0]

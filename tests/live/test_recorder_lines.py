@@ -116,7 +116,9 @@ def test_a_stream_that_begins_well_and_brings_an_error() -> None:
     assert after["usage"]["input_tokens"] == 3
 
 
-@pytest.mark.parametrize(("said", "kept_"), [("0", None), ("1", 1), ("2", 2), ("many", None), ("", None)])
+@pytest.mark.parametrize(
+    ("said", "kept_"), [("0", None), ("1", 1), ("2", 2), ("many", None), ("", None), ("9" * 5_000, None)]
+)
 def test_a_retry_says_which(said: str, kept_: int | None) -> None:
     fields = line(body(), json.dumps(message()).encode(), asked={"x-stainless-retry-count": said}).fields
     assert fields.get("retry") == kept_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -13,10 +14,12 @@ import pytest
 
 from cachecost.prompts.blocks import Block, compact, digest_of
 from cachecost.prompts.counting import CannotCount
-from cachecost.tokens import disk
+from cachecost.tokens import count_file, disk
 from cachecost.tokens.calibration import calibration
+from cachecost.tokens.count_file import packed
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.tokens.disk import FILES_KEPT, DiskCounts, Measured, disk_counts, folder, state_of
+from cachecost.tokens.disk import FILES_KEPT, DiskCounts, disk_counts, folder, state_of
+from cachecost.tokens.measured import Measured
 from cachecost.tokens.textcounter import TextCounter
 
 DIGEST = bytes(range(16))
@@ -131,7 +134,8 @@ def test_one_process_reads_what_another_wrote(counts: DiskCounts) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from cachecost.tokens.disk import DiskCounts, Measured
+from cachecost.tokens.disk import DiskCounts
+from cachecost.tokens.measured import Measured
 counts = DiskCounts(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     counts.put(number.to_bytes(16), Measured("text", number, {}))
@@ -174,10 +178,9 @@ def test_a_file_that_is_damaged_later_stops_being_used(counts: DiskCounts) -> No
     assert counts.get(DIGEST) is None
 
 
-def test_a_locked_file_costs_the_new_counts_and_nothing_else(
-    counts: DiskCounts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(disk, "WAIT_S", 0.01)
+def test_a_locked_file_costs_nothing(counts: DiskCounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be written is written with the next counts."""
+    monkeypatch.setattr(count_file, "WAIT_S", 0.01)
     counts.get(DIGEST)
     writer = sqlite3.connect(counts.path, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
@@ -185,8 +188,133 @@ def test_a_locked_file_costs_the_new_counts_and_nothing_else(
     counts.flush()
     writer.execute("ROLLBACK")
     writer.close()
-    assert counts.get(DIGEST) is None
     assert not counts.is_broken
+    counts.flush()
+    other = DiskCounts(counts.path)
+    assert other.get(DIGEST) == MEASURED
+    other.close()
+
+
+@pytest.fixture
+def holder(counts: DiskCounts) -> Iterator[sqlite3.Connection]:
+    """Another connection, in the state of one that switches to WAL: SQLite lets nobody wait for it."""
+    counts.path.parent.mkdir(parents=True)
+    connection = sqlite3.connect(counts.path, isolation_level=None)
+    connection.execute("CREATE TABLE other (number)")
+    connection.execute("BEGIN EXCLUSIVE")
+    yield connection
+    connection.close()
+
+
+def test_opening_is_repeated_while_another_process_switches_to_wal(
+    counts: DiskCounts, holder: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            holder.execute("ROLLBACK")
+
+    monkeypatch.setattr(count_file.time, "sleep", sleep)
+    counts.put(DIGEST, MEASURED)
+    counts.flush()
+    assert (pauses, counts.is_broken) == ([0.001, 0.002, 0.004], False)
+    other = DiskCounts(counts.path)
+    assert other.get(DIGEST) == MEASURED
+    other.close()
+
+
+def test_a_file_that_stays_locked_is_neither_broken_nor_put_aside(
+    counts: DiskCounts, holder: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for once; after that each try is a single one, and the first that succeeds keeps everything."""
+    pauses: list[float] = []
+    monkeypatch.setattr(count_file.time, "sleep", pauses.append)
+    counts.put(DIGEST, MEASURED)
+    counts.flush()
+    waited = sum(pauses)
+    assert waited == pytest.approx(count_file.WAIT_S)
+    assert counts.get(bytes(16)) is None
+    assert sum(pauses) == waited
+    assert not counts.is_broken
+    assert not counts.path.with_suffix(".damaged").exists()
+    holder.execute("ROLLBACK")
+    counts.flush()
+    assert counts.get(bytes(16)) is None
+    other = DiskCounts(counts.path)
+    assert other.get(DIGEST) == MEASURED
+    other.close()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file with 40 counts."""
+    kept = DiskCounts(tmp_path_factory.mktemp("counts") / "some.sqlite")
+    for number in range(40):
+        kept.put(number.to_bytes(16), Measured("code", number, {"parameter": number}))
+    kept.close()
+    return kept.path.read_bytes()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_flipped_bit_never_gives_a_wrong_count(tmp_path: Path, written: bytes, seed: int) -> None:
+    dice = random.Random(seed)
+    damaged = bytearray(written)
+    damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(8)
+    path = tmp_path / "some.sqlite"
+    path.write_bytes(damaged)
+    for _ in range(2):  # the second time, the file was put aside or is fine
+        kept = DiskCounts(path)
+        for number in range(40):
+            expected = Measured("code", number, {"parameter": number})
+            assert kept.get(number.to_bytes(16)) in (None, expected)
+            kept.put(number.to_bytes(16), expected)
+        kept.close()
+
+
+@pytest.mark.parametrize(
+    "checked",
+    [
+        b"",
+        "text",
+        17,
+        bytes(8) + b'["code", 17, {}]',
+        packed(DIGEST, Measured("code", -17, {})),
+        packed(DIGEST, Measured("code", 17, {"parameter": -2})),
+        packed(bytes(16), MEASURED),
+    ],
+    ids=["empty", "text", "number", "checksum", "negative", "negative-fact", "of-another-digest"],
+)
+def test_a_row_that_does_not_check_is_not_used(counts: DiskCounts, checked: object) -> None:
+    counts.get(DIGEST)
+    with sqlite3.connect(counts.path) as connection:
+        connection.execute("INSERT INTO counts VALUES (?, ?)", (DIGEST, checked))
+    connection.close()
+    assert counts.get(DIGEST) is None
+    assert counts.path.with_suffix(".damaged").exists()
+    again = DiskCounts(counts.path)
+    again.put(DIGEST, MEASURED)
+    again.flush()
+    assert again.get(DIGEST) == MEASURED
+    again.close()
+
+
+def test_only_the_damaged_file_is_put_aside(counts: DiskCounts) -> None:
+    """Another process has put it aside and begun a new one: that stays."""
+    counts.put(DIGEST, MEASURED)
+    counts.flush()
+    with sqlite3.connect(counts.path) as connection:
+        connection.execute("DROP TABLE counts")
+    connection.close()
+    counts.path.replace(counts.path.with_suffix(".elsewhere"))
+    new = DiskCounts(counts.path)
+    new.put(DIGEST, MEASURED)
+    new.close()
+    assert counts.get(bytes(16)) is None
+    assert counts.is_broken
+    assert new.get(DIGEST) == MEASURED
+    new.close()
 
 
 def test_a_folder_that_cannot_be_made_is_no_fault(tmp_path: Path) -> None:

@@ -70,8 +70,9 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
-    _tell(recorded(_url(upstream), port, wishes, _say), base)
-    return 0
+    done = recorded(_url(upstream), port, wishes, _say)
+    _tell(done, base)
+    return 1 if done.lost else 0
 
 
 def _check_installed() -> None:
@@ -103,9 +104,9 @@ def _tell(recorded: Recorded, base: Ground) -> None:
     """The summary: what was recorded, and how good predictions of it are."""
     lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
     calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
-    _say(f"{calls} recorded in {recorded.path}{lost}")
+    _say(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")
     if recorded.calls:
-        for line in _fidelity([recorded.path], base):
+        for line in _fidelity(recorded.paths, base):
             _say(f"  {line}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from cachecost.commands.options import COUNTED, Ground, ground_options
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, Faults, faults_from
+from cachecost.numbers import counted
 from cachecost.providers.rules import data_date
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 PORT = 8787
 COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
+WHO_ANSWERS = (
+    "Who answers: agent[:N] (N tool calls a turn), agent:N:TOOL,TOOL (these tools too, also if they change something), "
+    "script:FILE, recording:FILE."
+)
 NEEDED = "cachecost serve needs starlette and uvicorn: pip install 'cachecost[server]'"
 Made = TypeVar("Made")
 
@@ -47,7 +53,7 @@ class _Options:
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free one.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Write each call to this request log.")
-@click.option("--answers", default="agent", show_default=True, help="Who answers: agent, script:FILE, recording:FILE.")
+@click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
 @click.option("--clock", default="real", show_default=True, help=f"{CLOCKS}.")
 @click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
 @click.option("--first-token", type=click.FloatRange(0), default=0.0, help="Seconds until an answer's first token.")
@@ -87,12 +93,12 @@ def serve(
         first_token,
         seed,
     )
-    meter = _serve(options, port)
+    meter, lost = _serve(options, port)
     if not no_bill:
         from cachecost.live.server.bill_text import print_bill
 
         print_bill(meter, sys.stdout)
-    return 0
+    return 1 if lost else 0
 
 
 def _check_installed() -> None:
@@ -119,8 +125,8 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
-def _serve(options: _Options, port: int) -> Meter:
-    """Serve until stopped; the meter, with what was billed."""
+def _serve(options: _Options, port: int) -> tuple[Meter, int]:
+    """Serve until stopped; the meter, with what was billed, and how many calls the recording lacks."""
     from cachecost.live.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.meter import Meter
@@ -134,17 +140,14 @@ def _serve(options: _Options, port: int) -> Meter:
         taken = listening(port)
     except PortTaken as error:
         raise click.UsageError(str(error)) from None
-    with taken:
-        log = CallLog(options.record) if options.record else None
-        try:
-            served = _served(options, meter, log)
-            app = app_of(served, routes(meter))
-            serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
-        finally:
-            if log is not None:
-                log.close()
-    _tell_end(served, log)
-    return meter
+    with taken, CallLog(options.record) if options.record else nullcontext() as log:
+        if log is not None and log.cut:
+            _say(f"{log.path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
+        served = _served(options, meter, log)
+        app = app_of(served, routes(meter))
+        serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
+        lost = _tell_end(served, log)
+    return meter, lost
 
 
 def _served(options: _Options, meter: Meter, log: CallLog | None) -> Served:
@@ -182,14 +185,16 @@ def _clock_in_words(options: _Options) -> str:
     return f"{options.clock_told} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _tell_end(served: Served, log: CallLog | None) -> None:
-    """What the log has, and what it could not take."""
+def _tell_end(served: Served, log: CallLog | None) -> int:
+    """Say what is in the log and what could not be; how many calls are lost."""
     if log is None:
-        return
-    lines = served.calls - served.unreadable
-    _say(f"{lines} call{'' if lines == 1 else 's'} recorded in {log.path}")
+        return 0
+    lines = log.recorded()
+    lost = max(0, served.calls - served.unreadable - lines)
+    _say(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:
         _say(f"not recorded: {served.unreadable} refused, because their body is no Messages request")
+    return lost
 
 
 def _say(words: str) -> None:

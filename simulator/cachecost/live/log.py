@@ -1,13 +1,13 @@
 """A request log that is written while calls go on, and that can be read at any moment.
 
-A line is one write to a file opened for appending: whoever kills the writer loses at most the line being written.
+See line_file.py for what becomes of it when the writer is killed or the disk is full.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +15,8 @@ from typing import Any
 
 from cachecost.conversations.readers.request_log import sniff
 from cachecost.faults import Fault, InputError
+from cachecost.live.line_file import InUse, LineFile, last_line_end, lines_in
 
-CHUNK = 1 << 16
 HEAD = 1 << 20
 
 
@@ -24,32 +24,42 @@ class CallLog:
     """Appends to the request log at `path` (contract, Request log); begins it where there is none.
 
     `cut` is how many bytes of a torn last line were taken away when the file was opened: what a killed writer left
-    behind. Raises InputError where `path` cannot be written or is something other than JSON Lines.
+    behind. Raises InputError where `path` cannot be written, is something other than JSON Lines, or is being written
+    by another process.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
+        with _as_input_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self.cut = _mended(path)
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
+            self._file = LineFile(path)
+            try:
+                self.cut = _mended(path)
+            except BaseException:
+                self._file.close()
+                raise
+        self._file.begin = self._file.size
 
-    def append(self, fields: Mapping[str, Any], request: bytes) -> None:
+    def append(self, fields: Mapping[str, Any], request: bytes) -> int:
         """Write one call: its `fields` (those that are None are left out), and the body as it was sent.
 
-        A body that is one line of JSON is kept byte for byte. Raises OSError where the disk is full.
+        A body that is one line of JSON is kept byte for byte. Gives the offset of the line. Raises OSError where the
+        disk is full; the file is then as it was.
         """
         told = {name: value for name, value in fields.items() if value is not None}
         head = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         body = request.strip() if b"\n" not in request and b"\r" not in request else _on_one_line(request)
         comma = b"," if told else b""
-        line = b'%b%b"request":%b}\n' % (head[:-1], comma, body)
-        _write(self._file, line)
+        return self._file.append(b'%b%b"request":%b}\n' % (head[:-1], comma, body))
+
+    def recorded(self) -> int:
+        """How many calls of this log are in the file at `path` now, without those that were there before it."""
+        with suppress(OSError):
+            self._file.sync()
+        return lines_in(self.path, self._file.begin)
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()
 
     def __enter__(self) -> CallLog:
         return self
@@ -58,6 +68,16 @@ class CallLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _as_input_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
+    except InUse:
+        raise InputError([Fault(str(path), "another recorder is writing it")]) from None
 
 
 def moment(seconds: float) -> str:
@@ -70,19 +90,13 @@ def _on_one_line(body: bytes) -> bytes:
     return body.replace(b"\r", b" ").replace(b"\n", b" ").strip()
 
 
-def _write(file: int, line: bytes) -> None:
-    view = memoryview(line)
-    while view:
-        view = view[os.write(file, view) :]
-
-
 def _mended(path: Path) -> int:
     """Cut off a last line that was torn; how many bytes that were. One that is whole gets its end."""
     if not path.exists() or not (size := path.stat().st_size):
         return 0
     with path.open("rb+") as stream:
         _check(path, stream.read(HEAD))
-        end = _last_line_end(stream, size)
+        end = last_line_end(stream, size)
         stream.seek(end)
         if end == size or _is_json(stream.read()):
             stream.write(b"" if end == size else b"\n")
@@ -100,19 +114,6 @@ def _check(path: Path, head: bytes) -> None:
 def _is_json(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
-
-
-def _last_line_end(stream: Any, size: int) -> int:
-    """Where the last whole line ends, from the file's start; 0 if there is none."""
-    end = size
-    while end > 0:
-        begin = max(0, end - CHUNK)
-        stream.seek(begin)
-        found = stream.read(end - begin).rfind(b"\n")
-        if found >= 0:
-            return int(begin + found + 1)
-        end = begin
-    return 0

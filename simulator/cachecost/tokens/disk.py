@@ -7,20 +7,21 @@ and numbers, and no word of what was sent. Whatever is wrong with the disk, coun
 
 from __future__ import annotations
 
-import json
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cachecost.tokens.measured import Measured
 
 if TYPE_CHECKING:
-    import sqlite3
+    from cachecost.tokens.count_file import CountFile, LockRetry
 
 VARIABLE = "CACHECOST_CACHE"
 """A folder for everything that is kept between runs, or `off`. Not set: the user's cache folder."""
@@ -30,21 +31,8 @@ COUNTED_BY = {"cl100k": "tiktoken", "ctok-3": "ctok", "ctok-4.7": "ctok", "ctok-
 FILES_KEPT = 4
 """Of older states, and of other tokenizers: the ones used last."""
 WRITTEN_AT_ONCE = 500
-WAIT_S = 5.0
-"""For another process that is writing."""
 CODE = (".py", ".toml")
-TABLE = (
-    "CREATE TABLE IF NOT EXISTS counts "
-    "(digest BLOB PRIMARY KEY, tokens INTEGER NOT NULL, prose TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID"
-)
-
-
-class Measured(NamedTuple):
-    """What was counted of a block: tokens of its texts, their content kind, and the facts of its structure."""
-
-    prose: str
-    tokens: int
-    facts: Mapping[str, int]
+Result = TypeVar("Result")
 
 
 def folder() -> Path | None:
@@ -82,129 +70,105 @@ def disk_counts(key: str) -> DiskCounts | None:
 
 
 class DiskCounts:
-    """Counts in the SQLite file at `path`. New ones are written together, at the latest when the process ends."""
+    """Counts in the SQLite file at `path`. New ones are written together, at the latest when the process ends.
+
+    `is_broken`: the file is damaged or cannot be used, and this process keeps nothing. A file that is only locked is
+    not broken: what could not be written is written with the next counts.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_broken = False
         self._new: dict[bytes, Measured] = {}
-        self._open: tuple[int, sqlite3.Connection] | None = None
+        self._open: tuple[int, CountFile] | None = None
+        self._retry: LockRetry | None = None
         self._at_end: Any = None
 
     def get(self, digest: bytes) -> Measured | None:
         """What was counted for `digest`, in this process or in another, now or before."""
         if digest in self._new:
             return self._new[digest]
-        if (connection := self._connection()) is None:
-            return None
-        import sqlite3
-
-        try:
-            row = connection.execute("SELECT prose, tokens, facts FROM counts WHERE digest = ?", (digest,)).fetchone()
-            return Measured(row[0], row[1], json.loads(row[2])) if row else None
-        except (sqlite3.Error, ValueError):
-            self._give_up()
-            return None
+        return self._use(lambda file: file.get(digest))
 
     def put(self, digest: bytes, measured: Measured) -> None:
         """Keep a count."""
         if self.is_broken:
             return
         self._new[digest] = measured
-        if len(self._new) >= WRITTEN_AT_ONCE:
+        if len(self._new) % WRITTEN_AT_ONCE == 0:
             self.flush()
 
     def flush(self) -> None:
         """Write the new counts down. Of two processes that counted the same, the first is kept: they are equal."""
-        if (connection := self._connection()) is not None:
-            _write(connection, self._new)
-        self._new.clear()
+        self._use(lambda file: _write(file, self._new))
 
     def close(self) -> None:
         """Write, and let go of the file; another count opens it again."""
+        if self._new:
+            self.flush()
         if self._open is not None:
             self._at_end()
             self._open = None
 
-    def _connection(self) -> sqlite3.Connection | None:
-        """This process's connection: one that was inherited by a fork is left alone."""
-        if self._open and self._open[0] == os.getpid():
-            return self._open[1]
+    def _use(self, action: Callable[[CountFile], Result]) -> Result | None:
+        """The result of `action` on the open file; None where the file cannot be used, now or ever."""
         if self.is_broken:
             return None
-        connection = _connected(self.path)
-        if connection is None:
-            self.is_broken = True
-            return None
+        from cachecost.tokens.count_file import Damaged, Locked, Unusable
+
+        with suppress(Locked):
+            try:
+                return action(self._file())
+            except (Damaged, Unusable) as error:
+                self._give_up(is_damaged=isinstance(error, Damaged))
+        return None
+
+    def _file(self) -> CountFile:
+        """This process's open file: one that was inherited by a fork is left alone. Raises as `opened` does."""
+        if self._open and self._open[0] == os.getpid():
+            return self._open[1]
+        from cachecost.tokens.count_file import LockRetry, opened
+
+        self._retry = self._retry or LockRetry()
+        is_new = not self.path.exists()
+        file = opened(self.path, self._retry)
+        if is_new:
+            _forget_others(self.path)
         if self._at_end is not None:
             self._at_end.detach()
         finalize: Any = weakref.finalize
-        self._open = (os.getpid(), connection)
-        self._at_end = finalize(self, _end, connection, self._new, os.getpid())
-        return connection
+        self._open = (os.getpid(), file)
+        self._at_end = finalize(self, _end, file, self._new, os.getpid())
+        return file
 
-    def _give_up(self) -> None:
-        """The file cannot be read: it is put aside, so that a later process starts anew, and not used here again."""
+    def _give_up(self, is_damaged: bool) -> None:
+        """Use the file no more; a damaged one is put aside, so that a later process starts anew."""
         self._new.clear()
+        if self._open is not None and is_damaged:
+            from cachecost.tokens.count_file import put_aside
+
+            put_aside(self.path, self._open[1].identity)
         self.close()
         self.is_broken = True
-        _put_aside(self.path)
 
 
-def _end(connection: sqlite3.Connection, new: dict[bytes, Measured], process: int) -> None:
+def _write(file: CountFile, new: dict[bytes, Measured]) -> None:
+    """Write the new counts and forget them. Where the file is locked, they stay and are written with the next ones."""
+    rows = dict(new)
+    file.write(rows)
+    for digest in rows:
+        new.pop(digest, None)
+
+
+def _end(file: CountFile, new: dict[bytes, Measured], process: int) -> None:
+    """The last write of a process. What cannot be written now is counted another time."""
+    from cachecost.tokens.count_file import Damaged, Locked, Unusable
+
     if process == os.getpid():
-        _write(connection, new)
+        with suppress(Locked, Damaged, Unusable):
+            _write(file, new)
         new.clear()
-        connection.close()
-
-
-def _write(connection: sqlite3.Connection, new: Mapping[bytes, Measured]) -> None:
-    """One transaction; where the file is locked for too long or the disk is full, they are counted another time."""
-    import sqlite3
-
-    rows = [(digest, one.tokens, one.prose, json.dumps(dict(one.facts))) for digest, one in new.items()]
-    try:
-        if rows:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT OR IGNORE INTO counts VALUES (?, ?, ?, ?)", rows)
-            connection.execute("COMMIT")
-    except sqlite3.Error:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-
-
-def _connected(path: Path) -> sqlite3.Connection | None:
-    """An open file with its table; None where there can be none. One that is damaged is put aside first."""
-    import sqlite3
-
-    for _ in range(2):
-        try:
-            return _opened(path)
-        except sqlite3.OperationalError:  # locked, full, not to be written
-            return None
-        except sqlite3.DatabaseError:  # damaged
-            _put_aside(path)
-        except OSError:
-            return None
-    return None
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    import sqlite3
-
-    is_new = not path.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(TABLE)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    if is_new:
-        _forget_others(path)
-    return connection
+        file.close()
 
 
 def _forget_others(path: Path) -> None:
@@ -214,10 +178,3 @@ def _forget_others(path: Path) -> None:
         for other in sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)[FILES_KEPT:]:
             for name in (other.name, f"{other.name}-wal", f"{other.name}-shm"):
                 other.with_name(name).unlink(missing_ok=True)
-
-
-def _put_aside(path: Path) -> None:
-    with suppress(OSError):
-        path.replace(path.with_suffix(".damaged"))
-        for tail in ("-wal", "-shm"):
-            path.with_name(path.name + tail).unlink(missing_ok=True)

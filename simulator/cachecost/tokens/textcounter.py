@@ -13,8 +13,9 @@ from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.content import facts_of, parts_within, prose_of, well_formed
-from cachecost.tokens.disk import DiskCounts, Measured, disk_counts
+from cachecost.tokens.disk import DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
+from cachecost.tokens.measured import Measured
 from cachecost.tokens.parts import GUESSED, Parts
 from cachecost.tokens.prose import KINDS
 from cachecost.tokens.sizes import constant_of, size_tokens

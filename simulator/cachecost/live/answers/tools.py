@@ -1,13 +1,13 @@
 """Which tools a pretended model may call. The client really runs what is called: nothing may be changed by it.
 
 Nobody can be sure by a name. So a tool is called only where its name says that it reads, and no word in it says
-otherwise; a shell is given one fixed command that prints a word.
+otherwise; a shell is given one fixed command that prints a word. A person may allow others by name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +33,11 @@ CHANGES = _words_in(
     "start stop shutdown terminate close submit pay buy order charge transfer book cancel approve reject assign invite "
     "grant revoke enable disable mkdir touch chmod chown sudo eval click type press drag navigate sign format clear "
     "purge wipe archive restore rollback checkout rebase clone sync import export download spawn launch trigger call "
-    "invoke schedule reply comment notify subscribe unsubscribe and or then"
+    "invoke schedule reply comment notify subscribe unsubscribe out and or then"
 )
 """One of these anywhere, and the tool is never called; "get_or_create" does more than it begins with."""
+NOUNS = _words_in("order charge transfer book post schedule comment reply invite call trigger export import download")
+"""Words of CHANGES that name what is read where a verb of READS stands first: `get_order`, `lookup_order`."""
 SUMS = _words_in("add sum two numbers number integers integer ints int floats values calculator math mcp")
 """`add` is harmless only where nothing but numbers is added: `add_user` is not."""
 SHELLS = _words_in(
@@ -58,14 +60,14 @@ class ToolCall:
     arguments: Mapping[str, Any]
 
 
-def harmless_calls(body: Item) -> list[ToolCall]:
-    """A harmless call of each tool that has one, in the order in which they are offered."""
-    made = (harmless_call(tool) for tool in items(body.get("tools")))
+def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[ToolCall]:
+    """A harmless call of each tool that has one, in the order in which they are offered; and of those `allowed`."""
+    made = (harmless_call(tool, allowed=allowed) for tool in items(body.get("tools")))
     return [call for call in made if call is not None]
 
 
-def harmless_call(tool: Item, is_forced: bool = False) -> ToolCall | None:
-    """A call of `tool` that changes nothing; None where its name does not promise that.
+def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] = ()) -> ToolCall | None:
+    """A call of `tool` that changes nothing; None where its name does not promise that, and is not `allowed`.
 
     A client that forces one tool wants its arguments as its answer (structured output): then any name will do that no
     word speaks against. A server's tool and a deferred one are never called.
@@ -78,6 +80,8 @@ def harmless_call(tool: Item, is_forced: bool = False) -> ToolCall | None:
     schema = mapping(tool.get("input_schema"))
     if "".join(_words(name)) in SHELLS:
         return _shell_call(name, schema)
+    if name in allowed:
+        return ToolCall(name, _arguments(name, schema))
     if not (_only_looks(name) or (is_forced and _says_nothing_bad(name))):
         return None
     arguments = _arguments(name, schema)
@@ -113,6 +117,8 @@ def _says_nothing_bad(name: str) -> bool:
 
 def _only_looks(name: str) -> bool:
     words = _words(name)
+    if words and words[0] in READS and NOUNS.intersection(words[1:]):
+        return not (CHANGES - NOUNS).intersection(words)
     return bool(words) and _says_nothing_bad(name) and (words[0] in READS or words[-1] in READS)
 
 

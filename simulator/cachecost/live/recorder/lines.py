@@ -20,6 +20,8 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
 RETRY = "x-stainless-retry-count"
+MOST_DIGITS = 10
+"""A longer count of retries is none that any client comes to, and is not recorded."""
 UNKNOWN = "unknown"
 """The model of a call whose body was too long to be kept, and whose answer does not name one."""
 FORGET_AFTER = 256 << 20
@@ -128,7 +130,7 @@ def _circumstances(capture: Capture, answer: Said) -> dict[str, Any]:
         "duration_s": round(capture.end - capture.start, 6),
         "workspace": workspace_of(capture.asked) or None,
         "status": _status(capture, answer),
-        "retry": int(retry) if retry.isascii() and retry.isdigit() and int(retry) else None,
+        "retry": int(retry) or None if retry.isascii() and retry.isdecimal() and len(retry) < MOST_DIGITS else None,
         "error": answer.error,
         "cut": True if _is_cut(capture, answer) else None,
     }

@@ -14,7 +14,8 @@ import httpx2
 from cachecost.conversations.readers.http.routes import route_of
 from cachecost.live.clock import Clock
 from cachecost.live.recorder.capture import Capture, Kept, Room
-from cachecost.live.recorder.headers import for_client, for_upstream, looked_up
+from cachecost.live.recorder.headers import Pairs, for_client, for_upstream, looked_up
+from cachecost.live.recorder.loops import HEADER, LOOP, has_passed
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -22,6 +23,7 @@ Send = Callable[[Message], Awaitable[None]]
 CONNECT_S = 60.0
 """How long an upstream may take to be reached. After that nobody but the client decides how long to wait."""
 UNREACHABLE = 502
+LOOP_DETECTED = 508
 
 
 class Listener(Protocol):
@@ -32,13 +34,20 @@ class Listener(Protocol):
     def ended(self, capture: Capture) -> None: ...
 
 
+def _silent(words: str) -> None:
+    """Where words go that nobody wants."""
+
+
 class ClientLeft(Exception):
     """The client closed its connection before its request was whole."""
 
 
 @dataclass(slots=True)
 class Passing:
-    """Passes every request on to `upstream` (a URL, perhaps with a path), and tells `listener` of the calls."""
+    """Passes every request on to `upstream` (a URL, perhaps with a path), and tells `listener` of the calls.
+
+    `token` is what it recognizes its own requests by (loops.py); they are refused, and the first is said.
+    """
 
     upstream: httpx2.URL
     transport: httpx2.AsyncBaseTransport
@@ -46,9 +55,15 @@ class Passing:
     clock: Clock
     room: Room = field(default_factory=Room)
     running: set[asyncio.Future[None]] = field(default_factory=set)
+    token: bytes | None = None
+    say: Callable[[str], None] = _silent
     _calls: int = 0
+    _has_looped: bool = False
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if has_passed(scope["headers"], self.token):
+            await self._refuse(send)
+            return
         capture = self._capture(scope)
         exchange = _Exchange(self, scope, receive, send, capture)
         try:
@@ -57,6 +72,15 @@ class Passing:
             if capture is not None:
                 capture.end = self.clock.now()
                 self.listener.ended(capture)
+
+    async def _refuse(self, send: Send) -> None:
+        """A request that this recorder has sent itself."""
+        if not self._has_looped:
+            self._has_looped = True
+            self.say(LOOP)
+        headers, body = error_of(LOOP)
+        await send({"type": "http.response.start", "status": LOOP_DETECTED, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     def _capture(self, scope: MutableMapping[str, Any]) -> Capture | None:
         """Where a call is kept; None for a request that is no call."""
@@ -161,6 +185,8 @@ class _Exchange:
     def _request(self) -> httpx2.Request:
         url = self._passing.upstream
         headers = for_upstream(self._scope["headers"], url.netloc)
+        if self._passing.token is not None:
+            headers.append((HEADER, self._passing.token))
         wait = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
         extensions = {"target": self._passing.target(self._scope), "timeout": wait}
         return httpx2.Request(self._scope["method"], url, headers=headers, stream=self._upload, extensions=extensions)
@@ -190,14 +216,18 @@ class _Exchange:
 
     async def _unreachable(self, error: httpx2.TransportError) -> None:
         """What a gateway says when nobody answers, in the shape of the API's errors."""
-        message = f"cachecost record: {self._passing.upstream.host} did not answer ({type(error).__name__})"
-        told = {"type": "error", "error": {"type": "api_error", "message": message}}
-        body = json.dumps(told).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers, body = error_of(f"{self._passing.upstream.host} did not answer ({type(error).__name__})")
         await self._start(UNREACHABLE, headers, headers)
         await self._end(body)
         if self._capture:
             self._capture.answer.add(self._passing.clock.now(), body)
+
+
+def error_of(words: str) -> tuple[Pairs, bytes]:
+    """Headers and body of an answer that is the recorder's own, in the shape of the API's errors."""
+    error = {"type": "api_error", "message": f"cachecost record: {words}"}
+    body = json.dumps({"type": "error", "error": error}).encode()
+    return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())], body
 
 
 async def _ended(task: asyncio.Future[None], is_unwanted: bool) -> None:

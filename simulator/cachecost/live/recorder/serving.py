@@ -13,9 +13,9 @@ import httpx2
 import uvicorn
 
 from cachecost.live.clock import ScaledClock
+from cachecost.live.recorder.loops import LOOPBACK, token_for
 from cachecost.live.recorder.passing import Listener, Passing
 
-LOOPBACK = "127.0.0.1"
 MOST_HEADER_BYTES = 1 << 20
 IDLE_S = 5.0
 """How long a connection to the upstream is kept for the next call."""
@@ -44,11 +44,18 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-async def serve(upstream: httpx2.URL, bound: socket.socket, listener: Listener, ready: Callable[[], None]) -> None:
+async def serve(
+    upstream: httpx2.URL,
+    bound: socket.socket,
+    listener: Listener,
+    ready: Callable[[], None],
+    say: Callable[[str], None],
+) -> None:
     """Pass calls on to `upstream` until a signal comes; what then still runs after a second one is cut."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)
     async with httpx2.AsyncHTTPTransport(limits=limits, trust_env=False) as transport:
-        passing = Passing(upstream, transport, listener, ScaledClock(wall=time.time))
+        clock = ScaledClock(wall=time.time)
+        passing = Passing(upstream, transport, listener, clock, token=token_for(upstream), say=say)
         ready()
         await Server(passing).serve(sockets=[bound])
         await passing.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,20 +14,22 @@ import httpx2
 
 from cachecost.faults import Fault, InputError
 from cachecost.live.log import CallLog
-from cachecost.live.recorder.digest import free_place
-from cachecost.live.recorder.serving import LOOPBACK, bound_to, serve
-from cachecost.live.recorder.sorting import put_in_order
+from cachecost.live.recorder.digest import calls_in, free_place
+from cachecost.live.recorder.digesting import ToDigest
+from cachecost.live.recorder.loops import LOOP, LOOPBACK, is_itself
+from cachecost.live.recorder.serving import bound_to, serve
+from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
 from cachecost.live.recorder.watcher import Watcher, Wishes
-from cachecost.live.recorder.writing import Say, ToDigest, ToLog, Writer
+from cachecost.live.recorder.writing import Say, ToLog, Writer
 
 Content = Literal["keep", "digest"]
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What came of it: the file, how many calls this recorder wrote into it, and how many it could not record."""
+    """What came of it: the files, how many calls of this recorder are in them now, and how many are not."""
 
-    path: Path
+    paths: tuple[Path, ...]
     calls: int
     lost: int
 
@@ -36,6 +37,8 @@ class Recorded:
 def record(upstream: httpx2.URL, port: int, wishes: Wishes, say: Say) -> Recorded:
     """Pass calls on and record them, until a signal comes. Raises InputError."""
     with _bound(port) as bound:
+        if is_itself(upstream, bound.getsockname()[1]):
+            raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
         recording = _digest if wishes.digest else _kept
         return recording(wishes, say, lambda writer, path: _run(upstream, bound, writer, path, say))
 
@@ -45,18 +48,31 @@ Run = Callable[[Writer, Path], None]
 
 def _kept(wishes: Wishes, say: Say, run: Run) -> Recorded:
     path = Path(wishes.path)
-    with _alone(path), CallLog(path) as log:
+    with CallLog(path) as log:
         if log.cut:
             say(f"{path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
         size = path.stat().st_size
         if size:
             say(f"{path}: going on with it")
-        watcher = Watcher(replace(wishes, earlier_bytes=size)) if wishes.prints else None
+        watcher = _predicting(replace(wishes, earlier_bytes=size), say) if wishes.prints else None
         writer = Writer(ToLog(log, watcher), say)
-        _watched(watcher, writer, lambda: run(writer, path), say)
-        if put_in_order(path):
-            say(f"{path}: calls are now in the order in which they started")
-    return Recorded(path, writer.recorded, writer.lost)
+        try:
+            run(writer, path)
+        finally:  # whatever happens, what has ended is written
+            writer.close()
+            if watcher:
+                watcher.close()
+        recorded = _counted((path,), log.recorded(), writer, say)
+        _in_order(path, say)
+    return recorded
+
+
+def _predicting(wishes: Wishes, say: Say) -> Watcher:
+    def ended(code: int) -> None:
+        if code:
+            say(f"the process that predicts ended early (exit code {code}): calls are recorded without predictions")
+
+    return Watcher(wishes, ended=ended)
 
 
 def _digest(wishes: Wishes, say: Say, run: Run) -> Recorded:
@@ -64,26 +80,41 @@ def _digest(wishes: Wishes, say: Say, run: Run) -> Recorded:
     if str(path) != wishes.path:
         say(f"{wishes.path} is there already; without content it cannot be gone on with, so this goes to {path}")
     _claimed(path).close()
-    watcher = Watcher(replace(wishes, path=str(path)))
-    writer = Writer(ToDigest(watcher), say)
-    _watched(watcher, writer, lambda: run(writer, path), say)
-    return Recorded(path, writer.recorded, writer.lost)
-
-
-def _watched(watcher: Watcher | None, writer: Writer, run: Callable[[], None], say: Say) -> None:
-    """Run; whatever happens, what has ended is written."""
+    sink = ToDigest(replace(wishes, path=str(path)), say)
+    writer = Writer(sink, say)
     try:
-        run()
+        run(writer, path)
     finally:
         writer.close()
-        if watcher and (code := watcher.close()):
-            say(f"the process that predicts ended early (exit code {code})")
+        sink.close()
+    recorded = _counted(tuple(sink.paths), sink.calls, writer, say, len(sink.unwritten))
+    for one in sink.paths:
+        if calls_in(one):
+            _in_order(one, say, put_recording_in_order)
+    return recorded
+
+
+def _counted(paths: tuple[Path, ...], calls: int, writer: Writer, say: Say, unwritten: int = 0) -> Recorded:
+    """The calls that are in the files now: whatever was written, only that can be read again."""
+    lost = max(0, writer.taken + writer.lost - calls)
+    if gone := max(0, lost - writer.lost - unwritten):
+        were = "call was" if gone == 1 else "calls were"
+        say(f"{gone:,} {were} written and cannot be found in {paths[0]}: it was moved, removed or changed meanwhile")
+    return Recorded(paths, calls, lost)
+
+
+def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) -> None:
+    try:
+        if put(path):
+            say(f"{path}: calls are now in the order in which they started")
+    except (OSError, InputError):
+        say(f"{path}: calls stay in the order in which they ended; `cachecost recording concat` sorts them")
 
 
 def _run(upstream: httpx2.URL, bound: Any, writer: Writer, path: Path, say: Say) -> None:
     port = bound.getsockname()[1]
     words = f"recording what goes to {upstream} into {path}; set ANTHROPIC_BASE_URL=http://{LOOPBACK}:{port}"
-    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends")))
+    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends"), say))
 
 
 @contextmanager
@@ -95,20 +126,6 @@ def _bound(port: int) -> Iterator[Any]:
         raise InputError([Fault("--port", words)]) from None
     with bound:
         yield bound
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Nobody else records into the file; a lock goes with its holder, however that ends. Raises InputError."""
-    with _claimed(path) as held:
-        if sys.platform != "win32":  # where there is no such lock
-            import fcntl
-
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError([Fault(str(path), "another recorder is writing it")]) from None
-        yield
 
 
 def _claimed(path: Path) -> Any:

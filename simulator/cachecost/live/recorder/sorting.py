@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from cachecost.conversations.block_table import BlockWriter
+from cachecost.conversations.call_recording import records
+from cachecost.conversations.readers import calls as recording
 from cachecost.conversations.readers.request_log import seconds
+from cachecost.conversations.recording import encoded
 from cachecost.prompts.wire import NotAMessage
 
 
@@ -51,13 +55,32 @@ def _time(line: bytes) -> float | None:
 
 
 def _rewrite(path: Path, stream: BinaryIO, places: list[tuple[float | None, int, int]]) -> None:
+    with _replacing(path) as sorted_:
+        for _, offset, length in places:
+            stream.seek(offset)
+            sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
+
+
+def put_recording_in_order(path: Path) -> bool:
+    """The same for a recording without content, whose lines refer to earlier ones. Raises OSError, InputError."""
+    calls = list(recording.calls(path))
+    if all(one.start <= other.start for one, other in pairwise(calls)):
+        return False
+    lines = records(recording.title(path), sorted(calls, key=lambda call: call.start), BlockWriter())
+    with _replacing(path) as stream:
+        stream.write(encoded({**next(lines), "content": "digest"}))
+        stream.writelines(map(encoded, lines))
+    return True
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A stream that becomes `path`, with its rights, when all is written, and nothing before. Raises OSError."""
     part = path.with_name(f".{path.name}.part")
     try:
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, path.stat().st_mode & 0o777)
-        with open(file, "wb") as sorted_:  # noqa: PTH123 - opened with the rights of the file it replaces
-            for _, offset, length in places:
-                stream.seek(offset)
-                sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
+        with open(file, "wb") as stream:  # noqa: PTH123 - opened with the rights of the file it replaces
+            yield stream
         part.replace(path)
     finally:
         with suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import date
@@ -18,6 +19,10 @@ from cachecost.terms import Terms
 from cachecost.tokens.ctok_ import has_ctok
 
 MODULE = "cachecost.live.recorder.watching"
+
+
+def _nothing(told: object) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +56,26 @@ class Watcher:
     """A process that predicts calls while they are recorded.
 
     Telling it something never waits: a thread hands it over. It has a session of its own, so that Ctrl-C in a terminal
-    reaches only us; it ends when we have closed its input, or are gone.
+    reaches only us; it ends when we have closed its input, or are gone. Another thread hears its answers, a line each,
+    and then `ended` with its exit code, however and whenever it ended.
     """
 
-    def __init__(self, wishes: Wishes) -> None:
+    def __init__(
+        self, wishes: Wishes, heard: Callable[[bytes], None] = _nothing, ended: Callable[[int], None] = _nothing
+    ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, dumps(asdict(wishes))],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        self._heard = heard
+        self._ended = ended
         self._told: SimpleQueue[bytes | None] = SimpleQueue()
-        self._thread = Thread(target=self._hand_over, name="watcher", daemon=True)
-        self._thread.start()
+        self._telling = Thread(target=self._hand_over, name="watcher", daemon=True)
+        self._hearing = Thread(target=self._hear, name="watcher answers", daemon=True)
+        self._telling.start()
+        self._hearing.start()
 
     def tell(self, message: bytes) -> None:
         self._told.put(message)
@@ -72,13 +84,25 @@ class Watcher:
         """Wait until it has taken in everything; its exit code. Interrupted, it is ended."""
         self._told.put(None)
         try:
-            self._thread.join()
-            return self._process.wait()
+            self._join()
         except BaseException:
+            self._ended = _nothing
             self._process.kill()
-            self._thread.join()
-            self._process.wait()
+            self._join()
             raise
+        return self._process.wait()
+
+    def _join(self) -> None:
+        self._telling.join()
+        self._hearing.join()
+
+    def _hear(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        with stream:
+            for line in stream:
+                self._heard(line.rstrip(b"\n"))
+        self._ended(self._process.wait())
 
     def _hand_over(self) -> None:
         stream = self._process.stdin

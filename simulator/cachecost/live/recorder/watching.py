@@ -2,24 +2,27 @@
 
 It is started by watcher.py with its wishes as JSON, and is told on stdin, a line each: `begin NUMBER`, `end NUMBER
 OFFSET` (where in the log its line begins), `line NUMBER {…}` (the line itself), `gone NUMBER` (nothing is recorded).
+Where it writes the recording itself (without content), it answers on stdout: `wrote NUMBER NUMBER …`, `full WHY`.
+A call is written as soon as it has ended; predictions wait for calls that started before.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from json import loads
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from typing import BinaryIO
 
 import msgspec
 
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.live.recorder.digest import write_digest
+from cachecost.live.recorder.digest import DigestFile
 from cachecost.live.recorder.lines import LineReader
 from cachecost.live.recorder.order import InOrder
 from cachecost.live.recorder.predicting import Predictor
@@ -27,33 +30,113 @@ from cachecost.live.recorder.watcher import Wishes
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
+CHUNK = 1 << 16
+Inbox = Queue[bytes | None]
 LOOKS_EVERY_S = 1.0
 """How often it looks whether a call has waited long enough for one that started before it."""
 
 
-def main(wishes: Wishes, stream: BinaryIO) -> None:
-    """Take in everything that is told, until the stream ends."""
-    path = Path(wishes.path)
-    reader = LineReader(path, Intake(keep_content=True))
-    calls = _predicted(wishes, reader, _told(stream, path, reader))
-    if wishes.digest:
-        write_digest(path, calls)
-    else:
-        for _ in calls:
-            pass
+class Watching:
+    """Takes in messages until there are no more."""
+
+    def __init__(self, wishes: Wishes) -> None:
+        self._wishes = wishes
+        self._path = Path(wishes.path)
+        self._reader = LineReader(self._path, Intake(keep_content=True))
+        self._file = DigestFile(self._path) if wishes.digest else None
+        self._is_full = False
+        self._predicts = wishes.prints
+        self._predictor: Predictor | None = None
+        self._order: InOrder[tuple[int, LoggedCall]] = InOrder()
+        self._ready: deque[tuple[int, LoggedCall]] = deque()
+        self._is_over = False
+
+    def run(self, inbox: Inbox) -> None:
+        """Before each prediction all that has ended is written."""
+        while not self._is_over or self._ready:
+            with suppress(Empty):
+                self._take(inbox.get(timeout=self._patience()))
+                while True:
+                    self._take(inbox.get_nowait())
+            self._ready += self._order.rest() if self._is_over else self._order.ready(time.monotonic())
+            if self._ready:
+                self._predict(*self._ready.popleft())
+        if self._file is not None:
+            self._write(self._file)
+
+    def _patience(self) -> float | None:
+        """How long to wait for the next message; None: for ever."""
+        if self._ready or self._is_over:
+            return 0.0
+        return LOOKS_EVERY_S if self._order.is_waiting else None
+
+    def _take(self, message: bytes | None) -> None:
+        if message is None:
+            self._is_over = True
+            return
+        word, told, *rest = message.rstrip(b"\n").split(b" ", 2)
+        number = int(told)
+        if word == b"begin":
+            self._order.begin(number)
+            return
+        call = self._call(word, rest)
+        self._order.end(number, None if call is None else (number, call), time.monotonic())
+        if call is not None and self._file is not None:
+            self._file.add(number, call)
+            self._write(self._file)
+
+    def _call(self, word: bytes, rest: list[bytes]) -> LoggedCall | None:
+        """The call of a message; None where nothing is recorded, or what is there does not read."""
+        with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
+            if word == b"end":
+                with self._path.open("rb") as log:
+                    log.seek(int(rest[0]))
+                    return self._reader.call(log.readline())
+            if word == b"line":
+                return self._reader.call(rest[0])
+        return None
+
+    def _write(self, file: DigestFile) -> None:
+        try:
+            written = file.write()
+        except OSError as error:
+            if not self._is_full:
+                _answer(f"full {error.strerror}")
+            self._is_full = True
+            return
+        self._is_full = False
+        if written:
+            _answer(f"wrote {' '.join(map(str, written))}")
+
+    def _predict(self, number: int, call: LoggedCall) -> None:
+        """An error in a prediction ends the predictions: this process may be the one that writes the recording."""
+        if not self._predicts:
+            return
+        try:
+            lines = list(self._prediction().told(number, call))
+        except Exception as error:
+            self._predicts = False
+            lines = [f"call {number}: internal error, nothing more is predicted: {type(error).__name__}: {error}"]
+        for line in lines:
+            _say(line)
+
+    def _prediction(self) -> Predictor:
+        if self._predictor is None:
+            self._predictor = Predictor(self._wishes.terms())
+            for before in _earlier(self._path, self._wishes.earlier_bytes, self._reader):
+                self._predictor.remember(before)
+        return self._predictor
 
 
-def _predicted(wishes: Wishes, reader: LineReader, told: Iterator[tuple[int, LoggedCall]]) -> Iterator[LoggedCall]:
-    """The calls as they are told, each given on before it is predicted: what is to be written does not wait."""
-    predictor = Predictor(wishes.terms()) if wishes.prints else None
-    if predictor:
-        for call in _earlier(Path(wishes.path), wishes.earlier_bytes, reader):
-            predictor.remember(call)
-    for number, call in told:
-        yield call
-        if predictor:
-            for line in predictor.told(number, call):
-                print(line, file=sys.stderr, flush=True)  # noqa: T201 - this process is there to print
+def _answer(line: str) -> None:
+    """To the process that started this one; it may be gone."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), line.encode() + b"\n")
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # stderr may be a file on a full disk
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 - this process is there to print
 
 
 def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[LoggedCall]:
@@ -65,42 +148,29 @@ def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[LoggedCall]:
                     yield reader.call(line)
 
 
-def _told(stream: BinaryIO, path: Path, reader: LineReader) -> Iterator[tuple[int, LoggedCall]]:
-    """(number, call) in the order of starts."""
-    messages: Queue[bytes | None] = Queue()
-    Thread(target=_listen, args=(stream, messages), daemon=True).start()
-    order: InOrder[tuple[int, bytes]] = InOrder()
-    is_over = False
-    while not is_over:
-        with suppress(Empty):
-            message = messages.get(timeout=LOOKS_EVERY_S if order.is_waiting else None)
-            is_over = message is None
-            if message is not None:
-                _take(message, order, path)
-        for number, line in order.rest() if is_over else order.ready(time.monotonic()):
-            yield number, reader.call(line)
+def _listen(descriptor: int, inbox: Inbox) -> None:
+    """Hand over whole lines. Nothing of Python's own reads stdin: its buffer, locked by a thread, aborts an exit."""
+    parts: list[bytes] = []
+    while data := os.read(descriptor, CHUNK):
+        first, *others = data.split(b"\n")
+        parts.append(first)
+        for part in others:
+            inbox.put(b"".join(parts))
+            parts = [part]
+    inbox.put(None)
 
 
-def _listen(stream: BinaryIO, messages: Queue[bytes | None]) -> None:
-    for message in stream:
-        if message.endswith(b"\n"):
-            messages.put(message)
-    messages.put(None)
-
-
-def _take(message: bytes, order: InOrder[tuple[int, bytes]], path: Path) -> None:
-    word, number, *rest = message.rstrip(b"\n").split(b" ", 2)
-    if word == b"begin":
-        order.begin(int(number))
-    elif word == b"end":
-        with path.open("rb") as log:
-            log.seek(int(rest[0]))
-            order.end(int(number), (int(number), log.readline()), time.monotonic())
-    elif word == b"line":
-        order.end(int(number), (int(number), rest[0]), time.monotonic())
-    else:
-        order.end(int(number), None, time.monotonic())
+def main(wishes: Wishes, descriptor: int) -> int:
+    """Take in everything that is told, until the descriptor ends; the exit code."""
+    inbox: Inbox = Queue()
+    Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
+    try:
+        Watching(wishes).run(inbox)
+    except Exception as error:  # the recorder goes on without this process, and says so
+        _say(f"{wishes.path}: {type(error).__name__}: {error}")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main(Wishes(**loads(sys.argv[1])), sys.stdin.buffer)
+    sys.exit(main(Wishes(**loads(sys.argv[1])), sys.stdin.fileno()))

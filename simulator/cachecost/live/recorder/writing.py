@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
@@ -42,12 +41,7 @@ class ToLog:
             self._watcher.tell(b"begin %d\n" % number)
 
     def take(self, number: int, line: Line) -> None:
-        at = self._log.path.stat().st_size
-        try:
-            self._log.append(line.fields, line.request)
-        except OSError:
-            self.nothing(number)
-            raise
+        at = self._log.append(line.fields, line.request)
         if self._watcher:
             self._watcher.tell(b"end %d %d\n" % (number, at))
 
@@ -56,32 +50,14 @@ class ToLog:
             self._watcher.tell(b"gone %d\n" % number)
 
 
-class ToDigest:
-    """To the watcher, who takes the words out and writes the rest: what was said is never on a disk."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
-
-    def began(self, number: int) -> None:
-        self._watcher.tell(b"begin %d\n" % number)
-
-    def take(self, number: int, line: Line) -> None:
-        head = json.dumps(line.fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        body = line.request.replace(b"\r", b" ").replace(b"\n", b" ")
-        self._watcher.tell(b'line %d %b,"request":%b}\n' % (number, head[:-1], body))
-
-    def nothing(self, number: int) -> None:
-        self._watcher.tell(b"gone %d\n" % number)
-
-
 class Writer:
     """Hears of calls from the event loop (passing.Listener) and writes each when it has ended.
 
-    `recorded` calls have a line, `lost` ones have none: each of them was said, with its reason.
+    `taken` calls were handed to the sink; `lost` ones were not: each of them was said, with its reason.
     """
 
     def __init__(self, sink: Sink, say: Say) -> None:
-        self.recorded = 0
+        self.taken = 0
         self.lost = 0
         self._sink = sink
         self._say = say
@@ -120,7 +96,7 @@ class Writer:
         except OSError as error:
             self._lose(capture, f"the file cannot be written: {error.strerror}")
             return
-        self.recorded += 1
+        self.taken += 1
         for note in line.notes:
             self._say(f"call {capture.number}: {note}")
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,11 @@ VERSIONS = ("2023-06-01", "2026-10-21")
 RETRY = "x-stainless-retry-count"
 PLACEHOLDER = "anything"
 """The key that `serve` tells its users to take: a word of the language, and no secret."""
+MOST_NESTED = 200
+"""Levels of a body. A schema has some ten; whatever walks a body calls itself once or twice a level."""
+MOST_RETRIES = 10**9
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+NO_JSON = "The request body is not valid JSON"
 TOO_LARGE = "Request exceeds the maximum size"
 WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
@@ -58,10 +65,12 @@ async def arrived(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> A
     if isinstance(data, Refused):
         return data
     clean = without(data, secrets_of(headers))
-    body = _parsed(clean)
+    body, retry = _parsed(clean), _retry(headers)
     if isinstance(body, Refused):
         return body
-    return Arrived(body, clean, headers["anthropic-version"], workspace_of(headers), _retry(headers))
+    if isinstance(retry, Refused):
+        return retry
+    return Arrived(body, clean, headers["anthropic-version"], workspace_of(headers), retry)
 
 
 def secrets_of(headers: Mapping[str, str]) -> list[str]:
@@ -118,10 +127,16 @@ def _encoding(code: str, message: str) -> Refused:
 
 def _parsed(data: bytes) -> Mapping[str, Any] | Refused:
     try:
-        body = json.loads(data.decode(), parse_constant=_no_number)
+        body = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
-        return invalid("The request body is not valid JSON")
-    return body if isinstance(body, Mapping) else invalid("Input should be a valid dictionary")
+        return invalid(NO_JSON)
+    if not isinstance(body, Mapping):
+        return invalid("Input should be a valid dictionary")
+    if _is_nested_deeper(body, MOST_NESTED):
+        return invalid(f"{NO_JSON}: nested more than {MOST_NESTED} levels deep")
+    if SURROGATE.search(data) and _has_lone_surrogate(body):
+        return invalid(f"{NO_JSON}: lone surrogate in a string")
+    return body
 
 
 def _no_number(word: str) -> None:
@@ -129,6 +144,41 @@ def _no_number(word: str) -> None:
     raise ValueError(word)
 
 
-def _retry(headers: Mapping[str, str]) -> int:
-    told = headers.get(RETRY, "")
-    return int(told) if told.isascii() and told.isdecimal() else 0
+def _finite(word: str) -> float:
+    """A number that no float holds, like 1e400, is infinite to Python. It cannot be written down again."""
+    if math.isinf(number := float(word)):
+        raise ValueError(word)
+    return number
+
+
+def _is_nested_deeper(value: Any, most: int) -> bool:
+    """Whether `value` has more than `most` levels of objects and lists."""
+    level = [value]
+    for _ in range(most):
+        level = [inner for one in level for inner in _inner(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    inner = value.values() if isinstance(value, dict) else value
+    return (one for one in inner if isinstance(one, dict | list))
+
+
+def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
+    """Half of a letter, escaped: Python's parser takes it, but it is no text and has no bytes."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _retry(headers: Mapping[str, str]) -> int | Refused:
+    """What the header says; 0 where it says no number."""
+    value = headers.get(RETRY, "")
+    if not (value.isascii() and value.isdecimal()):
+        return 0
+    count = int(value[: len(str(MOST_RETRIES)) + 1])
+    return count if count < MOST_RETRIES else invalid(f"{RETRY}: expected fewer than {MOST_RETRIES:,} retries")

@@ -179,7 +179,10 @@ def _record(
         "usage": billed.metered.usage.wire() if billed else None,
         "response": response,
     }
-    served.log.append(fields, call.data)
+    try:
+        served.log.append(fields, call.data)
+    except OSError as error:
+        served.say(f"call {call.number} is not recorded: the file cannot be written: {error.strerror}")
 
 
 def counted(served: Served, arrived: Arrived) -> dict[str, Any] | Refused:

@@ -67,7 +67,8 @@ def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequen
     wanted = lifecycles or ("active", "deprecated")
     known = [_shown(one) for one in models if one.get("lifecycle", "active") in wanted]
     told = query.get("limit", str(USUAL_PAGE))
-    if not (told.isascii() and told.isdecimal() and 1 <= int(told) <= LARGEST_PAGE):
+    is_number = told.isascii() and told.isdecimal() and len(told) <= len(str(LARGEST_PAGE))
+    if not (is_number and 1 <= int(told) <= LARGEST_PAGE):
         return invalid(f"limit: Input should be a whole number from 1 to {LARGEST_PAGE}")
     places = {one["id"]: place for place, one in enumerate(known)}
     for name in ("after_id", "before_id"):

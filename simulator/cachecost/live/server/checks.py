@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from cachecost.live.server.errors import invalid
@@ -17,16 +18,18 @@ EXTRA = "Extra inputs are not permitted"
 
 def body_fault(body: Body, version: str) -> Refused | None:
     """The first thing for which the API refuses `body` before it looks at the prompt; None: nothing."""
-    for message in (*_missing(body), *_max_tokens(body), *_prewarming(body), *_by_version(body, version)):
-        return invalid(message)
-    return None
+    return _first(_missing(body), _max_tokens(body), _prewarming(body), _by_version(body, version))
 
 
 def count_fault(body: Body, version: str) -> Refused | None:
     """The same for count_tokens, which takes no `max_tokens`."""
-    for message in (*_missing(body), *_by_version(body, version)):
-        return invalid(message)
-    return None
+    return _first(_missing(body), _by_version(body, version))
+
+
+def _first(*checks: Iterator[str]) -> Refused | None:
+    """A check is made only where those before it found nothing: it may rely on them."""
+    message = next(chain(*checks), None)
+    return None if message is None else invalid(message)
 
 
 def _missing(body: Body) -> Iterator[str]:

@@ -1,0 +1,112 @@
+"""A file of lines that grows while calls go on, and that is whole at any moment, also on a full disk.
+
+Lines are appended with one write. What a write could not put down completely is cut off again, before anything else
+is written. Whoever kills the writer loses at most the line being written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+CHUNK = 1 << 16
+
+
+class InUse(Exception):
+    """Another process writes the file."""
+
+
+class LineFile:
+    """The file at `path`, opened for appending by this process alone; made if it is not there, private to the user.
+
+    `begin` is its size when it was opened. Raises OSError, InUse.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        self._torn_at: int | None = None
+        try:
+            _lock(self._file)
+        except BaseException:
+            os.close(self._file)
+            raise
+        self.begin = self.size
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file).st_size
+
+    def append(self, lines: bytes) -> int:
+        """Write whole lines; the offset at which they begin. Raises OSError; then the file is what it was before."""
+        self._cut_torn()
+        begin = self.size
+        try:
+            _write(self._file, lines)
+        except OSError:
+            self._torn_at = begin
+            with suppress(OSError):
+                self._cut_torn()
+            raise
+        return begin
+
+    def cut(self, size: int) -> None:
+        """Cut the file to `size` bytes."""
+        os.ftruncate(self._file, size)
+
+    def _cut_torn(self) -> None:
+        if self._torn_at is not None:
+            self.cut(self._torn_at)
+            self._torn_at = None
+
+    def sync(self) -> None:
+        """Ask the disk to hold what was written. Raises OSError."""
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._cut_torn()
+        os.close(self._file)
+
+
+def lines_in(path: Path, begin: int = 0, prefix: bytes = b"") -> int:
+    """How many whole lines after offset `begin` are in the file, starting with `prefix`; 0 without a file."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(begin)
+            return sum(line.startswith(prefix) and line.endswith(b"\n") for line in stream)
+    except OSError:
+        return 0
+
+
+def last_line_end(stream: BinaryIO, size: int) -> int:
+    """Where the last whole line ends, from the file's start; 0 if there is none."""
+    end = size
+    while end > 0:
+        begin = max(0, end - CHUNK)
+        stream.seek(begin)
+        found = stream.read(end - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def _write(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _lock(file: int) -> None:
+    """A lock that goes with its holder, however that ends. Raises InUse."""
+    if sys.platform != "win32":  # where there is no such lock
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InUse from None

@@ -1,0 +1,152 @@
+"""The process that writes a recording without content: what it was told and has not written, and who follows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+
+from cachecost.live.recorder.capture import ROOM
+from cachecost.live.recorder.digest import calls_in, cut_torn_line, free_place
+from cachecost.live.recorder.lines import Line, NotRecorded
+from cachecost.live.recorder.watcher import Watcher, Wishes
+
+Say = Callable[[str], None]
+MOST_STRIKES = 2
+"""A call at which so many processes ended is given up."""
+MOST_IN_VAIN = 4
+"""After so many processes that ended without having written a call, no other is started."""
+GONE = "the process that writes the recording cannot be kept running"
+
+
+class ToDigest:
+    """To the watcher, who takes the words out and writes the rest: what was said is never on a disk.
+
+    What it has not written yet is kept here. Where it ends before it should, another one goes on, in a file of its
+    own (the key of the first is gone), with the calls that are not in the first. `paths` are all files.
+    `unwritten` are messages by the number of their call.
+    """
+
+    def __init__(self, wishes: Wishes, say: Say) -> None:
+        self.paths = [Path(wishes.path)]
+        self._wishes = wishes
+        self._say = say
+        self._lock = RLock()
+        self._running: set[int] = set()
+        self.unwritten: dict[int, bytes] = {}
+        self._written_here = 0
+        self._strikes: dict[int, int] = {}
+        self._in_vain = 0
+        self._is_closing = False
+        self._watcher = self._started()
+
+    @property
+    def calls(self) -> int:
+        """How many calls the files hold."""
+        return sum(map(calls_in, self.paths))
+
+    def began(self, number: int) -> None:
+        with self._lock:
+            self._running.add(number)
+            self._watcher.tell(b"begin %d\n" % number)
+
+    def take(self, number: int, line: Line) -> None:
+        head = json.dumps(line.fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        body = line.request.replace(b"\r", b" ").replace(b"\n", b" ")
+        message = b'line %d %b,"request":%b}\n' % (number, head[:-1], body)
+        with self._lock:
+            if self._is_given_up:
+                raise NotRecorded(GONE)
+            if sum(map(len, self.unwritten.values())) + len(message) > ROOM:
+                raise NotRecorded(f"more than {ROOM >> 20} MiB wait for the disk")
+            self._running.discard(number)
+            self.unwritten[number] = message
+            self._watcher.tell(message)
+
+    def nothing(self, number: int) -> None:
+        with self._lock:
+            self._running.discard(number)
+            self._watcher.tell(b"gone %d\n" % number)
+
+    def close(self) -> None:
+        """Come back when everything is written that can be."""
+        with self._lock:
+            self._is_closing = True
+        watcher = None
+        while watcher is not self._watcher:  # another one may have followed it meanwhile
+            watcher = self._watcher
+            watcher.close()
+        if left := len(self.unwritten):
+            why = GONE if self._is_given_up else "the file cannot be written"
+            self._say(f"{left:,} {'call is' if left == 1 else 'calls are'} not recorded: {why}")
+
+    def _started(self) -> Watcher:
+        watcher = Watcher(replace(self._wishes, path=str(self.paths[-1])), self._heard, self._ended)
+        for number in sorted({*self._running, *self.unwritten}):
+            watcher.tell(b"begin %d\n" % number)
+        for message in self.unwritten.values():
+            watcher.tell(message)
+        return watcher
+
+    def _heard(self, answer: bytes) -> None:
+        word, _, rest = answer.partition(b" ")
+        if word == b"full":
+            why = rest.decode()
+            self._say(f"{self.paths[-1]} cannot be written: {why}; ended calls are kept in memory until it can be")
+            return
+        with self._lock:
+            for number in map(int, rest.split()):
+                self._written_here += self.unwritten.pop(number, None) is not None
+                self._in_vain = 0
+
+    def _ended(self, code: int) -> None:
+        """However it ended: on purpose, or another one goes on."""
+        with self._lock:
+            if self._is_closing and code == 0:
+                return
+            ended = f"the process that writes {self.paths[-1]} ended early (exit code {code})"
+            self._forget_written()
+            self._strike()
+            self._in_vain += 1
+            if self._is_closing and not self.unwritten:
+                self._say(ended)
+            elif self._is_given_up:
+                self._say(f"{ended}; nothing more is recorded")
+            else:
+                self._go_on_in_another_file()
+                self._watcher = self._started()
+                self._say(f"{ended}; recording goes on in {self.paths[-1]}")
+
+    @property
+    def _is_given_up(self) -> bool:
+        return self._in_vain >= MOST_IN_VAIN
+
+    def _forget_written(self) -> None:
+        """It may have written calls and not have said so."""
+        with suppress(OSError):
+            cut_torn_line(self.paths[-1])
+        unsaid = calls_in(self.paths[-1]) - self._written_here
+        for number in list(self.unwritten)[: max(0, unsaid)]:
+            del self.unwritten[number]
+
+    def _strike(self) -> None:
+        """The first call that it has not written may be why it ended."""
+        number = next(iter(self.unwritten), None)
+        if number is None:
+            return
+        self._strikes[number] = self._strikes.get(number, 0) + 1
+        if self._strikes[number] >= MOST_STRIKES:
+            del self.unwritten[number]
+            self._say(f"call {number} is not recorded: {MOST_STRIKES} processes that were to write it ended")
+
+    def _go_on_in_another_file(self) -> None:
+        """The same file, as long as it holds no call: nothing in it is of any use to the next process."""
+        if calls_in(self.paths[-1]):
+            self.paths.append(free_place(self.paths[0]))
+            self._written_here = 0
+        else:
+            with suppress(OSError):
+                self.paths[-1].write_bytes(b"")

@@ -1,0 +1,42 @@
+"""A recorder that calls itself: refused when it starts, or at the first call that comes back over other servers."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+import httpx2
+
+LOOPBACK = "127.0.0.1"
+HEADER = b"x-cachecost-recorder"
+"""Which recorders a request has passed, one token each. It is only sent to an upstream that is reached by plain HTTP:
+a call comes back to us by plain HTTP, and what goes to the API stays as it is."""
+PORTS = {"http": 80, "https": 443}
+LOOP = "--upstream leads back to this recorder: expected the API, or a server that passes calls on to it"
+
+
+def is_itself(upstream: httpx2.URL, port: int) -> bool:
+    """Whether `upstream` is where a recorder on this port of LOOPBACK listens. A name is looked up only then."""
+    if (upstream.port or PORTS[upstream.scheme]) != port:
+        return False
+    try:
+        found = socket.getaddrinfo(upstream.host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return any(_is_here(ip_address(address[0])) for *_, address in found)
+
+
+def _is_here(address: IPv4Address | IPv6Address) -> bool:
+    plain = getattr(address, "ipv4_mapped", None) or address
+    return str(plain) == LOOPBACK or plain.is_unspecified
+
+
+def token_for(upstream: httpx2.URL) -> bytes | None:
+    """What a recorder recognizes its own calls by; None where they are sent as they are."""
+    return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
+
+
+def has_passed(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
+    return token is not None and any(name.lower() == HEADER and value == token for name, value in headers)

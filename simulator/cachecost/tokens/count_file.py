@@ -1,0 +1,212 @@
+"""The SQLite file that holds token counts. Several processes may open, read and write it at once.
+
+A row is its digest and a BLOB: a checksum of 8 bytes over the digest and the rest, then `[prose, tokens, facts]` as
+JSON. A row that does not match its checksum is never used: SQLite itself does not notice a flipped bit in a value.
+
+SQLite waits for a lock of another connection in most places (busy_timeout), but not in all of them: the switch to WAL,
+the recovery of a WAL and the moment in which the last connection closes fail at once with SQLITE_BUSY
+(sqlite.org/wal.html, "Sometimes Queries Return SQLITE_BUSY In WAL Mode"). So `LockRetry` repeats whatever was locked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cachecost.tokens.measured import Measured
+
+WAIT_S = 5.0
+"""How long a lock of another process is waited for."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.1
+CHECKSUM_BYTES = 8
+TABLE = "CREATE TABLE IF NOT EXISTS counts (digest BLOB PRIMARY KEY, checked BLOB NOT NULL) WITHOUT ROWID"
+LOCKED_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
+DAMAGED_CODES = frozenset(
+    (
+        sqlite3.SQLITE_ERROR,  # no such table: it is not our file
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_TOOBIG,
+    )
+)
+Result = TypeVar("Result")
+Identity = tuple[int, int]
+
+
+class Locked(Exception):
+    """Another process held a lock for longer than we wait. The file is fine."""
+
+
+class Damaged(Exception):
+    """The file, or a row of it, is not what was written."""
+
+
+class Unusable(Exception):
+    """The file cannot be opened, read or written: no rights, no space, no folder."""
+
+
+class LockRetry:
+    """Repeats what failed because of a lock, for WAIT_S. After a wait in vain it tries once, until that succeeds."""
+
+    def __init__(self) -> None:
+        self._waits = True
+
+    def run(self, action: Callable[[], Result]) -> Result:
+        """The result of `action`. Raises Locked, Damaged, Unusable."""
+        for pause in _pauses(WAIT_S if self._waits else 0.0):
+            try:
+                result = action()
+            except (sqlite3.Error, MemoryError) as error:
+                _raise_unless_locked(error)
+                time.sleep(pause)
+            else:
+                self._waits = True
+                return result
+        self._waits = False
+        raise Locked
+
+
+def _pauses(total_s: float) -> Iterator[float]:
+    """Pauses that double and come to `total_s`; the last is 0."""
+    pause = FIRST_PAUSE_S
+    while total_s > 0:
+        yield min(pause, total_s)
+        total_s -= pause
+        pause = min(2 * pause, LONGEST_PAUSE_S)
+    yield 0.0
+
+
+def _raise_unless_locked(error: Exception) -> None:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in DAMAGED_CODES:
+        raise Damaged from error
+    if code not in LOCKED_CODES:
+        raise Unusable from error
+
+
+class CountFile:
+    """An open file. `identity` is its device and inode. Raises Locked, Damaged, Unusable wherever it is used."""
+
+    def __init__(self, path: Path, retry: LockRetry) -> None:
+        self._retry = retry
+        self._thread_lock = threading.Lock()
+        self._connection = _connected(path)
+        self.identity = identity_of(path)
+        try:
+            self.retry(self._prepare)
+        except BaseException:
+            self.close()
+            raise
+
+    def retry(self, action: Callable[[], Result]) -> Result:
+        with self._thread_lock:
+            return self._retry.run(action)
+
+    def _prepare(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute(TABLE)
+
+    def get(self, digest: bytes) -> Measured | None:
+        """The row of `digest`; None where there is none."""
+        select = "SELECT checked FROM counts WHERE digest = ?"
+        row = self.retry(lambda: self._connection.execute(select, (digest,)).fetchone())
+        return unpacked(digest, row[0]) if row else None
+
+    def write(self, rows: Mapping[bytes, Measured]) -> None:
+        """Add rows in one transaction. What another process wrote first is kept: it is equal."""
+        packed_rows = [(digest, packed(digest, measured)) for digest, measured in rows.items()]
+        if packed_rows:
+            self.retry(lambda: self._insert(packed_rows))
+
+    def _insert(self, rows: list[tuple[bytes, bytes]]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("INSERT OR IGNORE INTO counts VALUES (?, ?)", rows)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+
+def opened(path: Path, retry: LockRetry) -> CountFile:
+    """The file at `path`, begun anew where it is damaged. Raises Locked, Damaged, Unusable."""
+    identity = identity_of(path)
+    try:
+        return CountFile(path, retry)
+    except Damaged:
+        put_aside(path, identity)
+        return CountFile(path, retry)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A connection without a wait of its own: LockRetry waits. Raises Unusable."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise Unusable from error
+
+
+def packed(digest: bytes, measured: Measured) -> bytes:
+    """The BLOB of a row."""
+    value = json.dumps([measured.prose, measured.tokens, dict(measured.facts)]).encode()
+    return _checksum(digest, value) + value
+
+
+def unpacked(digest: bytes, checked: object) -> Measured:
+    """What a BLOB holds. Raises Damaged."""
+    if not isinstance(checked, bytes) or checked[:CHECKSUM_BYTES] != _checksum(digest, checked[CHECKSUM_BYTES:]):
+        raise Damaged
+    value = json.loads(checked[CHECKSUM_BYTES:])
+    if not _is_measured(value):
+        raise Damaged
+    return Measured(*value)
+
+
+def _checksum(digest: bytes, value: bytes) -> bytes:
+    return blake2b(value, digest_size=CHECKSUM_BYTES, key=digest).digest()
+
+
+def _is_measured(value: Any) -> bool:
+    match value:
+        case [str(), tokens, dict(facts)]:
+            return all(type(number) is int and number >= 0 for number in (tokens, *facts.values()))
+    return False
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Device and inode of the file that has this name now; None: there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - for its numbers alone
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def put_aside(path: Path, identity: Identity | None) -> None:
+    """Rename the damaged file to `.damaged`, unless another process did so and `path` is a new file by now.
+
+    The WAL goes first: SQLite removes one that lies beside a new and empty file, and would apply it to any other.
+    """
+    if identity is None or identity_of(path) != identity:
+        return
+    with suppress(OSError):
+        for tail in ("-wal", "-shm"):
+            path.with_name(path.name + tail).unlink(missing_ok=True)
+        path.replace(path.with_suffix(".damaged"))

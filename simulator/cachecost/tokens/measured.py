@@ -1,0 +1,14 @@
+"""What is kept of a count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Measured(NamedTuple):
+    """What was counted of a block: tokens of its texts, their content kind, and the facts of its structure."""
+
+    prose: str
+    tokens: int
+    facts: Mapping[str, int]
