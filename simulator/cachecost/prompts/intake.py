@@ -114,6 +114,8 @@ class Intake:
             return self.request(msgspec.json.decode(json.dumps(body), type=RawBody))
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
+        except msgspec.DecodeError:
+            raise NotAMessage("body", "JSON without NaN, Infinity and lone surrogates", Word("one of them")) from None
 
     def request(self, raw: RawBody, before: Trail | None = None) -> Request:
         """The request of a raw body. Raises NotAMessage with the path of what is wrong.

@@ -21,6 +21,7 @@ from typing_extensions import TypeAliasType
 
 from cachecost.conversations.distributions import Distribution, distribution
 from cachecost.faults import Fault
+from cachecost.inputs.limits import MOST_TOKENS, is_amount
 from cachecost.inputs.schema_faults import shown
 from cachecost.inputs.yaml_text import Place, Placed, Way
 from cachecost.ledger import TOKEN_CLASSES
@@ -50,8 +51,7 @@ def _folder_name(value: Any) -> str:
 
 
 def _dollars(value: Any) -> Decimal:
-    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    if is_number and value >= 0:
+    if is_amount(value):
         return Decimal(str(value))
     raise ValueError(f"expected dollars, a number from 0; got {shown(value)}")
 
@@ -118,7 +118,7 @@ HitShare = Annotated[
     Decimal, BeforeValidator(_hit_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
 PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
-Tokens = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Spread = TypeAliasType("Spread", Annotated[Distribution, PlainValidator(distribution), WithJsonSchema(SPREAD_SCHEMA)])
 """A number, [low, high], {mean, sd, min?, max?} or {choices, weights?}."""
 RULES = "switches of the rulebook"

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from cachecost.inputs.limits import MOST_TOKENS
 from cachecost.providers.switches import read_switches
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
@@ -64,7 +65,7 @@ Marks = Annotated[
     WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": MARKS.schema()}]}),
 ]
 ChangeSpec = Annotated[Change, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
-Tokens = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 
 
 class InquirySpec(BaseModel):
