@@ -39,53 +39,89 @@ TEXTS = [
     "tool_result",
     "claude-opus-4-6",
 ]
-NUMBERS: list[Any] = [0, -1, 1, 2**31, 2**53 + 1, 2**63, 2**64, 10**15, 10**300, -(10**300), 0.5, -0.0, 5e-324, 1e308]
+NUMBERS: list[Any] = [
+    0,
+    -1,
+    1,
+    3,
+    20,
+    1000,
+    10**6,
+    10**9,
+    10**12,
+    10**13,
+    2**31,
+    2**53 + 1,
+    2**63,
+    2**64,
+    10**15,
+    10**300,
+    -(10**300),
+    0.5,
+    -0.0,
+    5e-324,
+    1e308,
+]
 ODD: list[Any] = [None, True, False, [], {}, [[]], [None], [{}], {"": None}, {"type": "text"}, {"type": "image"}]
+MARK = {"type": "ephemeral"}
+KINDS: list[Any] = [
+    {"type": "text", "text": "x", "cache_control": {**MARK, "ttl": "1h"}},
+    {"type": "text", "text": "", "cache_control": MARK},
+    {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
+    {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "", "cache_control": MARK}]},
+    {"type": "tool_reference", "tool_name": "look"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+    {"type": "document", "source": {"type": "content", "content": []}},
+    {"type": "thinking", "thinking": "", "signature": ""},
+    {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+    {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+    {"type": "web_search_20250305", "name": "web_search", "cache_control": MARK},
+    {"type": "enabled", "budget_tokens": 10**6},
+    {"role": "system", "content": []},
+    {"role": "assistant", "content": ""},
+    {"input_tokens": 10**12, "output_tokens": 0, "cache_read_input_tokens": 7, "iterations": [{}]},
+    MARK,
+    {"edits": [{"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 0}}]},
+]
+"""What is valid in one place and odd in another."""
 RAWS = ["9" * 5000, "-" + "9" * 5000, "1e400", "1e-400", "NaN", "Infinity", "-Infinity", '"\\ud800"', "1E+999999999"]
 RAWS += ["[" * deep + "]" * deep for deep in (150, 900, 5000, DEPTH)]
 RAWS += ['{"a":' * deep + "1" + "}" * deep for deep in (150, 900, 5000, DEPTH)]
-TOKENS = [
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b",",
-    b":",
-    b'"',
-    b"\\",
-    b"\n",
-    b"\r",
-    b"\x00",
-    b"\xff",
+SIGNS = [
+    *(bytes([sign]) for sign in b'{}[],:"\\\n\r\t#=*&\x00\xff'),
     b"\xef\xbb\xbf",
-    b"- ",
-    b"&a ",
-]
-TOKENS += [b"*a", b"!!python/object:os.system ", b"\t", b"#", b"1e999999999999", b"=", b"9" * 5000, b"." * 50, b"null"]
-TOKENS += [
-    b"[" * DEPTH,
-    b"{a: " * 5000,
-    b"a." * 20_000,
-    b"0x",
     b"\xe2\x80\xae",
     b"\x1b[2J",
-    b"1e308",
-    b"-1",
-    b"10000-01-01",
+    b"- ",
 ]
+WORDS = [
+    b"null",
+    b"0x",
+    b"-1",
+    b"1e308",
+    b"1e999999999999",
+    b"10000-01-01",
+    b"*a",
+    b"&a ",
+    b"!!python/object:os.system ",
+]
+LONG = [b"9" * 5000, b"." * 50, b"[" * DEPTH, b"{a: " * 5000, b"a." * 20_000]
+TOKENS = [*SIGNS, *WORDS, *LONG]
 NUMBER = re.compile(rb"(?<![\w\"])-?\d[\d_.]*")
 
 
 def damaged(data: bytes, random: Random) -> bytes:
-    """`data` after one to three changes: mostly of a JSON value, else of bytes."""
-    for _ in range(random.choice((1, 1, 1, 2, 3))):
-        change = random.choice((_value, _value, _value, _line, _bytes, _number))
+    """`data` after one to three changes: mostly of a JSON value, so that much of it is still read, else of bytes."""
+    for _ in range(random.choice((1, 1, 2, 3))):
+        change = random.choice((*[_value] * 8, _line, _bytes, _number, _number))
         data = change(data, random)
     return data
 
 
 def hostile(random: Random) -> Any:
-    """A value that nobody sends."""
+    """A value that nobody sends, or that stands elsewhere."""
+    if random.random() < 0.3:
+        return random.choice(KINDS)
     return random.choice((random.choice(TEXTS), random.choice(NUMBERS), random.choice(ODD), RAW + random.choice(RAWS)))
 
 
@@ -116,7 +152,7 @@ def _changed(value: Any, random: Random) -> Any:
     key = random.choice(list(value))
     if random.random() < 0.1:
         return {**value, random.choice(("x", "", "cache_control", "type", "thread")): hostile(random)}
-    if random.random() < 0.06:
+    if random.random() < 0.08:
         return {name: one for name, one in value.items() if name != key}
     return {**value, key: _changed(value[key], random)}
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -25,7 +26,7 @@ from cachecost.inputs.limits import MOST_TOKENS, is_amount
 from cachecost.inputs.schema_faults import shown
 from cachecost.inputs.yaml_text import Place, Placed, Way
 from cachecost.ledger import TOKEN_CLASSES
-from cachecost.strategies.spec import StrategySpec
+from cachecost.strategies.spec import StrategySpec, shown_as_it_is
 
 SHIPPED = "shipped"
 TOKEN_SOURCES = Literal["anchored", "tiktoken", "bytes", "ctok", "count_tokens"]
@@ -352,7 +353,7 @@ Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=
 class Variant(Strict):
     """The same question on another day, model or reading: its keys are merged over the scenario's."""
 
-    name: str
+    name: Annotated[str, AfterValidator(shown_as_it_is)]
     """What the report calls it."""
     as_of: Day = None
     """Another day."""

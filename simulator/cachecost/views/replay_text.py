@@ -16,6 +16,7 @@ from cachecost.numbers import UNKNOWN, change, counted, dollar_range, dollars, p
 from cachecost.providers.usage import Usage
 from cachecost.views.columns import REFUSED, shortened
 from cachecost.views.plain_table import PIPE_WIDTH
+from cachecost.views.streams import inert_console
 
 BILLED = "as billed"
 HEADERS = ("strategy", "calls", "read", "write {}", "write {}", "uncached", "output", "cost")
@@ -51,7 +52,7 @@ def print_ledgers(
 
     `ranked` sorts by dollars, those with refused calls last, and leaves the causes out.
     """
-    console = Console(file=stream, highlight=False)
+    console = inert_console(stream, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     if not ledgers:
