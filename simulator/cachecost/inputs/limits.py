@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
 from cachecost.faults import Fault, InputError
 
@@ -159,9 +159,14 @@ def read_whole(path: str | Path, most: int = MOST_FILE) -> bytes:
     """The bytes of a file that somebody wrote by hand. Raises InputError: it cannot be read, or is too large."""
     try:
         with Path(path).open("rb") as stream:
-            data = stream.read(most + 1)
+            return read_at_most(stream, str(path), most)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror or error}")]) from None
+
+
+def read_at_most(stream: BinaryIO, file: str, most: int) -> bytes:
+    """The bytes of a stream, which `file` names. Raises InputError where there are more."""
+    data = stream.read(most + 1)
     if len(data) > most:
-        raise InputError([Fault(str(path), f"expected a file of at most {most >> 20} MiB; got a larger one")])
+        raise InputError([Fault(file, f"expected a file of at most {most >> 20} MiB; got a larger one")])
     return data
