@@ -5,6 +5,8 @@
 PYTHON =
 ARGS =
 UPGRADE =
+CACHECOST_FUZZ = 10000
+CACHECOST_FUZZ_FROM = 0
 BIN = .venv/bin
 
 .NOTPARALLEL:
@@ -43,7 +45,7 @@ differential: ## the engine against the naive model of the rulebook, 100,000 ran
 
 fuzz: ## 10,000 damaged files of every format under every command (minutes)
 	@sh .ci/setup test $(PYTHON)
-	@CACHECOST_FUZZ=$${CACHECOST_FUZZ:-10000} $(BIN)/python -m pytest -n 2 tests/hostile/test_fuzz.py $(ARGS)
+	@CACHECOST_FUZZ=$(CACHECOST_FUZZ) CACHECOST_FUZZ_FROM=$(CACHECOST_FUZZ_FROM) $(BIN)/python -m pytest -n 2 tests/hostile/test_fuzz.py $(ARGS)
 
 bench: ## time and memory as ratios, beside the recorded ones, and a chart of them against length (minutes)
 	@sh .ci/setup test $(PYTHON)

@@ -48,8 +48,6 @@ sweep: {conversation.head.system.tokens: [100, 2000]}
 budget: {strategy: own, max_cost_usd: 40, max_regression: 5%, min_hit_share: 10%}
 """
 PRICES = """\
-[sources]
-mine = { date = 2026-03-01, title = "my contract" }
 [[price]]
 model = "claude-opus-4-6"
 input = 4.5
@@ -60,6 +58,10 @@ output = 20
 from = 2026-01-01
 above = 1000
 source = "mine"
+[[gpu]]
+host = "vllm"
+usd_per_hour = 2.5
+prefill_tokens_per_s = 10_000
 [[modifier]]
 name = "discount"
 models = ["*"]
@@ -111,7 +113,7 @@ def request_body(messages: int = 1) -> dict[str, object]:
 
 
 def _logs(folder: Path) -> list[Path]:
-    made = {name: folder / name for name in ("request", "batch", "completions", "openai", "pairs", "transcript")}
+    made = {name: folder / name for name in ("request", "batch", "completions", "pairs", "transcript")}
     for path in made.values():
         path.mkdir()
     requests = [{"timestamp": TIME.format(n), "request": request_body(n), "usage": BILL} for n in (1, 2, 3)]
@@ -120,7 +122,6 @@ def _logs(folder: Path) -> list[Path]:
         log(made["request"], *requests, name="requests.jsonl"),
         log(made["batch"], request("a"), request("b"), result("a"), result("b"), name="batch.jsonl"),
         log(made["completions"], requested("b1"), resulted("b1", completion())),
-        log(made["openai"], asked("hi"), answered("r1"), name="responses.jsonl"),
         log(made["pairs"], pair(asked("please"), answered("x")), pair(chat(), completion()), name="pairs.jsonl"),
         log(made["transcript"], *_records(), name="session.jsonl"),
         archive(folder, entry(), entry("2026-03-07T10:01:00Z")),
