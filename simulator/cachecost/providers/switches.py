@@ -103,7 +103,7 @@ def _number(limits: dict[str, Any], value: object) -> float | int:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
             raise ValueError
         number = int(value) if limits["kind"] == "int" else float(value)
-        is_cut = isinstance(value, float | Decimal) and number != value
+        is_cut = limits["kind"] == "int" and isinstance(value, float | Decimal) and number != value
         if not is_cut and math.isfinite(number) and limits["minimum"] <= number <= limits.get("maximum", math.inf):
             return number
     except (ValueError, OverflowError):
