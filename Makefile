@@ -5,10 +5,12 @@
 PYTHON =
 ARGS =
 UPGRADE =
+CACHECOST_FUZZ = 10000
+CACHECOST_FUZZ_FROM = 0
 BIN = .venv/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format differential bench reports evidence lock clean clients docs
+.PHONY: help demo test lint format differential fuzz bench reports evidence lock clean clients docs
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +42,10 @@ clients: ## install pinned real clients and run them against the simulated API
 differential: ## the engine against the naive model of the rulebook, 100,000 random calls (minutes)
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/python -m pytest -m slow tests/test_differential.py $(ARGS)
+
+fuzz: ## 10,000 damaged files of every format under every command (minutes)
+	@sh .ci/setup test $(PYTHON)
+	@CACHECOST_FUZZ=$(CACHECOST_FUZZ) CACHECOST_FUZZ_FROM=$(CACHECOST_FUZZ_FROM) $(BIN)/python -m pytest -n 2 tests/hostile/test_fuzz.py $(ARGS)
 
 bench: ## time and memory as ratios, beside the recorded ones, and a chart of them against length (minutes)
 	@sh .ci/setup test $(PYTHON)

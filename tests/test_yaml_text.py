@@ -71,7 +71,7 @@ NOT_YAML = [
     ("\ta: 1", "x.yaml:1:1 not valid YAML: found character '\\t' that cannot start any token"),
     ("a: *b", "x.yaml:1:4 not valid YAML: found undefined alias 'b'"),
     ("a: 1\nb: x\x01y", "x.yaml:2:5 not valid YAML: the character '\\x01' is not allowed"),
-    ("[" * 600, "x.yaml:1:1 not valid YAML: nested too deeply"),
+    ("[" * 600, "x.yaml:1:1 expected at most 128 levels of nesting; got more"),
 ]
 
 

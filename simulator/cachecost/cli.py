@@ -13,6 +13,8 @@ import click
 
 from cachecost import __version__
 from cachecost.faults import CannotEvaluate, InputError
+from cachecost.inert import inert
+from cachecost.views.streams import inert_streams
 
 FINE, BROKEN, INVALID, NOT_EVALUATED, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
@@ -84,12 +86,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def exit_code(command: Callable[[], Any]) -> int:
     """Run `command` and turn whatever it raises into words on stderr and the contract's exit code."""
+    with inert_streams():
+        return _exit_code(command)
+
+
+def _exit_code(command: Callable[[], Any]) -> int:
     try:
-        return command() or FINE
+        code = command() or FINE
+        sys.stdout.flush()
+        return code
     except InputError as error:
         return _say(f"{error}\n{_count(len(error.faults))}; nothing was run.", INVALID)
     except CannotEvaluate as error:
-        return _say(str(error), NOT_EVALUATED)
+        return _say(inert(str(error)), NOT_EVALUATED)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
@@ -126,8 +135,5 @@ def _our_fault(error: Exception) -> int:
     if os.environ.get("CACHECOST_DEBUG"):
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(frame.filename).name}:{frame.lineno}"
-    return _say(
-        f"a fault of ours: {type(error).__name__}: {error} (at {where}; set CACHECOST_DEBUG=1 for the whole story)",
-        OUR_FAULT,
-    )
+    where = f"{Path(frame.filename).name}:{frame.lineno}; set CACHECOST_DEBUG=1 for the whole story"
+    return _say(f"a fault of ours: {type(error).__name__}: {inert(str(error))} (at {where})", OUR_FAULT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cachecost.facts import fact
+from cachecost.inert import inert
 
 
 @fact
@@ -18,7 +19,7 @@ class Fault:
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
-        return f"{place} {self.message}"
+        return inert(f"{place} {self.message}")
 
 
 class InputError(Exception):

@@ -144,7 +144,7 @@ def test_a_bad_file_is_refused_and_the_others_are_imported(tmp_path: Path) -> No
         {"file": str(bad), "line": None, "reason": "events[1].content: expected a text; got nothing"},
         {"file": str(deep), "line": None, "reason": report.refused[-1].message},
     ]
-    assert report.refused[-1].message.endswith("nested too deeply")
+    assert report.refused[-1].message.endswith("at most 128 levels of nesting; got more")
     assert (report.files, report.json()["conversations"], report.calls) == (3, 1, 2)
 
 

@@ -348,7 +348,7 @@ def test_every_fault_is_told_with_its_place(tmp_path: Path) -> None:
         ("[]", "expected an array of events; got none"),
         ('{"events": []}', "expected an array of events; got an object"),
         ('[{"type": "turn_start"', "damaged JSON: Expecting ',' delimiter at character 23"),
-        ("[" * 200_000, "damaged JSON: nested too deeply"),
+        ("[" * 200_000, "expected at most 128 levels of nesting; got more"),
     ],
 )
 def test_a_damaged_file_is_one_fault(tmp_path: Path, text: str, fault: str) -> None:

@@ -322,7 +322,7 @@ def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
         read(path)
     assert [str(fault) for fault in error.value.faults] == [
         f"{path}:2 damaged JSON: not UTF-8 at byte 11",
-        f"{path}:3 damaged JSON: nested too deeply",
+        f"{path}:3 expected at most 128 levels of nesting; got more",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,8 @@ def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None
 
 def _annotate(told: dict[str, Any], err: bool) -> None:
     from cachecost.views.check_github import annotation_lines
+    from cachecost.views.streams import styled
 
+    stream = styled(sys.stderr if err else sys.stdout)
     for line in annotation_lines(told):
-        click.echo(line, err=err)
+        stream.write(f"{line}\n")

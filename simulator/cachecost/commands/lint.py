@@ -160,14 +160,18 @@ class _Linting:
 def _body(path: Path) -> dict[str, Any] | None:
     """The Messages body in a file; None where it is a recording. Raises InputError where it is neither."""
     from cachecost.faults import Fault, InputError
+    from cachecost.inputs.limits import OutOfLimits, json_value, read_at_most, read_whole
 
     if str(path) != STDIN and path.stat().st_size > LARGEST_BODY:
         return None
-    data = sys.stdin.buffer.read() if str(path) == STDIN else path.read_bytes()
+    is_piped = str(path) == STDIN
+    data = read_at_most(sys.stdin.buffer, "stdin", LARGEST_BODY) if is_piped else read_whole(path, LARGEST_BODY)
     try:
-        value = json.loads(data)
+        value = json_value(data)
     except UnicodeDecodeError:
         value = None
+    except OutOfLimits as error:
+        raise InputError([Fault(_shown(path), str(error))]) from None
     except json.JSONDecodeError as error:
         if str(path) != STDIN and not _looks_like_body(data, error):
             return None

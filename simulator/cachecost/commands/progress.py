@@ -23,12 +23,13 @@ def progress_bar(title: str) -> Iterator[Callable[[str, int], None]]:
     if not sys.stderr.isatty():
         yield lambda what, done: None
         return
-    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from cachecost.views.streams import inert_console
 
     started = time.monotonic()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=inert_console(sys.stderr), transient=True)
     task = bar.add_task(title)
 
     def step(what: str, done: int) -> None:
@@ -48,11 +49,12 @@ def reading_bar(title: str, paths: Sequence[Path]) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from cachecost.views.streams import inert_console
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=inert_console(sys.stderr), transient=True)
     task = bar.add_task(title, total=sum(map(_size, paths)))
     started = time.monotonic()
 
@@ -84,11 +86,12 @@ def cells_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
     if not sys.stderr.isatty():
         yield _CellLines(title, total).step
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from cachecost.views.streams import inert_console
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=2)
+    bar = Progress(*columns, console=inert_console(sys.stderr), transient=True, refresh_per_second=2)
     started = time.monotonic()
 
     def step(done: int) -> None:

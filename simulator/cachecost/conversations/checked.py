@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from math import isfinite
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.times import seconds
+from cachecost.conversations.times import LATEST, seconds
 from cachecost.faults import Fault, InputError, nearest
+from cachecost.inputs import limits
 from cachecost.prompts.wire import shown
 
 Warn = Callable[[str], None]
 WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
 """Told the bytes of each line that is read, so that somebody may show how far it is."""
 GZIP = b"\x1f\x8b"
+PIECE = 1 << 20
 
 
 def quiet(_: str) -> None:
@@ -65,12 +68,20 @@ class Checked:
         return str(self.get(name, "a text", _is_text, default or "", default is None))
 
     def whole(self, name: str, default: int | None = None, required: bool = False) -> int | None:
-        value: int | None = self.get(name, "a whole number from 0", _is_whole, default, required)
+        value: int | None = self.get(name, "a whole number from 0", limits.is_tokens, default, required)
         return value
 
     def number(self, name: str) -> float | None:
-        value = self.get(name, "a number from 0", _is_number, None, required=False)
+        value = self.get(name, "a number from 0", limits.is_number, None, required=False)
         return None if value is None else float(value)
+
+    def epoch(self, name: str) -> float | None:
+        """Seconds since the epoch, written as a number."""
+        value = self.number(name)
+        if value is None or value < LATEST:
+            return value
+        self.fault(name, f"expected seconds since the epoch; got {shown(self.data[name])}")
+        return None
 
     def flag(self, name: str, default: bool = False) -> bool:
         return bool(self.get(name, "true or false", lambda value: isinstance(value, bool), default, required=False))
@@ -125,16 +136,8 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and value >= 0
-
-
 def _are_wholes(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_whole, value))
+    return isinstance(value, list) and all(map(limits.is_id, value))
 
 
 def _are_objects(value: object) -> bool:
@@ -158,11 +161,14 @@ def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]
     for number, raw in byte_lines(path):
         if not raw.strip():
             continue
+        if len(faults) >= limits.MOST_ERRORS:
+            return
         value = parsed(raw)
-        if isinstance(value, ValueError) and not raw.endswith(b"\n"):
+        is_damaged = isinstance(value, ValueError) and not isinstance(value, limits.OutOfLimits)
+        if is_damaged and not raw.endswith(b"\n"):
             warn(f"{path}:{number} the last line is cut off (still being written?): left out")
         elif isinstance(value, ValueError):
-            faults.append(Fault(str(path), f"damaged JSON: {value}", number))
+            faults.append(Fault(str(path), reason(value), number))
         elif not isinstance(value, dict):
             faults.append(Fault(str(path), f"expected an object; got {shown(value)}", number))
         else:
@@ -172,29 +178,57 @@ def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]
 def parsed(raw: bytes) -> Any:
     """The JSON value of UTF-8 bytes, or the ValueError that says why it is none."""
     try:
-        return json.loads(raw.decode("utf-8-sig"))
+        return limits.json_value(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         return ValueError(f"not UTF-8 at byte {error.start + 1}")
     except json.JSONDecodeError as error:
         return ValueError(f"{error.msg.removesuffix(' at')} at character {error.pos + 1}")
-    except RecursionError:
-        return ValueError("nested too deeply")
+    except limits.OutOfLimits as error:
+        return error
+
+
+def reason(error: ValueError) -> str:
+    """Why `parsed` has no value: the text is damaged, or beyond a limit."""
+    return str(error) if isinstance(error, limits.OutOfLimits) else f"damaged JSON: {error}"
 
 
 def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
-    watch = WATCH.get()
+    watch, most = WATCH.get(), limits.LINE.value()
     with opened(path) as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(iter(partial(stream.readline, most + 1), b""), 1):
+            if len(line) > most:
+                raise too_long(path, number)
             watch(len(line))
             yield number, line
+
+
+def too_long(path: Path, line: int) -> InputError:
+    """A line that is longer than lines may be."""
+    return InputError([Fault(str(path), str(limits.LINE.error()), line)])
+
+
+def whole_file(path: Path) -> bytes:
+    """All bytes of a file, unpacked if it is gzip. Raises InputError where it cannot be read or is too large."""
+    most, pieces, size = limits.FILE.value(), list[bytes](), 0
+    watch = WATCH.get()
+    with opened(path) as stream:
+        while piece := stream.read(PIECE):
+            watch(len(piece))
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                raise InputError([Fault(str(path), str(limits.FILE.error()))])
+    return b"".join(pieces)
 
 
 def opened(path: Path) -> Any:
     """`path`, open for reading bytes, unpacked if it is gzip. Raises InputError if it cannot be."""
     try:
+        if not path.is_file():
+            return _endless(path)
         stream: Any = path.open("rb")
-        if not path.is_file() or stream.peek(2)[:2] != GZIP:
+        if stream.peek(2)[:2] != GZIP:
             return stream
         stream.close()
         from cachecost.conversations.unpacked import Unpacked
@@ -202,3 +236,10 @@ def opened(path: Path) -> Any:
         return Unpacked(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
+
+
+def _endless(path: Path) -> Any:
+    """A pipe or a device, which may never end. Raises OSError."""
+    from cachecost.conversations.unpacked import Endless
+
+    return BufferedReader(Endless(path))

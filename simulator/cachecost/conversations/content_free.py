@@ -21,6 +21,7 @@ from typing import Any
 from cachecost.conversations.checked import opened
 from cachecost.conversations.model import Inquiry
 from cachecost.faults import Fault, InputError
+from cachecost.inputs.limits import FILE, read_whole
 from cachecost.prompts.blocks import DIGEST_BYTES, compact
 
 ANSWER_TYPES = frozenset({"boolean", "select", "text", "number", "string"})
@@ -68,10 +69,7 @@ def key_from(path: Path) -> bytes:
 
     Never the key that `key_of` makes of the same file. Raises InputError if it cannot be read or is empty.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
+    data = read_whole(path, FILE.value())
     if not data:
         raise InputError([Fault(str(path), "expected a key, which may be any bytes; the file is empty")])
     return blake2b(data, digest_size=32, person=b"key of a user").digest()

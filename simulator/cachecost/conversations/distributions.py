@@ -10,11 +10,15 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from math import exp, floor, inf, isfinite, log, sqrt
+from math import exp, floor, log, sqrt
+from operator import mul
 from random import Random
 
 from cachecost.faults import nearest
+from cachecost.inputs.limits import MOST_NUMBER, is_number
 
+WIDEST = 1_000_000
+"""Of a standard deviation, in means: beyond that the sums of its squares are no numbers any more."""
 SHAPES = "a number, [low, high], {mean, sd} or {choices, weights}"
 
 
@@ -39,7 +43,7 @@ class LogNormal:
     mean: float
     sd: float
     min: float = 0.0
-    max: float = inf
+    max: float = MOST_NUMBER
 
     def draw(self, random: Random) -> float:
         if self.mean == 0:
@@ -74,6 +78,15 @@ def draw(of: Distribution, random: Random) -> float:
     return of if isinstance(of, (int, float)) else of.draw(random)
 
 
+def mean(of: Distribution) -> float:
+    """About what is drawn on average; what a `min` or `max` cuts off is not looked at."""
+    if isinstance(of, Uniform):
+        return (of.low + of.high) / 2
+    if isinstance(of, Choice):
+        return float(sum(map(mul, of.choices, of.weights)) / sum(of.weights))
+    return of.mean if isinstance(of, LogNormal) else of
+
+
 def whole(of: Distribution, random: Random) -> int:
     """One whole number of the distribution."""
     return round(of) if isinstance(of, (int, float)) else of.whole(random)
@@ -103,7 +116,10 @@ def _lognormal(value: Mapping[str, object]) -> LogNormal:
     for name in ("mean", "sd"):
         if name not in value:
             raise ValueError(f"expected {SHAPES}; {name} is missing in {dict(value)!r}")
-    return LogNormal(**{name: _number(number) for name, number in value.items()})
+    drawn = LogNormal(**{name: _number(number) for name, number in value.items()})
+    if drawn.sd > drawn.mean * WIDEST > 0:
+        raise ValueError(f"expected an sd of at most {WIDEST:,} times the mean; got {dict(value)!r}")
+    return drawn
 
 
 def _choice(value: Mapping[str, object]) -> Choice:
@@ -127,7 +143,7 @@ def _known(value: Mapping[str, object], names: tuple[str, ...]) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and value >= 0
+    return is_number(value)
 
 
 def _number(value: object) -> float:

@@ -163,13 +163,10 @@ def _once(count: Count) -> Count:
 
 
 def _import(group: list[Found], target: _Target, wishes: Wishes) -> Imported:
-    try:
-        format_, _ = group[0].format
-        if len(group) == 1 and format_ in CONVERSATIONS:
-            return _import_conversation(group[0], target, wishes)
-        return _import_calls(group, target, wishes)
-    except RecursionError:
-        raise InputError([Fault(str(group[0].path), "nested too deeply")]) from None
+    format_, _ = group[0].format
+    if len(group) == 1 and format_ in CONVERSATIONS:
+        return _import_conversation(group[0], target, wishes)
+    return _import_calls(group, target, wishes)
 
 
 def _import_conversation(one: Found, target: _Target, wishes: Wishes) -> Imported:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cachecost.conversations.checked import WATCH, opened
+from cachecost.conversations.checked import WATCH, opened, too_long
+from cachecost.inputs.limits import LINE
 
 PIECE = 256 * 1024
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
@@ -36,7 +37,7 @@ class Line(NamedTuple):
 
 def lines_in_place(path: Path) -> Iterator[Line]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
-    watch = WATCH.get()
+    watch, most = WATCH.get(), LINE.value()
     buffer, start, filled, number = bytearray(PIECE), 0, 0, 0
     with opened(path) as stream:
         while True:
@@ -47,6 +48,8 @@ def lines_in_place(path: Path) -> Iterator[Line]:
                     buffer[:searched] = buffer[start:filled]
                 start, filled = 0, searched
                 if filled == len(buffer):
+                    if filled > most:
+                        raise too_long(path, number + 1)
                     buffer = buffer + bytearray(len(buffer))
                 read = stream.readinto1(memoryview(buffer)[filled:])
                 filled += read
@@ -56,6 +59,8 @@ def lines_in_place(path: Path) -> Iterator[Line]:
             if end == start:
                 return
             number += 1
+            if end - start > most:
+                raise too_long(path, number)
             watch(end - start)
             if number == 1 and buffer.startswith(BOM, start):
                 start += len(BOM)

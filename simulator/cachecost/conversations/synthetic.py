@@ -12,8 +12,10 @@ from hashlib import blake2b
 from random import Random
 from typing import Any
 
-from cachecost.conversations.distributions import Distribution, draw, whole
+from cachecost.conversations.distributions import Distribution, draw, mean, whole
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.times import LATEST
+from cachecost.inputs.limits import BLOCKS, OutOfLimits
 from cachecost.prompts.blocks import NOTHING, Block, Part, given_block
 
 Parts = Sequence[tuple[str, Distribution]]
@@ -84,7 +86,10 @@ class SyntheticSpec:
 
 
 def synthetic(spec: SyntheticSpec) -> Conversation:
-    """The conversation of `spec`. Its blocks have token counts and no content."""
+    """The conversation of `spec`. Its blocks have token counts and no content.
+
+    Raises OutOfLimits where it would have too many blocks (`limits.BLOCKS`) or end beyond the years there are.
+    """
     return Conversation(
         spec.name,
         tuple(_Making(spec).events()),
@@ -108,9 +113,14 @@ class _Making:
         self.spec = spec
         self.at = spec.start
         self.batch = 0
+        self.blocks = 0
+        self.most = BLOCKS.value()
 
     def events(self) -> Iterator[Event]:
+        self._take(round(self._expected()))
+        self.blocks = 0
         for turn in range(self.spec.turns):
+            self._take(2)
             random = self._random(f"{turn}")
             yield Human(self.at, self._blocks(f"{turn}", "user", (("text", self.spec.sizes.human),), random))
             calls = max(1, whole(self.spec.calls, random))
@@ -123,6 +133,7 @@ class _Making:
         """A reply that calls tools, what they ask, and what they return."""
         random, sizes = self._random(place), self.spec.sizes
         tools = max(1, whole(self.spec.tools, random))
+        self._take(2 * tools)
         reply = self._reply(place, [("text", sizes.text), *[("tool_use", sizes.tool_use)] * tools], random)
         yield reply
         self._wait(self.spec.pauses.loop, random)
@@ -143,7 +154,9 @@ class _Making:
         if random.random() >= asking.rate:
             return
         self.batch += 1
-        for n in range(max(1, whole(asking.batch, random))):
+        questions = max(1, whole(asking.batch, random))
+        self._take(2 * questions)
+        for n in range(questions):
             question = self._block(f"{place}/{n}", "text", "user", whole(asking.question, random))
             answer = self._block(f"{place}/{n}", "text", "assistant", whole(asking.answer, random))
             yield Inquiry(at, question, answer, "boolean", f"{place}/{n % tools}", self.batch)
@@ -163,6 +176,20 @@ class _Making:
 
     def _wait(self, pause: Distribution, random: Random) -> None:
         self.at = round(self.at + draw(pause, random), 6)
+        if self.at >= LATEST:
+            raise OutOfLimits("pauses that end before the year 9000", "longer ones")
+
+    def _expected(self) -> float:
+        """About how many blocks it will have, so that what is far too large is refused at once."""
+        spec, asking = self.spec, self.spec.inquiries
+        questions = 2 * asking.rate * mean(asking.batch) if asking else 0.0
+        return spec.turns * (2 + (mean(spec.calls) - 1) * (2 * mean(spec.tools) + questions))
+
+    def _take(self, blocks: int) -> None:
+        """Count blocks before they are made. Raises OutOfLimits."""
+        self.blocks += blocks
+        if self.blocks > self.most:
+            raise BLOCKS.error(f"{self.blocks:,}")
 
     def _random(self, place: str) -> Random:
         seed = blake2b(f"{self.spec.seed}/{place}".encode(), digest_size=16).digest()

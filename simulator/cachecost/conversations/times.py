@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
+EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
+
 
 def seconds(text: str) -> float:
-    """Seconds since the epoch of an ISO 8601 time; one without a zone is UTC (rule 11). Raises ValueError."""
+    """Seconds since the epoch of an ISO 8601 time of the years 1 to 8999; one without a zone is UTC (rule 11).
+
+    Raises ValueError. What is simulated goes on after the last call, so the years up to 9999 are left for that.
+    """
     moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not EARLIEST <= at < LATEST:
+        raise ValueError(f"{text!r} is not in the years 1 to 8999")
+    return at
 
 
 def iso(at: float) -> str:

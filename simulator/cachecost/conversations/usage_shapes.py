@@ -29,6 +29,7 @@ from typing import Any
 
 from cachecost.conversations.readers.request_log import usage_of
 from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, Shape
+from cachecost.inputs.limits import is_tokens
 from cachecost.prompts.wire import NotAMessage, Word
 from cachecost.providers.usage import Usage
 
@@ -178,6 +179,6 @@ def _number(raw: Mapping[str, Any], name: str, path: str) -> int:
         found = found.get(part) if isinstance(found, Mapping) else None
     if found is None:
         return 0
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+    if not is_tokens(found):
         raise NotAMessage(f"{path}.{name.replace('/', '.')}", "a whole number of tokens", found)
     return found

@@ -8,13 +8,15 @@ is a fault, and all of them are collected.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from cachecost.faults import Fault, InputError
+from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole
+from cachecost.inputs.yaml_nodes import compose
 
 Way = tuple[str | int, ...]
 """From the top to a value: keys and list indices."""
@@ -144,10 +146,7 @@ def _put(value: Any, way: Way, part: Any) -> Any:
 def read(path: str | Path) -> Placed:
     """The YAML file at `path`. Raises InputError: unreadable, not UTF-8, not YAML, empty."""
     file = str(path)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError([Fault(file, f"cannot be read: {error.strerror or error}")]) from None
+    data = read_whole(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -166,18 +165,15 @@ def parse(text: str, file: str) -> Placed:
         if node is None:
             raise InputError([Fault(file, "expected a mapping; got an empty file", 1, 1)])
         return Placed(builder.build(node, ()), builder.places, builder.faults)
-    except RecursionError:
-        raise InputError([Fault(file, "not valid YAML: nested too deeply", 1, 1)]) from None
+    except OutOfLimits as error:
+        raise InputError([Fault(file, str(error), 1, 1)]) from None
 
 
 def _compose(text: str, file: str) -> Any:
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return YAML(typ="safe", pure=True).compose(text)
+        return compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         told = " ".join(str(error.problem or error.context).split())
@@ -214,6 +210,8 @@ class _Builder:
             raise InputError([self._fault(node, way, f"expected at most {MOST_VALUES:,} values")])
         if id(node) in self._open:
             return self._reject(node, way, "an alias within what it stands for")
+        if len(self._open) >= DEEPEST:
+            raise OutOfLimits(*TOO_DEEP)
         self._open.add(id(node))
         value = self._of(node, way)
         self._open.discard(id(node))
@@ -256,6 +254,8 @@ class _Builder:
 SCALARS = ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 """The tags that YAML gives to words without one; the last three are words to us."""
 PLAIN = {"true": True, "false": False}
+MOST_WHOLE = 1 << 64
+"""Larger whole numbers are no numbers to us."""
 PREFIXED = re.compile(r"[-+]?0[box]")
 
 
@@ -268,7 +268,13 @@ def scalar(text: str, tag: str) -> Any:
     digits = text.replace("_", "")
     try:
         if tag == "int":
-            return int(digits, 0 if PREFIXED.match(digits) else 10)
-        return Number(digits) if tag == "float" else text
+            number = int(digits, 0 if PREFIXED.match(digits) else 10)
+            return number if abs(number) <= MOST_WHOLE else text
+        return _finite(digits, text) if tag == "float" else text
     except ValueError:
         return text
+
+
+def _finite(digits: str, text: str) -> Number | str:
+    number = Number(digits)
+    return number if isfinite(number) else text

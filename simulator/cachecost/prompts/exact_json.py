@@ -6,14 +6,14 @@ surrogates and in NaN. Bytes that have any of these go to Python's own, and so d
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import msgspec
 
+from cachecost.inputs.limits import OutOfLimits, check_depth, json_value
 from cachecost.prompts.blocks import compact
-from cachecost.prompts.wire import NotAMessage, Write
+from cachecost.prompts.wire import NotAMessage, Word, Write
 
 
 class _Differs(Exception):
@@ -31,9 +31,11 @@ ENCODE: Write = msgspec.json.Encoder().encode
 def loaded(data: bytes, path: str) -> tuple[Any, Write]:
     """The value of `data`, and what writes the objects in it as `compact` does. Raises NotAMessage."""
     try:
-        return DECODE(data), ENCODE
-    except (_Differs, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = DECODE(data)
+        check_depth(value, data)
+    except (_Differs, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OutOfLimits):
         return load(data, path), compact
+    return value, ENCODE
 
 
 ESCAPE = re.compile(
@@ -59,6 +61,13 @@ def _paired(escape: re.Match[bytes]) -> bytes:
 def load(data: bytes, path: str) -> Any:
     """Parse JSON as Python's own parser does (it keeps big integers and lone surrogates). Raises NotAMessage."""
     try:
-        return json.loads(data)
+        return json_value(data)
+    except OutOfLimits as error:
+        raise out_of_limits(path, error) from None
     except ValueError:
         raise NotAMessage(path, "UTF-8 JSON", "bytes that are not") from None
+
+
+def out_of_limits(path: str, error: OutOfLimits) -> NotAMessage:
+    """The value at `path` is beyond a limit."""
+    return NotAMessage(path, error.expected, Word(error.got))

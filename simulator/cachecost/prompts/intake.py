@@ -130,6 +130,8 @@ class Intake:
             return self.request(msgspec.json.decode(paired(json.dumps(body).encode()), type=RawBody))
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
+        except msgspec.DecodeError:
+            raise NotAMessage("body", "JSON without NaN and Infinity", Word("one of them")) from None
 
     def request(self, raw: RawBody, before: Trail | None = None) -> Request:
         """The request of a raw body. Raises NotAMessage with the path of what is wrong.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
+from cachecost.inputs.limits import is_amount, is_tokens
 from cachecost.providers.pricefile import CLASSES, DEFAULT_HOST, sheet_of
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet
 from cachecost.providers.rulefile import catalogue, hosts
@@ -101,10 +102,10 @@ def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _price_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name in CLASSES:
-        if name in entry and not _is_amount(entry[name]):
+        if name in entry and not is_amount(entry[name]):
             yield name, f"expected USD per 10**6 tokens, a number from 0; got {_shown(entry[name])}"
     above = entry.get("above", 0)
-    if type(above) is not int or above < 0:
+    if not is_tokens(above):
         yield "above", f"expected tokens, a whole number from 0; got {_shown(above)}"
     if "model" not in entry:
         yield "", "model is missing"
@@ -117,7 +118,7 @@ def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     name = entry.get("name", MODIFIERS[0])
     if name not in MODIFIERS:
         yield "name", f"expected one of {', '.join(MODIFIERS)}; got {_shown(name)}{nearest(str(name), MODIFIERS)}"
-    if not _is_amount(entry.get("multiplier", 1)):
+    if not is_amount(entry.get("multiplier", 1)):
         yield "multiplier", f"expected a number from 0; got {_shown(entry['multiplier'])}"
     excluded = entry.get("not_with", [])
     if not isinstance(excluded, list) or any(other not in MODIFIERS for other in excluded):
@@ -127,10 +128,10 @@ def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("", f"{key} is missing") for key in GPU_NEEDS if key not in entry)
     for name in ("usd_per_hour", "output"):
-        if name in entry and not _is_amount(entry[name]):
+        if name in entry and not is_amount(entry[name]):
             yield name, f"expected USD, a number from 0; got {_shown(entry[name])}"
     speed = entry.get("prefill_tokens_per_s", 1)
-    if not _is_amount(speed) or not speed:
+    if not is_amount(speed) or not speed:
         yield "prefill_tokens_per_s", f"expected tokens a second, a number above 0; got {_shown(speed)}"
     host = entry.get("host")
     if host in hosts() and catalogue(str(host)).is_priced:
@@ -165,11 +166,6 @@ def _model_faults(key: str, host: str, names: list[Any]) -> Iterator[tuple[str, 
 
 
 FAULTS = {"price": _price_faults, "modifier": _modifier_faults, "gpu": _gpu_faults}
-
-
-def _is_amount(value: object) -> bool:
-    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
-    return is_number and Decimal(str(value)).is_finite() and Decimal(str(value)) >= 0
 
 
 def _shown(value: object) -> str:

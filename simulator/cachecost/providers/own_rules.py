@@ -25,6 +25,7 @@ from typing import Any
 
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
+from cachecost.inputs.limits import is_tokens
 from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
 from cachecost.providers.switches import read_switches
 from cachecost.providers.toml_text import Lines, read_toml
@@ -109,7 +110,7 @@ def _row_faults(row: Mapping[str, Any], least: int) -> Iterator[tuple[str, str]]
     yield from ((key, f"unknown key{nearest(key, VALUE_KEYS)}") for key in row if key not in VALUE_KEYS)
     yield from (("", f"{key} is missing") for key in ("model", "value") if key not in row)
     value = row.get("value", least)
-    if type(value) is not int or value < least:
+    if not is_tokens(value) or value < least:
         yield "value", f"expected tokens, a whole number from {least}; got {value!r}"
     if "from" in row and type(row["from"]) is not date:
         yield "from", f"expected a day like 2026-03-07; got {row['from']!r}"

@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -101,10 +102,10 @@ def _value(entry: dict[str, Any], value: object) -> object:
 
 def _number(limits: dict[str, Any], value: object) -> float | int:
     try:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
             raise ValueError
         number = int(value) if limits["kind"] == "int" else float(value)
-        is_cut = isinstance(value, float) and number != value
+        is_cut = limits["kind"] == "int" and isinstance(value, float | Decimal) and number != value
         if not is_cut and math.isfinite(number) and limits["minimum"] <= number <= limits.get("maximum", math.inf):
             return number
     except (ValueError, OverflowError):

@@ -9,26 +9,38 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.faults import Fault, InputError
+from cachecost.inputs.limits import OutOfLimits, check_depth, read_whole, within_limits
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
     """What is in the file, numbers with a point as Decimal. Raises InputError if it cannot be read or is no TOML."""
+    data = read_whole(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InputError([Fault(str(path), f"cannot be read: {reason}")]) from None
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InputError([Fault(str(path), "cannot be read: it is not UTF-8 text")]) from None
     return _toml(text, str(path)), Lines(text)
 
 
 def _toml(text: str, file: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text, parse_float=Decimal)
+        with within_limits():
+            value = tomllib.loads(text, parse_float=Decimal)
+        check_depth(value)
+        return value
+    except OutOfLimits as error:
+        raise InputError([Fault(file, str(error), _longest(text))]) from None
     except tomllib.TOMLDecodeError as error:
         place = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
         message = str(error)[: place.start()] if place else str(error).removesuffix(" (at end of document)")
         line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
         raise InputError([Fault(file, f"is not TOML: {message}", line, column)]) from None
+
+
+def _longest(text: str) -> int:
+    """The line that is most likely beyond a limit: parsers do not say which."""
+    lines = text.splitlines()
+    return 1 + max(range(len(lines)), key=lambda number: len(lines[number]))
 
 
 class Lines:

@@ -17,6 +17,7 @@ from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import read_talks
 from cachecost.faults import Fault, InputError
 from cachecost.inputs import yaml_text
+from cachecost.inputs.limits import BLOCKS, OutOfLimits
 from cachecost.inputs.schema_faults import faults_of, one_of, shown
 from cachecost.inputs.yaml_text import Place, Placed, Way
 from cachecost.numbers import counted
@@ -260,14 +261,29 @@ def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Talks:
     cannot be read, or that has itself what the head would add.
     """
     source = scenario.conversation
+    _check_head(scenario)
     if source.recording is None:
-        made = making.synthetic(_synthetic_spec(scenario, source.synthetic or Synthetic()))
-        return Talks([_dressed(scenario, made)], [])
+        return Talks([_dressed(scenario, _made(scenario))], [])
     conversations, bills = read_talks(base_dir / source.recording, "auto", warn)
     if not conversations:
         fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
         raise InputError([fault])
     return Talks([_dressed(scenario, conversation) for conversation in conversations], bills)
+
+
+def _check_head(scenario: Scenario) -> None:
+    tools = scenario.conversation.head.tools
+    if tools and tools.count > BLOCKS.value():
+        way = ("conversation", "head", "tools", "count")
+        raise InputError([scenario.fault(way, str(BLOCKS.error(f"{tools.count:,}")))])
+
+
+def _made(scenario: Scenario) -> Conversation:
+    """The synthetic conversation. Raises InputError where it would be beyond a limit."""
+    try:
+        return making.synthetic(_synthetic_spec(scenario, scenario.conversation.synthetic or Synthetic()))
+    except OutOfLimits as error:
+        raise InputError([scenario.fault(("conversation", "synthetic"), str(error))]) from None
 
 
 def _dressed(scenario: Scenario, conversation: Conversation) -> Conversation:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,10 +22,11 @@ from typing_extensions import TypeAliasType
 
 from cachecost.conversations.distributions import Distribution, distribution
 from cachecost.faults import Fault
+from cachecost.inputs.limits import MOST_TOKENS, is_amount
 from cachecost.inputs.schema_faults import shown
 from cachecost.inputs.yaml_text import Place, Placed, Way
 from cachecost.ledger import TOKEN_CLASSES
-from cachecost.strategies.spec import StrategySpec
+from cachecost.strategies.spec import StrategySpec, shown_as_it_is
 
 SHIPPED = "shipped"
 TOKEN_SOURCES = Literal["anchored", "tiktoken", "bytes", "ctok", "count_tokens"]
@@ -50,8 +52,7 @@ def _folder_name(value: Any) -> str:
 
 
 def _dollars(value: Any) -> Decimal:
-    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    if is_number and value >= 0:
+    if is_amount(value):
         return Decimal(str(value))
     raise ValueError(f"expected dollars, a number from 0; got {shown(value)}")
 
@@ -118,7 +119,7 @@ HitShare = Annotated[
     Decimal, BeforeValidator(_hit_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
 PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
-Tokens = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Spread = TypeAliasType("Spread", Annotated[Distribution, PlainValidator(distribution), WithJsonSchema(SPREAD_SCHEMA)])
 """A number, [low, high], {mean, sd, min?, max?} or {choices, weights?}."""
 RULES = "switches of the rulebook"
@@ -352,7 +353,7 @@ Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=
 class Variant(Strict):
     """The same question on another day, model or reading: its keys are merged over the scenario's."""
 
-    name: str
+    name: Annotated[str, AfterValidator(shown_as_it_is)]
     """What the report calls it."""
     as_of: Day = None
     """Another day."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -18,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from cachecost.inert import inert
+from cachecost.inputs.limits import MOST_TOKENS
 from cachecost.providers.switches import read_switches
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
@@ -64,7 +67,7 @@ Marks = Annotated[
     WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": MARKS.schema()}]}),
 ]
 ChangeSpec = Annotated[Change, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
-Tokens = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 
 
 class InquirySpec(BaseModel):
@@ -111,6 +114,13 @@ class InquirySpec(BaseModel):
         return replace(asking or Asking(), **given)
 
 
+def shown_as_it_is(name: str) -> str:
+    """A name that tables can show. Raises ValueError."""
+    if inert(name) == name:
+        return name
+    raise ValueError(f"expected one line without control characters; got '{inert(name)}'")
+
+
 def _preset_name(value: Any) -> Any:
     if isinstance(value, str):
         find(value)
@@ -129,7 +139,7 @@ class StrategySpec(BaseModel):
 
     model_config = CONFIG
 
-    name: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1), AfterValidator(shown_as_it_is)]
     """What tables call it. Left out, the preset's name."""
     preset: Annotated[str, BeforeValidator(_preset_name)] | None = None
     """The strategy to start from (`cachecost strategies` lists them)."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.faults import CannotEvaluate, Fault, InputError
+from cachecost.inert import inert_cell
 from cachecost.numbers import exact
 from cachecost.sweep.rows import COUNTS, FIELDS, Key, Row
 
@@ -74,7 +75,8 @@ def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
 
 def _csv_row(row: Row) -> Sequence[object]:
     dollars = ("" if amount is None else exact(amount) for amount in (row.cost_usd, row.cost_if_missed_usd))
-    return (*row.key.labels, row.key.seed, row.strategy, *(getattr(row, name) for name in COUNTS), *dollars, row.fault)
+    strategy, fault, *labels = map(inert_cell, (row.strategy, row.fault, *map(str, row.key.labels)))
+    return (*labels, row.key.seed, strategy, *(getattr(row, name) for name in COUNTS), *dollars, fault)
 
 
 def _read_csv(path: Path) -> Iterator[Sequence[Any]]:

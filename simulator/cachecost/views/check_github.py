@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.inert import inert_text
 from cachecost.views.check_text import change_words, ranked_budgets, with_changes_once
 
 COMMANDS = {"fail": "error", "not_comparable": "warning"}
@@ -27,4 +28,4 @@ def _annotation(one: Told) -> str:
 
 
 def _escaped(text: str, table: Mapping[str, str]) -> str:
-    return "".join(table.get(letter, letter) for letter in text)
+    return "".join(table.get(letter, letter) for letter in inert_text(text))

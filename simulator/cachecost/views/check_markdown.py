@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from cachecost.inert import inert
 from cachecost.numbers import change, counted, dollars, percent
 from cachecost.views.check_text import MARKS, change_words, projection_words, ranked_budgets, with_changes_once
 from cachecost.views.markdown_text import escaped
@@ -45,7 +46,7 @@ def _broken(told: Told) -> Iterator[str]:
 
 def _accept(told: Told) -> Iterator[str]:
     if told["accept"]:
-        yield from ("Accept it with:", "", "```", *told["accept"], "```", "")
+        yield from ("Accept it with:", "", "```", *map(inert, told["accept"]), "```", "")
 
 
 def _costs(changed: list[Told]) -> Iterator[str]:

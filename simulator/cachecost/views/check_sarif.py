@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cachecost import __version__
+from cachecost.inert import inert
 from cachecost.views.check_text import change_words
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -50,7 +51,7 @@ def _results(one: Told) -> Iterator[dict[str, Any]]:
 
 
 def _result(rule: str, level: str, text: str, where: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"ruleId": rule, "level": level, "message": {"text": text}, "locations": where}
+    return {"ruleId": rule, "level": level, "message": {"text": inert(text)}, "locations": where}
 
 
 def _locations(one: Told) -> list[dict[str, Any]]:
@@ -63,5 +64,5 @@ def _locations(one: Told) -> list[dict[str, Any]]:
 
 
 def _uri(file: str) -> str:
-    path = PurePath(file)
+    path = PurePath(file.encode("utf-8", "replace").decode())
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from cachecost.inert import inert
 from cachecost.numbers import counted, dollars, rough_dollars
 
 MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
@@ -22,7 +23,8 @@ def text_lines(told: Told) -> list[str]:
     ranked = ranked_budgets(told)
     lines = [line for one in with_changes_once(ranked) for line in _broken(one)]
     lines += _passed([one for one in ranked if one["verdict"] == "pass"])
-    return [*lines, *(f"  accept it with: {command}" for command in told["accept"]), *_projection(told)]
+    lines += (f"  accept it with: {command}" for command in told["accept"])
+    return [inert(line) for line in (*lines, *_projection(told))]
 
 
 def ranked_budgets(told: Told) -> list[Told]:

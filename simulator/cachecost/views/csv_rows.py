@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.conversations.recording import replacing
+from cachecost.inert import inert_cell
 
 Row = Mapping[str, Any]
 
@@ -20,7 +21,7 @@ def csv_text(rows: Iterable[Row]) -> str:
     names = list(dict.fromkeys(name for row in flat for name in row))
     text = StringIO()
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: inert_cell(name) for name in names})
     writer.writerows(flat)
     return text.getvalue()
 
@@ -38,6 +39,6 @@ def _flat(row: Row, before: str) -> Iterator[tuple[str, str]]:
         elif value is None:
             yield before + name, ""
         elif isinstance(value, str):
-            yield before + name, value
+            yield before + name, inert_cell(value)
         else:
-            yield before + name, json.dumps(value, ensure_ascii=False)
+            yield before + name, inert_cell(json.dumps(value, ensure_ascii=False))

@@ -16,6 +16,7 @@ from cachecost.findings import Explanation, Finding
 from cachecost.ledger import ZERO
 from cachecost.numbers import counted, dollars, percent, rough_dollars
 from cachecost.views.plain_table import PIPE_WIDTH
+from cachecost.views.streams import inert_console
 
 SHOWN_CALLS = 3
 MOST = Decimal("0.9")
@@ -48,7 +49,7 @@ def groups(told: Explanation) -> list[Group]:
 
 def print_explanation(told: Explanation, titles: dict[str, str], stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width. `titles` are the codes' names."""
-    console = Console(file=stream, highlight=False)
+    console = inert_console(stream, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     found = groups(told)

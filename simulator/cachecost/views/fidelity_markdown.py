@@ -73,7 +73,10 @@ def headline(whole: Score) -> str:
 
 
 def _rules(evidence: Iterable[Evidence]) -> str:
-    rows = [(each.rule, escaped(each.words), each.standing, ", ".join(each.models), _places(each)) for each in evidence]
+    rows = [
+        (each.rule, escaped(each.words), each.standing, escaped(", ".join(each.models)), _places(each))
+        for each in evidence
+    ]
     return table(("rule", "what it says", "standing", "models", "contradicted by"), rows, names=5)
 
 
@@ -118,5 +121,5 @@ def _readings(fidelity: Fidelity) -> str:
 
 def _mismatches(fidelity: Fidelity) -> str:
     wrong = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
-    rows = [(one.kind, escaped(f"{one.source}:{one.line}"), one.model, escaped(one.reason)) for one in wrong]
+    rows = [(one.kind, escaped(f"{one.source}:{one.line}"), escaped(one.model), escaped(one.reason)) for one in wrong]
     return table(("kind", "call", "model", "reason"), rows, names=4) if rows else "None."

@@ -13,6 +13,7 @@ from cachecost.numbers import counted, dollars, percent
 from cachecost.views.fidelity_hosts import HEADERS, host_cells, host_scores, says_hosts
 from cachecost.views.fidelity_markdown import score_cells
 from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
+from cachecost.views.streams import inert_console
 
 MOST_MISMATCHES = MOST_ROWS = 20
 LONGEST_NAME = 40
@@ -21,7 +22,7 @@ PIPE_WIDTH = 120
 
 def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
-    console = Console(file=stream, highlight=False)
+    console = inert_console(stream, highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     _headlines(console, fidelity)

@@ -8,20 +8,21 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import IO, Any, Protocol
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.inert import encodable
 from cachecost.numbers import counted, tokens
 from cachecost.views.columns import shortened
-from cachecost.views.terminal import AS_ASCII, PIPE_WIDTH, WIDEST_PROSE
+from cachecost.views.streams import inert_console, styled
+from cachecost.views.terminal import PIPE_WIDTH, WIDEST_PROSE
 
 FORMAT = 1
 INDENT = 7
 LONGEST_NAME = 40
 COLOURS = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
-HERE_AS_ASCII = str.maketrans({"▮": "|"})
 
 
 class Finding(Protocol):
@@ -83,11 +84,11 @@ def lint_object(findings: Sequence[Finding], requests: int) -> dict[str, Any]:
 
 def print_lint(findings: Sequence[Finding], requests: int, stream: IO[str]) -> None:
     """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
-    probe = Console(file=stream)
+    probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     is_coloured = probe.is_terminal and not probe.no_color
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(lint_text(findings, requests, width=width, coloured=is_coloured, encoding=encoding))
+    styled(stream).write(lint_text(findings, requests, width=width, coloured=is_coloured, encoding=encoding))
 
 
 def lint_text(
@@ -95,16 +96,17 @@ def lint_text(
 ) -> str:
     """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
     page = StringIO()
-    console = Console(
-        file=page,
+    console = inert_console(
+        page,
         width=min(width, WIDEST_PROSE),
         color_system="standard" if coloured else None,
         force_terminal=coloured,
         legacy_windows=False,
     )
     for part in _parts(findings, requests):
-        console.print(part, highlight=False, markup=False, emoji=False)
-    return _encodable("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()), encoding)
+        console.print(part, highlight=False)
+    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+    return encodable(text, encoding)
 
 
 def _parts(findings: Sequence[Finding], requests: int) -> Iterator[RenderableType]:
@@ -148,11 +150,3 @@ def _how_much(one: Finding, shows_request: bool) -> str:
 
 def _prose(text: str) -> RenderableType:
     return Padding(Text(text, overflow="fold"), (0, 0, 0, INDENT))
-
-
-def _encodable(text: str, encoding: str) -> str:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(HERE_AS_ASCII).translate(AS_ASCII).encode(encoding, "replace").decode(encoding)
-    return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from cachecost.inert import inert
 from cachecost.numbers import UNKNOWN
 
 SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
@@ -13,7 +14,7 @@ SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
 
 def escaped(text: str) -> str:
     """Words as they are: nothing in them is markup, and no line ends."""
-    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return SPECIAL.sub(r"\\\1", inert(" ".join(text.split())))
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> str:

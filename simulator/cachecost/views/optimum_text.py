@@ -8,7 +8,6 @@ from decimal import Decimal
 from io import StringIO
 from typing import IO
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +16,7 @@ from cachecost.analysis.optimum.optimum import Optimum
 from cachecost.numbers import change, compared, dollars, percent, rough_dollars, tokens
 from cachecost.views.columns import shortened
 from cachecost.views.optimum_words import plan_words
+from cachecost.views.streams import inert_console, styled
 
 PIPE_WIDTH, WIDEST_PROSE = 120, 120
 MOST_ROWS = 8
@@ -26,10 +26,10 @@ PLAN, FLOOR = "this plan", "floor for these bytes"
 
 def print_optimum(found: Optimum, title: str, stream: IO[str]) -> None:
     """Print to `stream`; 120 cells into a pipe."""
-    probe = Console(file=stream)
+    probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     page = StringIO()
-    console = Console(file=page, width=width, highlight=False, markup=False, emoji=False)
+    console = inert_console(page, width=width, highlight=False)
     console.print(Text.assemble((title, "bold"), f"   {len(found.plan) - len(found.extras):,} calls"), soft_wrap=True)
     console.print()
     for sentence in answer(found):
@@ -38,7 +38,7 @@ def print_optimum(found: Optimum, title: str, stream: IO[str]) -> None:
     console.print(_table(found, width))
     console.print()
     console.print(_facts(found, min(width, WIDEST_PROSE)))
-    stream.write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
+    styled(stream).write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
 
 
 def answer(found: Optimum) -> Iterator[str]:

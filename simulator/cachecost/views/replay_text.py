@@ -17,6 +17,7 @@ from cachecost.providers.usage import Usage
 from cachecost.rows import warm_reads
 from cachecost.views.columns import REFUSED, shortened
 from cachecost.views.plain_table import PIPE_WIDTH
+from cachecost.views.streams import inert_console
 
 BILLED = "as billed"
 HEADERS = ("strategy", "calls", "read", "write {}", "write {}", "uncached", "output", "cost")
@@ -54,7 +55,7 @@ def print_ledgers(
     `ranked` sorts by dollars, those with refused calls last, and leaves the causes out. `calls` are those of the log
     (0: as many as the first ledger has); a strategy may make more.
     """
-    console = Console(file=stream, highlight=False)
+    console = inert_console(stream, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     if not ledgers:

@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
+from cachecost.inert import inert_text
 from cachecost.ledger import RunResult
 from cachecost.views.files import CALLS, OURS, PAGE, REPORT, RESULT
 from cachecost.views.markdown import report_markdown
@@ -45,7 +46,7 @@ def report_files(result: RunResult) -> dict[str, bytes]:
         CALLS: calls_csv(result),
         RESULT: run_json(result),
     }
-    return {name: text.encode("utf-8") for name, text in texts.items()} | charts
+    return {name: inert_text(text).encode("utf-8") for name, text in texts.items()} | charts
 
 
 def _make(folder: Path) -> list[Path]:

@@ -8,12 +8,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from cachecost.numbers import counted, dollar_range, dollars, percent, point_aligned, tokens
 from cachecost.sweep.rows import Row
+from cachecost.views.streams import inert_console
 from cachecost.views.sweep_rows import PERCENTILES, Line, points_of
 
 MOST_LINES, MOST_FAULTS = 60, 1_000
@@ -68,7 +68,7 @@ def print_sweep(
     summary = Summary()
     for point in points_of(rows):
         summary.add(point)
-    console = Console(file=stream, highlight=False, soft_wrap=True)
+    console = inert_console(stream, highlight=False, soft_wrap=True)
     grid = f"{' × '.join(axes)} · " if axes else ""
     console.print(Text(f"{name}   {grid}{counted(cells, 'cell')}"))
     for sentence in _answer(summary):

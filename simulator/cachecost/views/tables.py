@@ -10,6 +10,7 @@ from io import StringIO
 from json import dumps
 from typing import Any
 
+from cachecost.inert import inert_cell
 from cachecost.ledger import TOKEN_CLASSES, ZERO, CallRow, Claim, Comparison, RunResult
 from cachecost.numbers import exact
 from cachecost.prompts.blocks import Layer
@@ -59,7 +60,7 @@ def calls_csv(result: RunResult) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for ledger in result.main.ledgers:
-        writer.writerows(_csv_row(row) for row in ledger.rows)
+        writer.writerows(map(_shown, _csv_row(row)) for row in ledger.rows)
     return text.getvalue()
 
 
@@ -125,6 +126,10 @@ def _csv_row(row: CallRow) -> Iterable[object]:
         *(_exact(row, row.cost_by_layer.get(layer, ZERO)) for layer in Layer),
         *(_exact(row, row.cost.total), row.cause, row.error),
     )
+
+
+def _shown(cell: object) -> object:
+    return inert_cell(cell) if isinstance(cell, str) else cell
 
 
 def _exact(row: CallRow, amount: Decimal) -> str | None:

@@ -8,34 +8,33 @@ from io import StringIO
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.inert import encodable
 from cachecost.ledger import RunResult
 from cachecost.numbers import counted
 from cachecost.views.bars import legend
 from cachecost.views.columns import INDENT, REFUSED
 from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
+from cachecost.views.streams import inert_console, styled
 from cachecost.views.summary import Summary, shared_notes, summarise
 from cachecost.views.text_tables import strategy_table, variant_table
 
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
 WIDEST_PROSE = 120
-SIGNS_AS_ASCII = {"–": "-", "−": "-", "±": "+-", "→": "->", "·": "|", "…": "~", "✗": "x", "×": "x"}
-BARS_AS_ASCII = {**dict.fromkeys("▏▎▍", ""), **dict.fromkeys("▌▋▊▉█", "#")}
-AS_ASCII = str.maketrans({**SIGNS_AS_ASCII, **BARS_AS_ASCII, "“": '"', "”": '"', "‘": "'", "’": "'"})
 
 
 def print_run(result: RunResult, stream: IO[str], report: Path | None = None) -> None:
     """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
-    probe = Console(file=stream)
+    probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(run_text(result, width=width, colours=colours, encoding=encoding, report=report))
+    styled(stream).write(run_text(result, width=width, colours=colours, encoding=encoding, report=report))
 
 
 def run_text(
@@ -48,14 +47,14 @@ def run_text(
 ) -> str:
     """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
     page = StringIO()
-    console = Console(file=page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
+    console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
     summaries = [summarise(comparison) for comparison in result.comparisons]
     facts = _facts(summaries[0], min(width, WIDEST_PROSE), report is not None)
     for part in (*_parts(result, summaries, width, bool(colours)), facts):
-        console.print(part, highlight=False, markup=False, emoji=False)
+        console.print(part, highlight=False)
     if report is not None:
         console.print(Text(f"  report   {report}"), soft_wrap=True)
-    return _encodable("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()), encoding)
+    return encodable("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()), encoding)
 
 
 def _parts(result: RunResult, summaries: Sequence[Summary], width: int, coloured: bool) -> list[RenderableType]:
@@ -107,11 +106,3 @@ def _indented(text: RenderableType, width: int, indent: int = INDENT) -> Padding
     holder.add_column(width=width - indent)
     holder.add_row(text)
     return Padding(holder, (0, 0, 0, indent))
-
-
-def _encodable(text: str, encoding: str) -> str:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(AS_ASCII).encode(encoding, "replace").decode(encoding)
-    return text

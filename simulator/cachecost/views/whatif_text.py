@@ -20,6 +20,7 @@ from cachecost.numbers import (
     rough_dollars,
 )
 from cachecost.views.plain_table import PIPE_WIDTH
+from cachecost.views.streams import inert_console
 from cachecost.views.whatif_words import action_lines, break_even_lines, headline, joint_lines
 
 WIDE = 110
@@ -28,7 +29,7 @@ WIDE = 110
 
 def print_whatif(told: Whatif, stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
-    console = Console(file=stream, highlight=False)
+    console = inert_console(stream, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     _say(console, headline(told))

@@ -57,7 +57,7 @@ def _copied(log: Path, folder: Path, warn: Warn) -> None:
                 continue
             try:
                 row = decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 faults.append(Fault(str(log), f"damaged line: {error}", number))
                 if len(faults) == MOST_FAULTS:
                     break

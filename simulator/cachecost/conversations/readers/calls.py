@@ -129,7 +129,7 @@ class _Reading:
         timestamp = line.moment("timestamp")
         call = LoggedCall(
             line.line or 0,
-            self.starts.of(timestamp, line.number("start_s")),
+            self.starts.of(timestamp, line.epoch("start_s")),
             timestamp,
             self._request(line, thread),
             _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None,

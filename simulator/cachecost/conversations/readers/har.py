@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.checked import Checked, Warn, byte_lines, parsed, quiet
+from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.request_log import LoggedCall
@@ -38,9 +38,9 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
     """The calls in the order they started. Raises InputError with every fault, each with its entry."""
     log = ExchangeLog(path, keep_content)
-    value = parsed(b"".join(line for _, line in byte_lines(path)))
+    value = parsed(whole_file(path))
     if isinstance(value, ValueError):
-        raise InputError([Fault(str(path), f"damaged JSON: {value}")])
+        raise InputError([Fault(str(path), reason(value))])
     if not isinstance(value, dict):
         raise InputError([Fault(str(path), f"expected an object; got {shown(value)}")])
     whole = Checked(value, log.faults, str(path))

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.checked import Checked, Warn, opened, parsed, quiet
+from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.transcripts.jp_story import Question, Story
 from cachecost.faults import Fault, InputError
@@ -62,10 +62,9 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
 
 
 def _events(path: Path, faults: list[Fault]) -> list[Checked]:
-    with opened(path) as stream:
-        value = parsed(stream.read())
+    value = parsed(whole_file(path))
     if isinstance(value, ValueError):
-        faults.append(Fault(str(path), f"damaged JSON: {value}"))
+        faults.append(Fault(str(path), reason(value)))
     elif not isinstance(value, list) or not value:
         faults.append(Fault(str(path), f"expected an array of events; got {'none' if value == [] else shown(value)}"))
     items = value if isinstance(value, list) else []

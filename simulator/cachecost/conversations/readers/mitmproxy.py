@@ -72,7 +72,7 @@ def _exchange(flow: Checked) -> Exchange:
     request = flow.within(flow.mapping("request"), "request")
     response = flow.within(flow.mapping("response", required=False), "response")
     asked = list(_pairs(request))
-    start, first = request.number("timestamp_start"), response.number("timestamp_start")
+    start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
     return Exchange(
         url=_url(request, asked),
         method=_word(request, "method"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.frames import Frame, Frames, Gaps, around_of
 from cachecost.conversations.readers.growing import CUT, Growing
 from cachecost.conversations.times import day_of
+from cachecost.conversations.times import seconds as seconds_of
 from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
+from cachecost.inputs.limits import MOST_NUMBER, TOO_DEEP, OutOfLimits, is_number, is_tokens
 from cachecost.prompts.blocks import COMPACTION, Block
-from cachecost.prompts.exact_json import load, paired
+from cachecost.prompts.exact_json import load, out_of_limits, paired
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks, content_blocks
@@ -229,7 +231,7 @@ class RequestLog:
         try:
             framed = self._frames.find(line)
             return self._framed(line, *framed) if framed else self._grown(line)
-        except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError):
+        except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._starts.last = began
             return None
 
@@ -308,6 +310,8 @@ class RequestLog:
             return self._decoder.decode(line)
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
+        except RecursionError:
+            raise out_of_limits("line", OutOfLimits(*TOO_DEEP)) from None
 
     def _call(self, number: int, raw: RawRow, before: Trail | None = None) -> LoggedCall:
         timestamp = _field(raw.timestamp, "timestamp", str)
@@ -324,7 +328,7 @@ class RequestLog:
             timestamp,
             request,
             usage_of(usage, path) if usage is not None else None,
-            float(_field(raw.first_token_s, "first_token_s", (int, float)) or 0.0),
+            _waited(raw.first_token_s),
             host,
             _field(raw.workspace, "workspace", str) or "",
             status,
@@ -372,10 +376,9 @@ def _seen_on(raw: RawRow) -> date | None:
 def seconds(timestamp: str) -> float:
     """ISO 8601 -> seconds since the epoch; a time without a zone is UTC. Raises NotAMessage."""
     try:
-        moment = datetime.fromisoformat(timestamp)
+        return seconds_of(timestamp)
     except ValueError:
         raise NotAMessage("timestamp", "an ISO 8601 time", timestamp) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _field(raw: msgspec.Raw, name: str, kind: Any) -> Any:
@@ -387,6 +390,13 @@ def _field(raw: msgspec.Raw, name: str, kind: Any) -> Any:
         words = {str: "a string", int: "a whole number"}.get(kind, "a number")
         raise NotAMessage(name, words, value)
     return value
+
+
+def _waited(raw: msgspec.Raw) -> float:
+    value = _field(raw, "first_token_s", (int, float)) or 0.0
+    if not is_number(value):
+        raise NotAMessage("first_token_s", f"seconds, a number from 0 to {MOST_NUMBER:,}", value)
+    return float(value)
 
 
 def _usage(raw: RawRow) -> tuple[Any, str]:
@@ -458,7 +468,7 @@ def _tokens(value: Any, name: str, path: str) -> int:
     found = value.get(name) if isinstance(value, dict) else value
     if found is None:
         return 0
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+    if not is_tokens(found):
         raise NotAMessage(f"{path}.{name}", "a whole number of tokens", found)
     return found
 

@@ -26,7 +26,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.checked import Checked, Warn, byte_lines, parsed, quiet
+from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
@@ -88,11 +88,11 @@ def _interactions(path: Path, faults: list[Fault]) -> Iterator[Checked]:
 
 
 def _document(path: Path) -> tuple[Any, dict[int, int]]:
-    data = b"".join(line for _, line in byte_lines(path))
+    data = whole_file(path)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         value = parsed(data)
         if isinstance(value, ValueError):
-            raise InputError([Fault(str(path), f"damaged JSON: {value}")])
+            raise InputError([Fault(str(path), reason(value))])
         return value, {}
     try:
         return yaml_values.load(data.decode("utf-8-sig"), str(path))

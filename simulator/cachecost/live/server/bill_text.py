@@ -8,17 +8,18 @@ from io import StringIO
 from typing import IO, Literal, cast
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.inert import encodable
 from cachecost.live.server.bill import Bill, Share, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
 from cachecost.numbers import counted, point_aligned
 from cachecost.views.columns import GAP, INDENT, Column
-from cachecost.views.terminal import AS_ASCII
+from cachecost.views.streams import inert_console, styled
 
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
@@ -37,22 +38,18 @@ def print_bill(meter: Meter, stream: IO[str]) -> None:
 
 def print_text(bill: Bill, stream: IO[str]) -> None:
     """Print to `stream`, signs in ASCII where its encoding lacks them."""
-    probe = Console(file=stream)
+    probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
     text = bill_text(bill, width, colours)
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.translate(AS_ASCII).encode(encoding, "replace").decode(encoding)
-    stream.write(text)
+    styled(stream).write(encodable(text, encoding))
 
 
 def bill_text(bill: Bill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
     """The whole bill, no line wider than `width` cells."""
     page = StringIO()
-    console = Console(file=page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
+    console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
     for part in _parts(bill, width):
         console.print(part, highlight=False, markup=False, emoji=False)
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cachecost.inert import inert_text
 from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
 from cachecost.whole_files import write_whole
 
@@ -30,8 +31,9 @@ class Table:
 
 
 def page(template: str, **facts: Any) -> str:
-    """The page as text, the same bytes each time; every fact is escaped."""
-    return _environment().get_template(template).render(colours=CLASS_COLOURS, line_colours=LINE_COLOURS, **facts)
+    """The page as text, the same bytes each time; every fact is escaped and inert."""
+    colours = {"colours": CLASS_COLOURS, "line_colours": LINE_COLOURS}
+    return inert_text(_environment().get_template(template).render(**colours, **facts))
 
 
 def write_page(path: Path, text: str) -> None:

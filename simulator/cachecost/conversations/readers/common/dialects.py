@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from cachecost.conversations.readers.openai.bodies import (
     from_responses,
     from_responses_output,
 )
+from cachecost.inputs.limits import json_value
 from cachecost.prompts.wire import content_blocks
 
 Body = dict[str, Any]
@@ -22,8 +22,8 @@ def unpacked(value: Any) -> Any:
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return json_value(value)
+    except ValueError:
         return value
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.checked import Checked, Warn, byte_lines, json_lines
+from cachecost.conversations.checked import Checked, Warn, json_lines, opened, whole_file
 from cachecost.faults import Fault, InputError
+from cachecost.inputs.limits import OutOfLimits, json_prefix
 from cachecost.prompts.wire import shown
 
 BOM = b"\xef\xbb\xbf"
+MOST_BLANKS = 1 << 16
+"""Bytes of a line to look at for what it begins with."""
 
 
 def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
@@ -27,32 +31,34 @@ def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
 
 def _is_one_value(path: Path) -> bool:
     """Whether the first line opens a value that goes on over lines, or an array: JSON Lines do neither."""
-    first = next((line.removeprefix(BOM).strip() for _, line in byte_lines(path) if line.strip()), b"")
+    with opened(path) as stream:
+        pieces = iter(partial(stream.readline, MOST_BLANKS), b"")
+        first = next((piece.removeprefix(BOM).strip() for piece in pieces if piece.strip()), b"")
     return first.startswith(b"[") or first == b"{"
 
 
 def _values(path: Path, faults: list[Fault]) -> Iterator[Checked]:
     """The objects of one value, or of values that were printed one after another."""
     text = _text(path, faults)
-    decoder, line = json.JSONDecoder(), 1
+    line = 1
     at = last = _next(text, 0)
     while at < len(text):
         line, last = line + text.count("\n", last, at), at
         try:
-            value, end = decoder.raw_decode(text, at)
+            value, end = json_prefix(text, at)
         except json.JSONDecodeError as error:
             reason = f"damaged JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
             faults.append(Fault(str(path), reason, error.lineno))
             return
-        except RecursionError:
-            faults.append(Fault(str(path), "damaged JSON: nested too deeply", line))
+        except OutOfLimits as error:
+            faults.append(Fault(str(path), str(error), line))
             return
         yield from _checked(value, faults, path, line)
         at = _next(text, end)
 
 
 def _text(path: Path, faults: list[Fault]) -> str:
-    data = b"".join(line for _, line in byte_lines(path))
+    data = whole_file(path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

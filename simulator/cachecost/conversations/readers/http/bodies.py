@@ -7,7 +7,6 @@ that are plainly text are taken as unpacked.
 
 from __future__ import annotations
 
-import json
 import zlib
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -16,6 +15,8 @@ from importlib import import_module
 from typing import Any
 
 from cachecost.conversations.checked import GZIP
+from cachecost.inputs.limits import LINE, OutOfLimits, json_value
+from cachecost.prompts.exact_json import out_of_limits
 from cachecost.prompts.wire import NotAMessage, Word
 
 DECODERS: Mapping[str, tuple[str, ...]] = {
@@ -64,11 +65,15 @@ def _is_text(data: bytes) -> bool:
 
 def _inflated(data: bytes, coding: str, at: str) -> bytes:
     """A stream that was cut off is unpacked as far as it goes. Some servers call raw deflate "deflate"."""
+    most = LINE.value()
     for window in (47, -15):
         try:
-            return zlib.decompressobj(window).decompress(data)
+            found = zlib.decompressobj(window).decompress(data, most + 1)
         except zlib.error:
             continue
+        if len(found) > most:
+            raise out_of_limits(at, LINE.error())
+        return found
     raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes"))
 
 
@@ -99,11 +104,11 @@ def _value(data: bytes, at: str) -> Any:
     except UnicodeDecodeError:
         raise NotAMessage(at, "JSON", Word("bytes that are not UTF-8")) from None
     try:
-        return json.loads(text)
+        return json_value(text)
+    except OutOfLimits as error:
+        raise out_of_limits(at, error) from None
     except ValueError:
         raise NotAMessage(at, "JSON", text.strip() or Word("nothing")) from None
-    except RecursionError:
-        raise NotAMessage(at, "JSON", Word("too many levels")) from None
 
 
 def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:

@@ -11,7 +11,6 @@ entry: `first_token_s` is when its first byte came. Of betas, interleaved thinki
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -27,6 +26,7 @@ from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
 from cachecost.conversations.readers.openai.bodies import from_chat, from_responses
 from cachecost.conversations.times import day_of, iso, seconds
+from cachecost.inputs.limits import json_value
 from cachecost.prompts.wire import NotAMessage
 
 INTERLEAVED = "interleaved-thinking"
@@ -173,7 +173,7 @@ def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
         return session
     if user.startswith("{"):
         try:
-            return str(json.loads(user).get("session_id") or "")
+            return str(json_value(user).get("session_id") or "")
         except ValueError:
             return ""
     return user.partition("_session_")[2]

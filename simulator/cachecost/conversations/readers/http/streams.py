@@ -7,12 +7,12 @@ the largest is the last. A stream that ends early tells what it told: its blocks
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from cachecost.conversations.readers.http.bodies import Events
 from cachecost.conversations.readers.http.routes import Api
+from cachecost.inputs.limits import json_value
 from cachecost.prompts.wire import NotAMessage
 
 Piece = dict[str, Any]
@@ -64,8 +64,8 @@ def _done(block: Piece) -> Piece:
 
 def _parsed(text: Any) -> Any:
     try:
-        return json.loads(text) if isinstance(text, str) else text
-    except (ValueError, RecursionError):
+        return json_value(text) if isinstance(text, str) else text
+    except ValueError:
         return text
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from cachecost.inputs.limits import LINE
+
 MOST_DIGITS = 12
 DEEPEST = 40
 PIECE = 1 << 20
@@ -30,7 +32,10 @@ def values(stream: BinaryIO) -> Iterator[Any]:
     at = 0
     while head := stream.read(1):
         length, digits = _length(stream, head, at)
-        data = _data(stream, length + 1)
+        most = LINE.value()
+        data = _data(stream, min(length, most) + 1)
+        if length > most and len(data) > most:
+            raise Damaged(at, str(LINE.error()))
         if len(data) < length + 1:
             raise CutOff(at, "a value that is cut off")
         start = at + digits + 1

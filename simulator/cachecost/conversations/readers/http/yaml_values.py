@@ -8,12 +8,13 @@ are what they hold. Any other tag is passed over.
 from __future__ import annotations
 
 import re
-import warnings
 from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Any
 
 from cachecost.faults import Fault, InputError
+from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, within_limits
+from cachecost.inputs.yaml_nodes import compose
 
 TAG = "tag:yaml.org,2002:"
 BINARY = (f"{TAG}binary", "!binary")
@@ -29,16 +30,11 @@ TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
     """The one document in `text`, and the line of each object in it by its `id`. Raises InputError."""
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    yaml = YAML(typ="safe", pure=True)
-    yaml.version = (1, 1)
     builder = _Builder(file)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            node = yaml.compose(text)
+        node = compose(text, (1, 1))
         return (None if node is None else builder.build(node)), builder.lines
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -47,8 +43,8 @@ def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
     except YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise InputError([Fault(file, "damaged YAML: a character that is not allowed", line)]) from None
-    except RecursionError:
-        raise InputError([Fault(file, "damaged YAML: nested too deeply")]) from None
+    except OutOfLimits as error:
+        raise InputError([Fault(file, str(error))]) from None
 
 
 class _Builder:
@@ -66,6 +62,8 @@ class _Builder:
             raise self._fault(node, "aliases within what they stand for, or too many")
         if isinstance(node.value, str):
             return self._scalar(node)
+        if len(self._open) >= DEEPEST:
+            raise OutOfLimits(*TOO_DEEP)
         self._open.add(id(node))
         value = self._object(node) if _is_mapping(node) else [self.build(item) for item in node.value]
         self._open.discard(id(node))
@@ -118,5 +116,6 @@ def _plain(text: str, tag: str) -> Any:
     if tag == "bool" and text.lower() in TRUE + FALSE:
         return text.lower() in TRUE
     if tag == "int" and INT.fullmatch(text):
-        return int(text.replace("_", ""))
+        with within_limits():
+            return int(text.replace("_", ""))
     return float(text.replace("_", "")) if tag == "float" and FLOAT.fullmatch(text) else text

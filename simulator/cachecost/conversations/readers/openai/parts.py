@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cachecost.inputs.limits import json_value
 from cachecost.prompts.intake import PARAMETERS
 from cachecost.prompts.wire import MARK, NotAMessage
 
@@ -119,8 +119,8 @@ def _object(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return {} if arguments is None else arguments
     try:
-        value = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
+        value = json_value(arguments or "{}")
+    except ValueError:
         return arguments
     return value if isinstance(value, dict) else arguments
 

@@ -272,7 +272,7 @@ class Transcript:
 
     def _grown(self, line: Checked, message: Checked, before: _Place, time: float | None) -> Growing:
         """The step of this line, with what the line adds to it."""
-        key = (message.data.get("id") or ("line", line.line), line.data.get("requestId"))
+        key = (message.text("id", "") or ("line", line.line), line.text("requestId", ""))
         told, content = message.mapping("usage"), content_of(message)
         if key not in self.steps:
             self.steps[key] = self._begun(line, message.text("model"), before, time, told)

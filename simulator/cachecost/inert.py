@@ -1,0 +1,84 @@
+"""Text that somebody else wrote, made safe to show: model ids, tool names, paths, sessions, titles of a recording.
+
+What moves a cursor, changes a colour, turns the direction of reading, ends a line or names no character is written as
+JSON would escape it (`\\u001b`): it is seen, does nothing, and JSON that is printed means the same as before.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+LINES = r"\n\t"
+ACTIVE = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls: escape sequences, a bell, a carriage return, C1
+    r"\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # unseen, or turning
+    r"\ud800-\udfff\U000e0000-\U000e007f"  # halves of a character, and tags
+)
+IN_TEXT = re.compile(f"[{ACTIVE}]")
+IN_LINE = re.compile(f"[{ACTIVE}{LINES}]")
+FORMULA = re.compile(r"\s*[=+\-@\t\r|%]")
+COMMAND = re.compile(r"^(\s*)(?::(?=:)|#(?=#\[))", re.MULTILINE)
+"""How a line begins that a runner of GitHub's takes for a command."""
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
+
+
+def inert(text: str) -> str:
+    """`text` as one line of characters that do nothing."""
+    return text if text.isascii() and text.isprintable() else IN_LINE.sub(_escaped, text)
+
+
+def inert_text(text: str) -> str:
+    """`text` of several lines: line ends and tabs stay."""
+    return IN_TEXT.sub(_escaped, text)
+
+
+def inert_output(text: str) -> str:
+    """`text` for stdout and stderr: as `inert_text`, and no line of it is a command to a CI runner."""
+    shown = inert_text(text)
+    return COMMAND.sub(_command, shown) if "::" in shown or "##[" in shown else shown
+
+
+def inert_cell(text: str) -> str:
+    """A cell of a table that a spreadsheet may open: inert, and no formula (OWASP, CSV injection)."""
+    shown = inert_text(text)
+    return f"'{shown}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else shown
+
+
+def _command(match: re.Match[str]) -> str:
+    return f"{match[1]}\\u{ord(match[0][-1]):04x}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+# ------------------------------------------------------------------------------------- streams that lack a sign
+
+SIGNS_AS_ASCII = {"–": "-", "−": "-", "±": "+-", "→": "->", "·": "|", "…": "~", "✗": "x", "×": "x", "▮": "|"}
+QUOTES_AS_ASCII = {"“": '"', "”": '"', "‘": "'", "’": "'"}
+BARS_AS_ASCII = {**dict.fromkeys("▏▎▍", ""), **dict.fromkeys("▌▋▊▉█", "#")}
+AS_ASCII = {**SIGNS_AS_ASCII, **QUOTES_AS_ASCII, **BARS_AS_ASCII}
+TO_ASCII = str.maketrans(AS_ASCII)
+SIGNS = "cachecost.signs"
+"""The error handler of an encoder: a sign that the encoding lacks becomes ASCII, other characters `?`."""
+
+
+def encodable(text: str, encoding: str) -> str:
+    """`text`, or where `encoding` lacks one of its signs, ASCII in the place of all of them."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(TO_ASCII).encode(encoding, SIGNS).decode(encoding)
+    return text
+
+
+def _sign(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(AS_ASCII.get(letter, "?") for letter in lacking), error.end
+
+
+codecs.register_error(SIGNS, _sign)

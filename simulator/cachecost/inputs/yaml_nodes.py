@@ -1,0 +1,44 @@
+"""YAML text -> ruamel's nodes, no deeper than values may be: what is deeper is not read to its end."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, within_limits
+
+
+def compose(text: str, version: tuple[int, int] | None = None) -> Any:
+    """The root node of the one document in `text`; None for an empty one.
+
+    Raises ruamel's YAMLError where it is no YAML, OutOfLimits where it is nested too deeply.
+    """
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _limited()
+    if version is not None:
+        yaml.version = version
+    with warnings.catch_warnings(), within_limits():
+        warnings.simplefilter("ignore")
+        return yaml.compose(text)
+
+
+@cache
+def _limited() -> Any:
+    """ruamel's composer, which asks the parser for more only as long as the depth is within the limits."""
+    from ruamel.yaml.composer import Composer
+
+    class Limited(Composer):
+        depth = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise OutOfLimits(*TOO_DEEP)
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
+    return Limited

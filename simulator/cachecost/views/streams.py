@@ -1,0 +1,99 @@
+"""stdout and stderr while a command runs: whatever is written to them does nothing but be read, in any encoding.
+
+What rich styles goes past that: its console makes the text inert piece by piece, and adds its own colours after.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from io import TextIOWrapper
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from cachecost.inert import SIGNS, inert, inert_output, inert_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NEWLINES = "\n"
+
+
+class InertStream(TextIOWrapper):
+    """A text stream on which foreign text cannot act."""
+
+    def write(self, text: str, /) -> int:
+        super().write(inert_output(text))
+        return len(text)
+
+    def write_styled(self, text: str) -> None:
+        """Write text that is inert already, with the colours of this program in it."""
+        super().write(text)
+
+
+class Styled:
+    """A stream for rich: what it writes has colours and is inert."""
+
+    def __init__(self, stream: InertStream) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        self._stream.write_styled(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def styled(stream: IO[str]) -> IO[str]:
+    """`stream` for text whose foreign parts are inert already."""
+    return cast("IO[str]", Styled(stream)) if isinstance(stream, InertStream) else stream
+
+
+@contextmanager
+def inert_streams() -> Iterator[None]:
+    """Make stdout and stderr inert while the body runs. Streams without bytes below them stay as they are."""
+    with ExitStack() as stack:
+        for name in ("stdout", "stderr"):
+            stack.enter_context(_inert(name))
+        yield
+
+
+@contextmanager
+def _inert(name: str) -> Iterator[None]:
+    kept = getattr(sys, name)
+    if not isinstance(kept, TextIOWrapper):
+        yield
+        return
+    kept.flush()
+    stream = InertStream(
+        kept.buffer, kept.encoding, SIGNS, line_buffering=kept.line_buffering, write_through=kept.write_through
+    )
+    setattr(sys, name, stream)
+    try:
+        yield
+    finally:
+        setattr(sys, name, kept)
+        stream.detach()  # the bytes below are another stream's, which closes them
+
+
+def inert_console(stream: IO[str], **options: Any) -> Console:
+    """rich's console on `stream`. Foreign text in it has no markup, no control characters and, in a cell, one line."""
+    return cast("Console", _console_class()(file=styled(stream), markup=False, emoji=False, **options))
+
+
+@cache
+def _console_class() -> Any:
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class InertConsole(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            core = text.strip(NEWLINES)
+            return super().render_str(text.replace(core, inert(core)) if core else text, **options)
+
+        def render(self, renderable: Any, options: Any = None) -> Any:
+            for one in super().render(renderable, options):
+                yield one if one.control else Segment(inert_text(one.text), one.style)
+
+    return InertConsole
