@@ -16,8 +16,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from cachecost.faults import CannotEvaluate
-from cachecost.testing import CacheCost, simulated
+from cachecost.extras import NotInstalled
+from cachecost.testing import CacheCost
 
 MODEL = "claude-sonnet-5-5"
 MARK = {"type": "ephemeral"}
@@ -172,14 +172,14 @@ def test_other_processes_have_a_server(cost: CacheCost) -> None:
 
 
 def test_without_the_server_extra_it_says_so(cost: CacheCost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cachecost.live.server.app", None)
-    with pytest.raises(CannotEvaluate, match=re.escape(simulated.NEEDS_SERVER)):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with pytest.raises(NotInstalled, match=r"cache_cost.base_url needs the extra 'server': starlette is not installed"):
         cost.base_url  # noqa: B018 - the property itself is asked
 
 
 def test_without_the_sdk_it_says_so(cost: CacheCost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(CannotEvaluate, match=re.escape(simulated.NEEDS_SDK)):
+    with pytest.raises(NotInstalled, match=r"cache_cost.client\(\) needs the extra 'live': anthropic is not installed"):
         cost.client()
 
 

@@ -97,6 +97,8 @@ def exit_code(command: Callable[[], Any]) -> int:
         return INVALID
     except BrokenPipeError:
         return _closed()
+    except ImportError as error:
+        return _not_found(error)
     except OSError as error:
         return _say(f"{error.filename or 'file'}: {error.strerror or error}", INVALID)
     except (KeyboardInterrupt, click.Abort):
@@ -118,6 +120,13 @@ def _closed() -> int:
     """The reader of our output went away (`| head`): not an error, but Python must not flush again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FINE
+
+
+def _not_found(error: ImportError) -> int:
+    from cachecost.extras import not_found
+
+    words = not_found(error)
+    return _say(words, NOT_EVALUATED) if words else _our_fault(error)
 
 
 def _our_fault(error: Exception) -> int:
