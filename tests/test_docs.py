@@ -115,7 +115,7 @@ def test_a_figure_stands_in_what_its_paragraph_links_to_or_in_what_is_printed(pa
     assert strays == []
 
 
-CHOSEN = {"5 %", "2 %", "95 of 100"}
+CHOSEN = {"5%", "2%", "95 of 100"}
 """The limit that examples set, and the margin of `live` (its own test below); the tutorial's distance; the band."""
 
 

@@ -272,7 +272,7 @@ def test_explain_writes_its_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     page = Page((tmp_path / "page.html").read_text())
     whole(page)
-    assert page.figures["answer"] == "as recorded $5.24 · $0.35 avoidable (6.7 %) · 2 causes"
+    assert page.figures["answer"] == "as recorded $5.24 · $0.35 avoidable (6.7%) · 2 causes"
 
 
 def test_optimize_writes_its_page(tmp_path: Path) -> None:

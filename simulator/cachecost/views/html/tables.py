@@ -187,4 +187,4 @@ def _variant_cell(summary: Summary, name: str) -> str:
 
 
 def _exactly(claim: Claim) -> str:
-    return f"{claim.exact * 100:.1f} %".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)
+    return f"{claim.exact * 100:.1f}%".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)
