@@ -189,3 +189,49 @@ def test_decimal_points_stand_in_one_line() -> None:
     assert numbers.point_aligned(["$24.10", "$0.0475", "–"]) == ["$24.10  ", "$0.0475", "–"]
     assert numbers.point_aligned(["1.2k", "310k"]) == ["1.2k", "310k"]
     assert numbers.point_aligned([]) == []
+
+
+@pytest.mark.parametrize(
+    ("amounts", "cells"),
+    [
+        (["2.44", "0.04", "0.0207"], ["$2.44", "$0.04", "$0.02"]),
+        (["0.0475", "0.0207", "0.02"], ["$0.0475", "$0.0207", "$0.0200"]),
+        (["157.57", "0.004", "0"], ["$157.57", "<$0.01", "$0.00"]),
+        (["1234.5", "-0.001"], ["$1,234.50", "−<$0.01"]),
+        (["0.00182", "0.0192"], ["$0.0018", "$0.0192"]),
+        ([None, "3"], ["–", "$3.00"]),
+    ],
+)
+def test_a_column_of_dollars_has_one_precision(amounts: list[str | None], cells: list[str]) -> None:
+    assert numbers.dollar_column([None if one is None else Decimal(one) for one in amounts]) == cells
+
+
+@pytest.mark.parametrize(
+    ("ratios", "cells"),
+    [
+        (["0.22", "-0.0612", "1.56"], ["+22%", "−6%", "+156%"]),
+        (["0.075", "0.022"], ["+7.5%", "+2.2%"]),
+        (["0.22", "0.003"], ["+22.0%", "+0.3%"]),
+        (["0.22", "0.0003"], ["+22.0%", "+<0.1%"]),
+        (["0.22", "0"], ["+22%", "0%"]),
+        (["0.9996", "0.5"], ["+99.9%", "+50.0%"]),
+        (["0.0004", None], ["+0.04%", "–"]),
+        ([None], ["–"]),
+    ],
+)
+def test_a_column_of_percentages_has_one_precision(ratios: list[str | None], cells: list[str]) -> None:
+    told = [None if one is None else Decimal(one) for one in ratios]
+    assert numbers.percent_column(told, signed=True) == cells
+
+
+@pytest.mark.parametrize(
+    ("counts", "cells"),
+    [
+        ([53_600_000, 2_550_000, 310_000, 950], ["53.6M", "2.6M", "310k", "950"]),
+        ([72_000, 1_640], ["72k", "2k"]),
+        ([1_640, 2_500], ["1.6k", "2.5k"]),
+        ([None, 0], ["–", "0"]),
+    ],
+)
+def test_a_column_of_tokens_has_one_precision_a_unit(counts: list[int | None], cells: list[str]) -> None:
+    assert numbers.token_column(counts) == cells

@@ -147,6 +147,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def quoted(name: str) -> str:
+    """A name among words: some have commas, and one is called none."""
+    return f"“{name}”"
+
+
+def all_of(names: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def change(new: Decimal | None, old: Decimal | None) -> Decimal | None:
     """`new` against `old` as a ratio (−0.32 is 32% less); None where either is unknown or `old` is zero."""
     if new is None or not old:

@@ -122,7 +122,7 @@ def test_titles_say_the_finding() -> None:
         "“structured output, no tools”: $4.60 after 60 calls, 2.6 × as much as “progressive”"
     )
     assert (
-        question_title(summary) == "One question costs $0.0293 (“progressive”) to $0.26 (“structured output, no tools”)"
+        question_title(summary) == "One question costs $0.03 (“progressive”) to $0.26 (“structured output, no tools”)"
     )
 
 

@@ -86,7 +86,7 @@ def test_annotations_escape_what_github_reads() -> None:
     row = budget("fail", "costs 5%.\nmore", file="a,b:c%.yaml", changes=[change()])
     assert annotation_lines(told(row, budget("pass"))) == [
         "::error file=a%2Cb%3Ac%25.yaml,line=12,col=5,title=cachecost max_regression::"
-        "mine: progressive costs 5 %25.%0Amore%0Asince call 18: tool x changed → tools written again: $1.74 [CC105]"
+        "mine: progressive costs 5%25.%0Amore%0Asince call 18: tool x changed → tools written again: $1.74 [CC105]"
     ]
     (warning,) = annotation_lines(told(budget("not_comparable", file=None, line=None, column=None)))
     assert warning == "::warning title=cachecost max_regression::mine: progressive costs $26.03."

@@ -18,6 +18,8 @@ REFUSED_BY_API = "invalid_request_error"
 NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
 """A number that stands alone: no part of a name or of a path."""
 LIFETIMES = ("5m", "1h")
+AGAINST_FIRST = "vs first"
+"""The head of the column that compares with the first strategy."""
 CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
 PREFILL_NAMES = {"read": "prefill saved", "input": "prefill to do", "output": "output"}
 """The same where no price is known: what a server of one's own computes, and what it need not."""
@@ -148,7 +150,7 @@ class Summary:
     def against(self) -> str:
         """The head of the column that compares: "vs first", or "vs NAME" where `compare_to` is not the first."""
         name = self.comparison.first
-        return "vs first" if not self.lines or name == self.lines[0].name else f"vs {name}"
+        return AGAINST_FIRST if not self.lines or name == self.lines[0].name else f"vs {name}"
 
     @property
     def is_priced(self) -> bool:
