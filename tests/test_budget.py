@@ -202,9 +202,9 @@ money = st.decimals("0.000001", "10000", places=6)
 @given(money, st.integers(0, 2_000))
 def test_a_share_is_told_on_its_side_of_the_limit(share: Decimal, hundredths: int) -> None:
     limit = Decimal(hundredths) / 10_000
-    told = percent_apart(share, limit).removesuffix(" %").replace(",", "")
+    told = percent_apart(share, limit).removesuffix("%").replace(",", "")
     if share != limit and told == f"{limit * 100:f}":
-        pytest.fail(f"{share} is told as its limit {told} %")
+        pytest.fail(f"{share} is told as its limit {told}%")
 
 
 AGAINST = [

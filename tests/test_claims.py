@@ -44,7 +44,7 @@ def claims(*told: dict[str, Any]) -> Any:
 def test_what_caching_saved_forgets_no_write(saving: dict[str, int], share: str) -> None:
     (claim,) = claims({"saving": saving})
     assert claim.is_share
-    assert f"| {share} % |" in claim_table([claim])
+    assert f"| {share}% |" in claim_table([claim])
 
 
 def test_dollars_stay_dollars() -> None:

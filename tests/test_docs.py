@@ -133,7 +133,7 @@ def _linked(page: Path, paragraph: str) -> str:
 def _calibrated() -> str:
     data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
     errors = [each["error"]["tiktoken"] for each in data["generations"].values()]
-    return " ".join(f"{100 * share:.1f} %" for error in errors for share in (error["median"], error["p95"]))
+    return " ".join(f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"]))
 
 
 CALIBRATED = _calibrated()

@@ -257,7 +257,7 @@ def test_the_hit_share_has_two_sides(cost: CacheCost) -> None:
     send(cost, body("Hello?"), body("Hello?", "And now?"))
     cost.assert_hit_share_at_least(cost.hit_share)
     told = failure(lambda: cost.assert_hit_share_at_least(0.9))
-    assert re.match(r"\d\d % of the input was read from the cache; expected at least 90%\n", told)
+    assert re.match(r"\d\d% of the input was read from the cache; expected at least 90%\n", told)
 
 
 def test_a_stable_head_is_stable(cost: CacheCost) -> None:

@@ -87,7 +87,8 @@ def exit_code(command: Callable[[], Any]) -> int:
     try:
         return command() or FINE
     except InputError as error:
-        return _say(f"{error}\n{_count(len(error.faults))}; nothing was run.", INVALID)
+        code = NOT_EVALUATED if isinstance(error, CannotEvaluate) else INVALID
+        return _say(f"{error}\n{_count(len(error.faults))}; nothing was run.", code)
     except CannotEvaluate as error:
         return _say(str(error), NOT_EVALUATED)
     except click.exceptions.Exit as stop:

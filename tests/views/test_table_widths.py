@@ -42,7 +42,7 @@ def test_columns_go_by_importance(width: int, kept: str, hidden: str) -> None:
 
 def test_a_name_that_loses_its_middle_is_said() -> None:
     assert table(70, longest=2).endswith(
-        "hidden for lack of width: the middle of long names; shown by --csv F, or in a terminal of 85 columns"
+        "hidden for lack of width: the middle of long names; shown by --csv F, or in a terminal of 86 columns"
     )
 
 

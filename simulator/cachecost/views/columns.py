@@ -62,6 +62,12 @@ class Fit:
         return [self.names, *self.shown]
 
     @property
+    def needed(self) -> int:
+        """Cells in which nothing would be hidden."""
+        spare = 0 if self.missing else max(0, self.room)
+        return self.width + self.missing + max(0, cells_of(self.hidden) - spare)
+
+    @property
     def room(self) -> int:
         """Cells left beside the table; none where negative."""
         return self.width - INDENT - self.names.width - cells_of(self.shown)
@@ -92,7 +98,7 @@ def hidden_note(fits: Sequence[Fit], see: str) -> str:
     cut = any(one.missing for one in fits)
     if not hidden and not cut:
         return ""
-    wider = max(one.width + one.missing + max(0, cells_of(one.hidden) - max(0, one.room)) for one in fits)
+    wider = max(one.needed for one in fits)
     what = " and ".join(filter(None, [", ".join(hidden), "the middle of long names" * cut]))
     return f"hidden for lack of width: {what}; shown by {see}, or in a terminal of {wider} columns"
 
