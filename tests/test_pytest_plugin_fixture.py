@@ -230,10 +230,33 @@ def test_dollars_equal_to_the_limit_pass(cost: CacheCost) -> None:
     assert "$0.00000001 more than the limit of" in failure(lambda: cost.assert_costs_at_most(least))
 
 
-def test_dollars_are_no_float(cost: CacheCost) -> None:
-    limit: Any = 0.1
-    with pytest.raises(TypeError, match=re.escape('expected a text like "0.1"; got the float 0.1')):
+@pytest.mark.parametrize("limit", [0.05, "0.05", Decimal("0.05"), 1])
+def test_dollars_are_taken_as_they_are_written(cost: CacheCost, limit: Any) -> None:
+    send(cost, body("Hello?"))
+    cost.assert_costs_at_most(limit)
+
+
+def test_a_float_is_the_number_that_was_written(cost: CacheCost) -> None:
+    send(cost, body("Hello?"))
+    spent = cost.dollars
+    cost.assert_costs_at_most(float(spent))
+    with pytest.raises(AssertionError):
+        cost.assert_costs_at_most(float(spent) * 0.999)
+
+
+@pytest.mark.parametrize("limit", ["a", "5%", float("nan"), float("inf"), -1, "", True, None])
+def test_what_is_no_amount_is_told(cost: CacheCost, limit: Any) -> None:
+    send(cost, body("Hello?"))
+    with pytest.raises(ValueError, match='expected US dollars from 0, like 0.05 or "0.05"; got ') as told:
         cost.assert_costs_at_most(limit)
+    assert str(told.value).endswith(repr(limit))
+
+
+@pytest.mark.parametrize("share", ["90%", 1.1, 90, -0.1])
+def test_what_is_no_share_is_told(cost: CacheCost, share: Any) -> None:
+    send(cost, body("Hello?"))
+    with pytest.raises(ValueError, match='expected a share from 0 to 1, like 0.9 or "0.9"; got '):
+        cost.assert_hit_share_at_least(share)
 
 
 def test_too_dear_names_the_call_the_block_and_the_character(cost: CacheCost) -> None:
