@@ -247,7 +247,7 @@ def test_a_float_is_the_number_that_was_written(cost: CacheCost) -> None:
 @pytest.mark.parametrize("limit", ["a", "5%", float("nan"), float("inf"), -1, "", True, None])
 def test_what_is_no_amount_is_told(cost: CacheCost, limit: Any) -> None:
     send(cost, body("Hello?"))
-    with pytest.raises(ValueError, match='expected US dollars from 0, like 0.05 or "0.05"; got ') as told:
+    with pytest.raises(ValueError, match=r'expected US dollars from 0, like 0.05 or "0.05"; got ') as told:
         cost.assert_costs_at_most(limit)
     assert str(told.value).endswith(repr(limit))
 
@@ -255,7 +255,7 @@ def test_what_is_no_amount_is_told(cost: CacheCost, limit: Any) -> None:
 @pytest.mark.parametrize("share", ["90%", 1.1, 90, -0.1])
 def test_what_is_no_share_is_told(cost: CacheCost, share: Any) -> None:
     send(cost, body("Hello?"))
-    with pytest.raises(ValueError, match='expected a share from 0 to 1, like 0.9 or "0.9"; got '):
+    with pytest.raises(ValueError, match=r'expected a share from 0 to 1, like 0.9 or "0.9"; got '):
         cost.assert_hit_share_at_least(share)
 
 

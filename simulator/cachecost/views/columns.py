@@ -80,7 +80,10 @@ def fit(names: Sequence[str], header: str, columns: Sequence[Column], width: int
     cells. Names take what the columns leave, and lose their middle where that is less than they need.
     """
     longest = max(map(cell_len, (header, *names)))
-    kept = [replace(column, header=shortened(column.header, LONGEST_HEADER)) for column in columns]
+    kept = [
+        replace(column, header=shortened(column.header, LONGEST_HEADER)) if column.right else column
+        for column in columns
+    ]
     for column in sorted(kept, key=lambda column: -column.rank):
         if column.rank == ANSWER or cells_of(kept) <= width - INDENT - min(longest, narrow):
             break
