@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.ledger import ZERO, Comparison
-from cachecost.numbers import UNKNOWN, all_of, compared, counted, dollars, percent, quoted, rough_dollars, times
+from cachecost.numbers import (
+    UNKNOWN,
+    all_of,
+    compared,
+    counted,
+    dollar_places,
+    dollars,
+    percent,
+    quoted,
+    rough_dollars,
+    times,
+)
 from cachecost.views.summary import Line, Refusal, Summary, complete, same_order
 
 AS_WRITTEN = "as written"
@@ -41,7 +52,9 @@ def who_is_cheapest(winners: Sequence[str]) -> str:
 
 def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
     """The scenario as written and every variant of it, in their order."""
-    return [_variant_row(summary, summaries[0]) for summary in summaries]
+    shown = [line for summary in summaries for line in (summary.first, summary.best) if line is not None]
+    places = dollar_places(amount for line in shown for amount in (line.total, line.most))
+    return [_variant_row(summary, summaries[0], places) for summary in summaries]
 
 
 MOST_COLUMNS = 8
@@ -119,14 +132,15 @@ def _dollars_of(known: tuple[Decimal, Line]) -> Decimal:
     return known[0]
 
 
-def _variant_row(summary: Summary, main: Summary) -> VariantRow:
-    best, first = summary.best, summary.first
+def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
+    """`places`: digits after the point of dollars in both columns."""
+    best, first = (line and replace(line, places=places) for line in (summary.best, summary.first))
     return VariantRow(
         variant=variant_name(summary.comparison),
         first=first.answer if first else UNKNOWN,
         best=" = ".join(summary.winners) or UNKNOWN,
         cost=best.answer if best else UNKNOWN,
-        saving=UNKNOWN if best is None or first in summary.tied else percent(best.vs_first, signed=True),
+        saving=UNKNOWN if best is None or summary.first in summary.tied else percent(best.vs_first, signed=True),
         order="" if summary is main else _order(summary, main),
     )
 
