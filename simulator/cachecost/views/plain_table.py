@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cachecost.views.columns import ANSWER, COMPARISON, Column, fit, hidden_note
-
 PIPE_WIDTH = 180
 LONGEST_WORD = 28
 """Cells of a word from which on it breaks: an id, a path."""
@@ -23,6 +21,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     """
     from rich.console import Console
     from rich.table import Table
+
+    from cachecost.views.columns import ANSWER, COMPARISON, Column, fit, hidden_note
 
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
