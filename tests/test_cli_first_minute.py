@@ -41,7 +41,7 @@ def test_what_did_it_cost_and_what_otherwise(sessions: Path) -> None:
     )
     table = [line.split() for line in done.stdout.splitlines()[1:6]]
     assert table == [
-        ["strategy", "calls", "read", "write", "5m", "write", "1h", "uncached", "output", "cost"],
+        ["strategy", "calls", "read", "write", "5m", "write", "1h", "uncached", "output", "cost", "over", "floor"],
         ["as", "billed", "3", "5.0k", "6.1k", "0", "16", "93", "$0.043"],
         ["none", "3", "0", "0", "0", "11k", "93", "$0.0579"],
         ["claude-code", "3", "5.0k", "5.4k", "0", "716", "93", "$0.0422"],
