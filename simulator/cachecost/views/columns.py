@@ -84,11 +84,12 @@ def fit(names: Sequence[str], header: str, columns: Sequence[Column], width: int
         replace(column, header=shortened(column.header, LONGEST_HEADER)) if column.right else column
         for column in columns
     ]
-    for column in sorted(kept, key=lambda column: -column.rank):
-        if column.rank == ANSWER or cells_of(kept) <= width - INDENT - min(longest, narrow):
-            break
-        kept.remove(column)
-    keys = {column.key for column in kept}
+    fitting = [column for column in kept if column.rank == ANSWER]
+    for column in sorted(kept, key=lambda column: column.rank):
+        if column.rank > ANSWER and cells_of([*fitting, column]) <= width - INDENT - min(longest, narrow):
+            fitting.append(column)
+    keys = {column.key for column in fitting}
+    kept = [column for column in kept if column.key in keys]
     room = max(width - INDENT - cells_of(kept), cell_len(header))
     column = Column("name", header, [shortened(name, room) for name in names], right=False)
     return Fit(column, kept, [one for one in columns if one.key not in keys], width, max(0, longest - room))
