@@ -29,7 +29,8 @@ def table(width: int, longest: int = 1) -> str:
     [
         (42, "name calls read cost vs", ""),
         (41, "name read cost vs", "calls"),
-        (34, "name read cost", "calls, vs first"),
+        (34, "name calls read cost", "vs first"),
+        (30, "name read cost", "calls, vs first"),
         (5, "name read cost", "calls, vs first"),
     ],
 )
