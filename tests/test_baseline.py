@@ -241,7 +241,7 @@ def lines(folder: Path, spoil: Spoil) -> list[str]:
 
 def test_a_tool_that_changed_in_the_middle(tmp_path: Path) -> None:
     assert lines(tmp_path, modified_tool) == [
-        "✗ mine: as recorded costs $0.32, 57 % more than the baseline of 2026-11-20 ($0.20); the limit is 5 %.",
+        "✗ mine: as recorded costs $0.32, 57% more than the baseline of 2026-11-20 ($0.20); the limit is 5%.",
         "  since call 4: tool fs_modify_file changed (description, character 213) → tools, system and messages "
         "written again: $0.12 [CC105]",
         "  and 2 more calls: $0.00001",
@@ -252,7 +252,7 @@ def test_a_tool_that_changed_in_the_middle(tmp_path: Path) -> None:
 def test_a_timestamp_in_the_system_prompt(tmp_path: Path) -> None:
     first, since, *_ = lines(tmp_path, timestamp)
     assert first == (
-        "✗ mine: as recorded costs $0.79, 284 % more than the baseline of 2026-11-20 ($0.20); the limit is 5 %."
+        "✗ mine: as recorded costs $0.79, 284% more than the baseline of 2026-11-20 ($0.20); the limit is 5%."
     )
     assert since == (
         "  since call 2: system block 1 changed (…nt time: 2026-03-06T21:2▮2. You are a, character 29) → "
@@ -262,7 +262,7 @@ def test_a_timestamp_in_the_system_prompt(tmp_path: Path) -> None:
 
 def test_tools_in_another_order(tmp_path: Path) -> None:
     first, since, *_ = lines(tmp_path, reordered)
-    assert first.startswith("✗ mine: as recorded costs $0.45, 119 % more than the baseline of 2026-11-20 ($0.20)")
+    assert first.startswith("✗ mine: as recorded costs $0.45, 119% more than the baseline of 2026-11-20 ($0.20)")
     assert since == (
         "  since call 2: the tools stand in another order (tool fs_list is now number 1) → "
         "tools, system and messages written again in 5 calls: $0.24 [CC105]"
@@ -322,9 +322,7 @@ def test_more_calls_and_fewer(tmp_path: Path) -> None:
     assert more.exit_code == 1
     fewer = check_scenarios([project(tmp_path, calls=5)], tmp_path / "reports")
     assert fewer.exit_code == 0
-    assert (
-        fewer.budgets[0].message == "as recorded costs $0.19, 8.6 % less than the baseline ($0.20); the limit is 5 %."
-    )
+    assert fewer.budgets[0].message == "as recorded costs $0.19, 8.6% less than the baseline ($0.20); the limit is 5%."
 
 
 def test_several_calls_a_line(tmp_path: Path) -> None:

@@ -31,11 +31,11 @@ def claims(*told: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("saving", "share"),
     [
-        ({"read": 27_164, "write_5m": 1_101}, "85.5"),  # seed 5's second turn, called 96 %
+        ({"read": 27_164, "write_5m": 1_101}, "85.5"),  # seed 5's second turn, called 96%
         ({"read": 27_164, "write_1h": 1_101}, "82.6"),
         ({"read": 27_164, "write_5m": 25_808}, "34.0"),  # both turns
         ({"read": 27_164, "write_1h": 25_808}, "−2.6"),
-        ({"write_5m": 5_000}, "−25.0"),  # RFC013 over one, two and ten calls, called 90 %
+        ({"write_5m": 5_000}, "−25.0"),  # RFC013 over one, two and ten calls, called 90%
         ({"write_5m": 5_000, "read": 5_000}, "32.5"),
         ({"write_5m": 5_000, "read": 45_000}, "78.5"),
         ({"input": 5_000}, "0.0"),
@@ -44,7 +44,7 @@ def claims(*told: dict[str, Any]) -> Any:
 def test_what_caching_saved_forgets_no_write(saving: dict[str, int], share: str) -> None:
     (claim,) = claims({"saving": saving})
     assert claim.is_share
-    assert f"| {share} % |" in claim_table([claim])
+    assert f"| {share}% |" in claim_table([claim])
 
 
 def test_dollars_stay_dollars() -> None:

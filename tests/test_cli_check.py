@@ -12,8 +12,8 @@ import pytest
 from cachecost.cli import cachecost, exit_code
 from check_projects import Body, Spoil, fifth_mark, modified_tool, project, reordered, timestamp
 
-TIMESTAMP = "as recorded costs $0.79, 284 % more than the baseline ($0.20); the limit is 5 %."
-REORDERED = "as recorded costs $0.45, 119 % more than the baseline ($0.20); the limit is 5 %."
+TIMESTAMP = "as recorded costs $0.79, 284% more than the baseline ($0.20); the limit is 5%."
+REORDERED = "as recorded costs $0.45, 119% more than the baseline ($0.20); the limit is 5%."
 FIFTH = (
     "as recorded sends 4 of 6 calls that the API refuses, first call 3: "
     "A maximum of 4 blocks with cache_control may be provided. Found 5."
@@ -80,7 +80,7 @@ def test_nothing_changed_is_no_comment_and_the_same_bytes(folder: Path, capsys: 
         assert not Path("c.md").exists()
         seen.add((capsys.readouterr().out, Path("j.xml").read_bytes(), Path("s.sarif").read_bytes()))
     ((out, _, _),) = seen
-    assert out == "✓ mine: as recorded costs $0.20, as in the baseline; the limit is 5 %.\n"
+    assert out == "✓ mine: as recorded costs $0.20, as in the baseline; the limit is 5%.\n"
     assert run("check", "--update") == 0
     assert {path: path.read_bytes() for path in folder.rglob("*.json")} == kept
     assert "updated" not in capsys.readouterr().err
@@ -97,8 +97,8 @@ def test_a_change_within_the_limits_is_news(folder: Path, capsys: pytest.Capture
         "",
         "| scenario | strategy | baseline | now | change |",
         "|---|---|--:|--:|--:|",
-        "| mine | progressive | $0.20 | $0.79 | +284 % |",
-        "| mine | as recorded | $0.20 | $0.79 | +284 % |",
+        "| mine | progressive | $0.20 | $0.79 | +284% |",
+        "| mine | as recorded | $0.20 | $0.79 | +284% |",
     ]
 
 

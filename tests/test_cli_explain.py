@@ -24,7 +24,7 @@ def run(*args: object) -> str:
 def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(SESSION).splitlines()
-    assert lines[0] == "as recorded   $5.13 · $0.35 avoidable (6.8 %) · 2 causes"
+    assert lines[0] == "as recorded   $5.13 · $0.35 avoidable (6.8%) · 2 causes"
     assert lines[2].startswith("CC301  lifetime ran out")
     assert "Nothing else: 282 calls are as cheap as these bytes allow." in lines
     assert max(map(len, lines[:9])) <= 80

@@ -147,7 +147,7 @@ def test_check_wants_a_baseline_then_holds_it(folder: Path) -> None:
     dearer = SCENARIO.replace("system: {tokens: 1_500}", "system: {tokens: 9_500}")
     (folder / "scenarios" / "small.yaml").write_text(dearer)
     broken = cachecost("check", cwd=folder)
-    assert broken.returncode == 1 and "the limit is 5 %" in broken.stdout, broken.stdout
+    assert broken.returncode == 1 and "the limit is 5%" in broken.stdout, broken.stdout
     verdict = json.loads(cachecost("check", "--json", cwd=folder).stdout)
     assert verdict["format"] == 1 and verdict["verdict"] == "fail"
 

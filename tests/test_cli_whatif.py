@@ -41,9 +41,9 @@ def test_the_answer_comes_first(log: Path, monkeypatch: pytest.MonkeyPatch, widt
     monkeypatch.setenv("COLUMNS", str(width))
     lines = run(log, "--tokens", "bytes").stdout.splitlines()
     assert lines[0] == f"{log}   2 calls · $0.0161 as simulated"
-    assert lines[1].startswith("The best single change: keep-alive=295s:1 saves $0.00561 (35 %): a ping 295 s after")
+    assert lines[1].startswith("The best single change: keep-alive=295s:1 saves $0.00561 (35%): a ping 295 s after")
     assert lines[2].startswith("With other answers: model=")
-    head = next(number for number, line in enumerate(lines) if line.startswith("promise"))
+    head = next(number for number, line in enumerate(lines) if line.startswith("  promise"))
     table = lines[head : lines.index("", head)]
     assert max(map(len, table)) <= width
     assert not any("\x1b" in line for line in lines)
@@ -115,3 +115,23 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("width", [80, 100, 110, 120, 200])
+def test_the_answer_stands_at_every_width(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run(log, "--tokens", "bytes").stdout.splitlines()
+    head = next(line for line in lines if line.startswith("  promise"))
+    assert all(name in head for name in ("cost", "saving", "sure?"))
+    assert ("what it does" in head) is (width > 80)
+    hidden = "hidden for lack of width: what it does; shown by --csv F, or in a terminal of "
+    assert lines[-1].startswith(hidden) is (width == 80)
+
+
+def test_what_saves_the_same_is_named(log: Path) -> None:
+    told = json.loads(run(log, "--tokens", "bytes", "--json").stdout)["promises"]
+    line = run(log, "--tokens", "bytes").stdout.splitlines()[1]
+    first = line.removeprefix("The best single change: ").partition(" ")[0]
+    best = next(one for one in told if one["name"] == first)
+    same = [one["name"] for one in told if one["saving_usd"] == best["saving_usd"] and one["name"] != first]
+    assert line.endswith("save the same." if len(same) > 1 else "saves the same." if same else best["does"] + ".")

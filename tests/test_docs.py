@@ -115,7 +115,7 @@ def test_a_figure_stands_in_what_its_paragraph_links_to_or_in_what_is_printed(pa
     assert strays == []
 
 
-CHOSEN = {"5 %", "2 %", "95 of 100"}
+CHOSEN = {"5%", "2%", "95 of 100"}
 """The limit that examples set, and the margin of `live` (its own test below); the tutorial's distance; the band."""
 
 
@@ -133,7 +133,7 @@ def _linked(page: Path, paragraph: str) -> str:
 def _calibrated() -> str:
     data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
     errors = [each["error"]["tiktoken"] for each in data["generations"].values()]
-    return " ".join(f"{100 * share:.1f} %" for error in errors for share in (error["median"], error["p95"]))
+    return " ".join(f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"]))
 
 
 CALIBRATED = _calibrated()

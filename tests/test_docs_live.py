@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,20 @@ from docs_pages import DOCS, ROOT, same, trimmed
 PAGE = DOCS / "live.md"
 KEPT = {key: value for key, value in os.environ.items() if not key.startswith("ANTHROPIC_")}
 ENVIRONMENT = KEPT | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": str(ROOT / "simulator")}
-pytestmark = pytest.mark.skipif(find_spec("ctok") is None, reason="the figures are those of ctok")
+WITHOUT_CTOK = "import sys\nsys.modules['ctok'] = None\n"
+"""Run by every process at its start: the figures are those of the extras that the page says to install."""
 
 
 @contextmanager
-def listening(*words: str) -> Iterator[tuple[str, list[str]]]:
-    """A command that listens: its address, and (when it has ended) all that it printed; stderr goes to stdout."""
+def listening(*words: str, own: Path) -> Iterator[tuple[str, list[str]]]:
+    """A command that listens: its address, and (when it has ended) all that it printed; stderr goes to stdout.
+
+    `own` is a folder whose modules come first.
+    """
     command = [sys.executable, "-m", "cachecost", *words, "--port", "0"]
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{own}{os.pathsep}{ENVIRONMENT['PYTHONPATH']}"}
     process = subprocess.Popen(
-        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
     )
     assert process.stdout is not None
     said: list[str] = []
@@ -57,11 +61,12 @@ def shown(command: str) -> str:
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What both commands print while the page's program runs through the recorder against the simulated API."""
-    folder = tmp_path_factory.mktemp("live")
+    folder, own = tmp_path_factory.mktemp("live"), tmp_path_factory.mktemp("own")
+    (own / "sitecustomize.py").write_text(WITHOUT_CTOK)
     serve = ("serve", "--clock", "+2s", "--record", str(folder / "calls.jsonl"))
-    with listening(*serve) as (api, bill), ExitStack() as recorder:
+    with listening(*serve, own=own) as (api, bill), ExitStack() as recorder:
         record = ("record", "--upstream", api, "-o", str(folder / "mine.jsonl"))
-        through, lines = recorder.enter_context(listening(*record))
+        through, lines = recorder.enter_context(listening(*record, own=own))
         _run_program(through)
     return {"serve": _after(bill, r"^\$"), "record": _after(lines, r"^call 1 ").replace(str(folder) + "/", "")}
 

@@ -66,7 +66,7 @@ def test_every_host_has_a_row_and_every_row_a_host() -> None:
 
 
 def test_a_tool_is_never_far_from_the_best() -> None:
-    """The sentence of the page: at most 4.2 % more, whatever is true."""
+    """The sentence of the page: at most 4.2% more, whatever is true."""
     tools = ("answer_inquiry, forced", "answer tool, auto")
     dearer = [
         min(costs[name] for name in tools if name in costs) / min(costs.values()) - 1

@@ -130,25 +130,25 @@ def test_tokens(count: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("ratio", "text"),
     [
-        ("-0.3153", "−32 %"),
-        ("0.08", "+8 %"),
-        ("0", "0 %"),
-        ("0.031", "+3.1 %"),
-        ("0.03", "+3 %"),
-        ("0.0994", "+9.9 %"),
-        ("0.0995", "+10 %"),
-        ("0.00949", "+0.9 %"),
-        ("0.004", "+0.4 %"),
-        ("0.000449", "+0.04 %"),
-        ("0.98949", "+99 %"),
-        ("0.9951", "+99.5 %"),
-        ("0.9996", "+99.9 %"),
-        ("0.999999", "+99.9 %"),
-        ("1", "+100 %"),
-        ("1.000001", "+100.1 %"),
-        ("-0.9996", "−99.9 %"),
-        ("-1", "−100 %"),
-        ("12.345", "+1,235 %"),
+        ("-0.3153", "−32%"),
+        ("0.08", "+8%"),
+        ("0", "0%"),
+        ("0.031", "+3.1%"),
+        ("0.03", "+3%"),
+        ("0.0994", "+9.9%"),
+        ("0.0995", "+10%"),
+        ("0.00949", "+0.9%"),
+        ("0.004", "+0.4%"),
+        ("0.000449", "+0.04%"),
+        ("0.98949", "+99%"),
+        ("0.9951", "+99.5%"),
+        ("0.9996", "+99.9%"),
+        ("0.999999", "+99.9%"),
+        ("1", "+100%"),
+        ("1.000001", "+100.1%"),
+        ("-0.9996", "−99.9%"),
+        ("-1", "−100%"),
+        ("12.345", "+1,235%"),
     ],
 )
 def test_percent(ratio: str, text: str) -> None:
@@ -156,12 +156,12 @@ def test_percent(ratio: str, text: str) -> None:
 
 
 def test_percent_without_sign_and_of_a_float() -> None:
-    assert numbers.percent(0.031) == "3.1 %"
-    assert numbers.percent(Decimal("-0.5")) == "−50 %"
+    assert numbers.percent(0.031) == "3.1%"
+    assert numbers.percent(Decimal("-0.5")) == "−50%"
 
 
 @pytest.mark.parametrize(
-    ("ratio", "text"), [("-0.32", "32 % less"), ("0.08", "8 % more"), ("0", "the same"), (None, "not comparable")]
+    ("ratio", "text"), [("-0.32", "32% less"), ("0.08", "8% more"), ("0", "the same"), (None, "not comparable")]
 )
 def test_compared(ratio: str | None, text: str) -> None:
     assert numbers.compared(None if ratio is None else Decimal(ratio)) == text
@@ -189,3 +189,49 @@ def test_decimal_points_stand_in_one_line() -> None:
     assert numbers.point_aligned(["$24.10", "$0.0475", "–"]) == ["$24.10  ", "$0.0475", "–"]
     assert numbers.point_aligned(["1.2k", "310k"]) == ["1.2k", "310k"]
     assert numbers.point_aligned([]) == []
+
+
+@pytest.mark.parametrize(
+    ("amounts", "cells"),
+    [
+        (["2.44", "0.04", "0.0207"], ["$2.44", "$0.04", "$0.02"]),
+        (["0.0475", "0.0207", "0.02"], ["$0.0475", "$0.0207", "$0.0200"]),
+        (["157.57", "0.004", "0"], ["$157.57", "<$0.01", "$0.00"]),
+        (["1234.5", "-0.001"], ["$1,234.50", "−<$0.01"]),
+        (["0.00182", "0.0192"], ["$0.0018", "$0.0192"]),
+        ([None, "3"], ["–", "$3.00"]),
+    ],
+)
+def test_a_column_of_dollars_has_one_precision(amounts: list[str | None], cells: list[str]) -> None:
+    assert numbers.dollar_column([None if one is None else Decimal(one) for one in amounts]) == cells
+
+
+@pytest.mark.parametrize(
+    ("ratios", "cells"),
+    [
+        (["0.22", "-0.0612", "1.56"], ["+22%", "−6%", "+156%"]),
+        (["0.075", "0.022"], ["+7.5%", "+2.2%"]),
+        (["0.22", "0.003"], ["+22.0%", "+0.3%"]),
+        (["0.22", "0.0003"], ["+22.0%", "+<0.1%"]),
+        (["0.22", "0"], ["+22%", "0%"]),
+        (["0.9996", "0.5"], ["+99.9%", "+50.0%"]),
+        (["0.0004", None], ["+0.04%", "–"]),
+        ([None], ["–"]),
+    ],
+)
+def test_a_column_of_percentages_has_one_precision(ratios: list[str | None], cells: list[str]) -> None:
+    told = [None if one is None else Decimal(one) for one in ratios]
+    assert numbers.percent_column(told, signed=True) == cells
+
+
+@pytest.mark.parametrize(
+    ("counts", "cells"),
+    [
+        ([53_600_000, 2_550_000, 310_000, 950], ["53.6M", "2.6M", "310k", "950"]),
+        ([72_000, 1_640], ["72k", "2k"]),
+        ([1_640, 2_500], ["1.6k", "2.5k"]),
+        ([None, 0], ["–", "0"]),
+    ],
+)
+def test_a_column_of_tokens_has_one_precision_a_unit(counts: list[int | None], cells: list[str]) -> None:
+    assert numbers.token_column(counts) == cells

@@ -16,8 +16,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from cachecost.faults import CannotEvaluate
-from cachecost.testing import CacheCost, simulated
+from cachecost.extras import NotInstalled
+from cachecost.testing import CacheCost
 
 MODEL = "claude-sonnet-5-5"
 MARK = {"type": "ephemeral"}
@@ -172,14 +172,14 @@ def test_other_processes_have_a_server(cost: CacheCost) -> None:
 
 
 def test_without_the_server_extra_it_says_so(cost: CacheCost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cachecost.live.server.app", None)
-    with pytest.raises(CannotEvaluate, match=re.escape(simulated.NEEDS_SERVER)):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with pytest.raises(NotInstalled, match=r"cache_cost.base_url needs the extra 'server': starlette is not installed"):
         cost.base_url  # noqa: B018 - the property itself is asked
 
 
 def test_without_the_sdk_it_says_so(cost: CacheCost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(CannotEvaluate, match=re.escape(simulated.NEEDS_SDK)):
+    with pytest.raises(NotInstalled, match=r"cache_cost.client\(\) needs the extra 'live': anthropic is not installed"):
         cost.client()
 
 
@@ -230,10 +230,33 @@ def test_dollars_equal_to_the_limit_pass(cost: CacheCost) -> None:
     assert "$0.00000001 more than the limit of" in failure(lambda: cost.assert_costs_at_most(least))
 
 
-def test_dollars_are_no_float(cost: CacheCost) -> None:
-    limit: Any = 0.1
-    with pytest.raises(TypeError, match=re.escape('expected a text like "0.1"; got the float 0.1')):
+@pytest.mark.parametrize("limit", [0.05, "0.05", Decimal("0.05"), 1])
+def test_dollars_are_taken_as_they_are_written(cost: CacheCost, limit: Any) -> None:
+    send(cost, body("Hello?"))
+    cost.assert_costs_at_most(limit)
+
+
+def test_a_float_is_the_number_that_was_written(cost: CacheCost) -> None:
+    send(cost, body("Hello?"))
+    spent = cost.dollars
+    cost.assert_costs_at_most(float(spent))
+    with pytest.raises(AssertionError):
+        cost.assert_costs_at_most(float(spent) * 0.999)
+
+
+@pytest.mark.parametrize("limit", ["a", "5%", float("nan"), float("inf"), -1, "", True, None])
+def test_what_is_no_amount_is_told(cost: CacheCost, limit: Any) -> None:
+    send(cost, body("Hello?"))
+    with pytest.raises(ValueError, match=r'expected US dollars from 0, like 0.05 or "0.05"; got ') as told:
         cost.assert_costs_at_most(limit)
+    assert str(told.value).endswith(repr(limit))
+
+
+@pytest.mark.parametrize("share", ["90%", 1.1, 90, -0.1])
+def test_what_is_no_share_is_told(cost: CacheCost, share: Any) -> None:
+    send(cost, body("Hello?"))
+    with pytest.raises(ValueError, match=r'expected a share from 0 to 1, like 0.9 or "0.9"; got '):
+        cost.assert_hit_share_at_least(share)
 
 
 def test_too_dear_names_the_call_the_block_and_the_character(cost: CacheCost) -> None:
@@ -257,7 +280,7 @@ def test_the_hit_share_has_two_sides(cost: CacheCost) -> None:
     send(cost, body("Hello?"), body("Hello?", "And now?"))
     cost.assert_hit_share_at_least(cost.hit_share)
     told = failure(lambda: cost.assert_hit_share_at_least(0.9))
-    assert re.match(r"\d\d % of the input was read from the cache; expected at least 90 %\n", told)
+    assert re.match(r"\d\d% of the input was read from the cache; expected at least 90%\n", told)
 
 
 def test_a_stable_head_is_stable(cost: CacheCost) -> None:

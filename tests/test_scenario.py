@@ -289,7 +289,7 @@ REPLACED = [
     ),
     (
         BOTH,
-        "[none, {name: none}]",
+        "[none, {name: none, marks: []}]",
         "6:21 strategies[1].name: expected a name of its own; got 'none', as strategies[0]",
         UNSEEN,
     ),
@@ -377,7 +377,7 @@ APPENDED = [
     ),
     ("variants: [{as_of: shipped}]", "7:12 variants[0].name: expected text; got nothing", SEEN),
     ("sweep: {model: []}", "7:9 sweep.model: expected a list of at least 1; got a list of 0", SEEN),
-    ("sweep: {model: [a, 5]}", "7:20 sweep.model[1]: model: expected text; got 5", UNSEEN),
+    ("sweep: {model: [claude-opus-4-7, 5]}", "7:34 sweep.model[1]: model: expected text; got 5", UNSEEN),
     ("sweep: {modle: [a]}", "7:17 sweep.modle[0]: modle: unknown key (did you mean 'model'?)", UNSEEN),
     (
         "sweep: {strategies.2.ttl: [5m, 1h]}",

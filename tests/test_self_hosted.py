@@ -94,7 +94,7 @@ def test_without_a_price_calls_are_told_in_tokens(trace: Path) -> None:
     table = cli("replay", trace, "--host", "vllm").stdout
     heads, sums = (line.split() for line in table.splitlines()[1:3])
     assert " ".join(heads) == "strategy calls prefill saved prefill to do hit share output cost"
-    assert sums == ["as", "recorded", "4", "2.5k", "3.3k", "44", "%", "36", "–"]
+    assert sums == ["as", "recorded", "4", "2.5k", "3.3k", "44%", "36", "–"]
     assert "$" not in table
     assert "give a server's [[gpu]] with --prices" in table
 
@@ -114,7 +114,7 @@ def cli_page(trace: Path) -> str:
 
 def test_the_page_of_a_replay_has_no_dollars_and_no_day_that_nobody_told(trace: Path) -> None:
     page = cli_page(trace)
-    assert "tokens of prefill for 5.8k tokens of input, 44 % of them read from the cache" in page
+    assert "tokens of prefill for 5.8k tokens of input, 44% of them read from the cache" in page
     assert "$" not in page.split("<style")[0] + page.split("</style>")[1].split("<script")[0]
     assert "1970" not in page
 
@@ -158,7 +158,7 @@ def test_several_capacities_are_a_line_each(trace: Path) -> None:
         "as recorded, 10,000 tokens kept": 1520,
     }
     table = cli("replay", *host, "--capacity", 20, "--capacity", 10_000).stdout
-    assert [line.split()[-5:-3] for line in table.splitlines()[2:4]] == [["5.8k", "0.3"], ["3.3k", "44"]]
+    assert [line.split()[-4:-2] for line in table.splitlines()[2:4]] == [["5.8k", "0.3%"], ["3.3k", "43.8%"]]
     assert "cause" not in table
     page = trace.with_suffix(".html")
     assert cli("replay", *host, "--capacity", 20, "--html", page).exit_code == 0

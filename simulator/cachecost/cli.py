@@ -96,7 +96,8 @@ def _exit_code(command: Callable[[], Any]) -> int:
         sys.stdout.flush()
         return code
     except InputError as error:
-        return _say(f"{error}\n{_count(len(error.faults))}; nothing was run.", INVALID)
+        code = NOT_EVALUATED if isinstance(error, CannotEvaluate) else INVALID
+        return _say(f"{error}\n{_count(len(error.faults))}; nothing was run.", code)
     except CannotEvaluate as error:
         return _say(inert(str(error)), NOT_EVALUATED)
     except click.exceptions.Exit as stop:
@@ -106,6 +107,8 @@ def _exit_code(command: Callable[[], Any]) -> int:
         return INVALID
     except BrokenPipeError:
         return _closed()
+    except ImportError as error:
+        return _not_found(error)
     except OSError as error:
         return _say(f"{error.filename or 'file'}: {error.strerror or error}", INVALID)
     except (KeyboardInterrupt, click.Abort):
@@ -127,6 +130,13 @@ def _closed() -> int:
     """The reader of our output went away (`| head`): not an error, but Python must not flush again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FINE
+
+
+def _not_found(error: ImportError) -> int:
+    from cachecost.extras import not_found
+
+    words = not_found(error)
+    return _say(words, NOT_EVALUATED) if words else _our_fault(error)
 
 
 def _our_fault(error: Exception) -> int:

@@ -34,6 +34,10 @@ class CannotEvaluate(Exception):
     """A model, price, rule or count that is not known; exit code 3. The text names the nearest ones."""
 
 
+class NamesNotKnown(InputError, CannotEvaluate):
+    """Input that is valid but for hosts or models that are not known: told like faults, with exit code 3."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """ " (did you mean 'x'?)" for the nearest known name, else ""."""
     from difflib import get_close_matches  # only for what is wrong already

@@ -1,18 +1,23 @@
 """How views write numbers: rounded once, the same everywhere.
 
 "–" is unknown, "$0.00" is zero, and nothing that is not zero is printed as zero, nor what is not
-100 % as 100 %. Halves are rounded up. A number in a sentence is the same text as in the table.
+100% as 100%. Halves are rounded up. A number in a sentence is the same text as in the table.
+The numbers of one column have one precision: `dollar_places` and `percent_places` say which, `token_column` writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, ROUND_UP, Decimal
 
 UNKNOWN = "–"
 MINUS = "−"
 TENTH_OF_A_DOLLAR = Decimal("0.1")
 HUNDRED = Decimal(100)
+HALF = Decimal("0.5")
+TEN_ROUNDED = Decimal("9.95")
+"""Percent from which on no place is written."""
+CENTS = 2
 
 TOKEN_STEPS = (
     (1_000, 1, 0, ""),
@@ -32,18 +37,34 @@ def exact(amount: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
-def dollars(amount: Decimal | None) -> str:
-    """Dollars to the cent; under ten cents three significant digits: "$24.10", "$0.0475", "$0.02"."""
+def dollars(amount: Decimal | None, places: int | None = None) -> str:
+    """Dollars to the cent; under ten cents three significant digits: "$24.10", "$0.0475", "$0.02".
+
+    `places` are those of a column (`dollar_places`): what is less than its last digit is "<$0.01".
+    """
     if amount is None:
         return UNKNOWN
     size = abs(amount)
-    places = 2 if size >= TENTH_OF_A_DOLLAR or not size else 2 - size.adjusted()
-    return _sign(amount) + "$" + _two_places_at_least(_rounded(size, places))
+    if places is not None:
+        return _in_column(_sign(amount), "$", size, places, "")
+    return _sign(amount) + "$" + _two_places_at_least(_rounded(size, dollar_places([amount])))
 
 
-def dollar_range(least: Decimal | None, most: Decimal | None) -> str:
+def dollar_places(amounts: Iterable[Decimal | None]) -> int:
+    """Digits after the point in a column of dollars: cents, more only where all amounts are under ten cents."""
+    largest = max((abs(amount) for amount in amounts if amount is not None), default=Decimal(0))
+    return CENTS if largest >= TENTH_OF_A_DOLLAR or not largest else CENTS - largest.adjusted()
+
+
+def dollar_column(amounts: Sequence[Decimal | None]) -> list[str]:
+    """A column of dollars in one precision: "$2.44", "$0.04", "$0.02"; "$0.0475", "$0.0207" where all are small."""
+    places = dollar_places(amounts)
+    return [dollars(amount, places) for amount in amounts]
+
+
+def dollar_range(least: Decimal | None, most: Decimal | None, places: int | None = None) -> str:
     """Dollars that are known to lie between two amounts: "$1.20–3.40"; one amount where both are written the same."""
-    low, high = dollars(least), dollars(most)
+    low, high = dollars(least, places), dollars(most, places)
     return low if most is None or low == high else f"{low}–{high.removeprefix('$')}"
 
 
@@ -58,35 +79,59 @@ def exact_dollars(amount: Decimal) -> str:
     return _sign(amount) + "$" + _two_places_at_least(abs(amount))
 
 
-def dollar_change(amount: Decimal | None) -> str:
+def dollar_change(amount: Decimal | None, places: int | None = None) -> str:
     """Dollars with their sign: "+$0.40", "−$11.10", "$0.00"."""
-    return ("+" if amount is not None and amount > 0 else "") + dollars(amount)
+    return ("+" if amount is not None and amount > 0 else "") + dollars(amount, places)
 
 
 def tokens(count: int | None) -> str:
     """Tokens to two or three digits: "950", "1.2k", "310k", "4.90M", "14.1M", "1.41B"."""
     if count is None:
         return UNKNOWN
-    for limit, unit, places, suffix in TOKEN_STEPS:
-        if count < limit:
-            return f"{_rounded(Decimal(count) / unit, places):f}{suffix}"
-    return f"{_rounded(Decimal(count) / 10**9, 2):,f}B"
+    unit, places, suffix = _token_step(count)
+    return f"{_rounded(Decimal(count) / unit, places):,f}{suffix}"
 
 
-def percent(ratio: Decimal | float | None, *, signed: bool = False) -> str:
-    """A ratio as whole percents, one place under 10 %, one digit under 1 %: "32 %", "3.1 %", "0.04 %".
+def token_column(counts: Sequence[int | None]) -> list[str]:
+    """A column of tokens, each unit in one precision: "53.6M", "2.6M", "310k"."""
+    steps = [_token_step(count) for count in counts if count is not None]
+    fewest = {suffix: min(places for _, places, same in steps if same == suffix) for _, _, suffix in steps}
+    return [UNKNOWN if count is None else _tokens_at(count, fewest) for count in counts]
 
-    `signed` writes "+8 %"; a minus is always written. Between 99 and 101 % it rounds away from 100.
+
+def percent_places(ratios: Iterable[Decimal | float | None]) -> int:
+    """Digits after the point in a column of percentages: as few as tell each from 0% and from 100%."""
+    shares = [abs(Decimal(str(ratio))) * 100 for ratio in ratios if ratio]
+    largest = max(shares, default=HUNDRED)
+    if largest < 1:
+        return -largest.adjusted()
+    needs_tenths = any(share < HALF or (abs(share - HUNDRED) <= HALF and share != HUNDRED) for share in shares)
+    return 1 if needs_tenths or largest < TEN_ROUNDED else 0
+
+
+def percent_column(ratios: Sequence[Decimal | float | None], *, signed: bool = False) -> list[str]:
+    """A column of percentages in one precision: "+22%", "−6%"; "9.1%", "0.4%"."""
+    places = percent_places(ratios)
+    return [percent(ratio, signed=signed, places=places) for ratio in ratios]
+
+
+def percent(ratio: Decimal | float | None, *, signed: bool = False, places: int | None = None) -> str:
+    """A ratio as whole percents, one place under 10%, one digit under 1%: "32%", "3.1%", "0.04%".
+
+    `signed` writes "+8%"; a minus is always written. Between 99 and 101% it rounds away from 100.
+    `places` are those of a column (`percent_places`).
     """
     if ratio is None:
         return UNKNOWN
     share = Decimal(str(ratio)) * 100
     plus = "+" if signed and share > 0 else ""
-    return f"{plus}{_sign(share)}{_without_end_zeros(_rounded_percent(abs(share)))} %"
+    if places is not None and share:
+        return _in_column(plus + _sign(share), "", abs(share), places, "%")
+    return f"{plus}{_sign(share)}{_without_end_zeros(_rounded_percent(abs(share)))}%"
 
 
 def compared(ratio: Decimal | None) -> str:
-    """A change in words: "32 % less", "8 % more", "the same"."""
+    """A change in words: "32% less", "8% more", "the same"."""
     if ratio is None:
         return "not comparable"
     return f"{percent(abs(ratio))} {'less' if ratio < 0 else 'more'}" if ratio else "the same"
@@ -102,8 +147,19 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def quoted(name: str) -> str:
+    """A name among words: some have commas, and one is called none."""
+    return f"“{name}”"
+
+
+def all_of(names: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def change(new: Decimal | None, old: Decimal | None) -> Decimal | None:
-    """`new` against `old` as a ratio (−0.32 is 32 % less); None where either is unknown or `old` is zero."""
+    """`new` against `old` as a ratio (−0.32 is 32% less); None where either is unknown or `old` is zero."""
     if new is None or not old:
         return None
     return new / old - 1
@@ -114,6 +170,26 @@ def point_aligned(cells: Sequence[str]) -> list[str]:
     tails = [len(cell) - cell.find(".") if "$" in cell else 0 for cell in cells]
     longest = max(tails, default=0)
     return [cell + " " * (longest - tail if tail else 0) for cell, tail in zip(cells, tails, strict=True)]
+
+
+def _token_step(count: int) -> tuple[int, int, str]:
+    """(unit, places, suffix) that a count is written with."""
+    return next((step[1:] for step in TOKEN_STEPS if count < step[0]), (10**9, 2, "B"))
+
+
+def _tokens_at(count: int, places: dict[str, int]) -> str:
+    unit, _, suffix = _token_step(count)
+    return f"{_rounded(Decimal(count) / unit, places[suffix]):,f}{suffix}"
+
+
+def _in_column(sign: str, currency: str, size: Decimal, places: int, unit: str) -> str:
+    """A size with `places` digits after the point; less than the last digit is told as that, never as zero."""
+    rounded = _rounded(size, places)
+    if size and not rounded:
+        return f"{sign}<{currency}{Decimal(1).scaleb(-places):f}{unit}"
+    if unit and rounded == HUNDRED != size:
+        rounded = _rounded(size, places, ROUND_DOWN if size < HUNDRED else ROUND_UP)
+    return f"{sign}{currency}{rounded:,f}{unit}"
 
 
 def _sign(amount: Decimal) -> str:
@@ -127,7 +203,7 @@ def _rounded(size: Decimal, places: int, rounding: str = ROUND_HALF_UP) -> Decim
 def _rounded_percent(share: Decimal) -> Decimal:
     if 99 < share < 101 and share != HUNDRED:
         return _rounded(share, 1, ROUND_DOWN if share < HUNDRED else ROUND_UP)
-    if share >= Decimal("9.95"):
+    if share >= TEN_ROUNDED:
         return _rounded(share, 0)
     return _rounded(share, 1 if share >= 1 or not share else -share.adjusted())
 

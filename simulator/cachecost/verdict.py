@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cachecost.ledger import Comparison
-from cachecost.numbers import UNKNOWN, compared
-from cachecost.views.summary import Line, Summary, same_order, summarise
-
-MANY = 4
-"""Readings with another cheapest strategy that are told one by one."""
+from cachecost.numbers import UNKNOWN, all_of, compared, quoted
+from cachecost.views.sentences import MANY, named, who_is_cheapest
+from cachecost.views.summary import Line, Summary, complete, same_order, summarise
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> str:
@@ -22,14 +20,37 @@ def _answer(summary: Summary) -> Iterator[str]:
     best, first = summary.best, summary.first
     if best is None:
         yield "Every strategy had calls that the provider refuses or that could not be evaluated."
-    elif first is None or first.is_empty or best is first:
-        yield f"“{best.name}” is the cheapest: {best.answer}."
-    elif best.answer == first.answer and best.effort != first.effort:
+    elif len(summary.tied) > 1 and len(summary.tied) == len(complete(summary.lines)):
+        yield f"{_every(len(summary.tied))} strategies cost the same: {best.answer}."
+    elif first is None or first.is_empty or first in summary.tied:
+        yield from _cheapest(summary, best)
+    elif best.answer == first.answer:
         yield f"Nothing is cheaper than “{first.name}” by more than rounding: {first.answer}."
-    elif best.effort == first.effort:
-        yield f"All else than “{first.name}” costs as much or more: {first.answer}."
     else:
         yield from _comparison(best, first)
+        yield from _equals(summary, best)
+
+
+def _cheapest(summary: Summary, best: Line) -> Iterator[str]:
+    """The cheapest, or those that tie; what is apart by less than the figures show is told, too."""
+    tied = summary.winners
+    if len(tied) > 1:
+        yield f"{named(tied)} tie as the cheapest: {best.answer} each."
+        return
+    yield f"{quoted(best.name)} is the cheapest: {best.answer}."
+    near = [line.name for line in complete(summary.lines) if line is not best and line.answer == best.answer]
+    if near:
+        yield f"{named(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
+
+
+def _equals(summary: Summary, best: Line) -> Iterator[str]:
+    others = [name for name in summary.winners if name != best.name]
+    if others:
+        yield f"{named(others)} {'costs' if len(others) == 1 else 'cost'} the same."
+
+
+def _every(count: int) -> str:
+    return "Both" if count == 2 else f"All {count}"
 
 
 def _doubt(summary: Summary) -> Iterator[str]:
@@ -50,11 +71,12 @@ def _others(summaries: Sequence[Summary]) -> Iterator[str]:
     main, *others = summaries
     if not others:
         return
-    differing = [summary for summary in others if _best(summary) != _best(main)]
+    differing = [summary for summary in others if summary.winners != main.winners]
+    stays = "They stay tied" if len(main.winners) > 1 else "It stays the cheapest"
     if not differing:
-        yield f"It stays the cheapest under {_all(len(others))}."
+        yield f"{stays} under {_all(len(others))}."
     if len(differing) > MANY:
-        yield from _by_winner([summary for summary in others if summary not in differing], differing)
+        yield from _by_winner(stays, [summary for summary in others if summary not in differing], differing)
     else:
         yield from map(_winner, differing)
     reordered = [summary for summary in others if summary not in differing and not same_order(summary, main)]
@@ -64,16 +86,16 @@ def _others(summaries: Sequence[Summary]) -> Iterator[str]:
 
 def _winner(summary: Summary) -> str:
     doubt = "" if summary.is_certain else ", at best"
-    return f"With {summary.comparison.variant}, “{_best(summary)}” is{doubt}: {_money(summary)}."
+    return f"With {summary.comparison.variant}, {who_is_cheapest(summary.winners)}{doubt}: {_money(summary)}."
 
 
-def _by_winner(same: Sequence[Summary], differing: Sequence[Summary]) -> Iterator[str]:
+def _by_winner(stays: str, same: Sequence[Summary], differing: Sequence[Summary]) -> Iterator[str]:
     """Many readings, a sentence for each strategy that is the cheapest under some of them."""
     if same:
-        yield f"It stays the cheapest with {_listed([summary.comparison.variant for summary in same])}."
-    for name in dict.fromkeys(map(_best, differing)):
-        won = [summary for summary in differing if _best(summary) == name]
-        yield f"“{name}” is the cheapest with {_listed(list(map(_told, won)))}."
+        yield f"{stays} with {all_of([summary.comparison.variant for summary in same])}."
+    for winners in dict.fromkeys(summary.winners for summary in differing):
+        won = [summary for summary in differing if summary.winners == winners]
+        yield f"{who_is_cheapest(winners)} with {all_of(list(map(_told, won)))}."
 
 
 def _told(summary: Summary) -> str:
@@ -83,16 +105,6 @@ def _told(summary: Summary) -> str:
 
 def _money(summary: Summary) -> str:
     return summary.best.answer if summary.best else UNKNOWN
-
-
-def _listed(names: Sequence[str]) -> str:
-    """ "a, b and c"."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _best(summary: Summary) -> str:
-    return summary.best.name if summary.best else "none"
 
 
 def _all(count: int) -> str:

@@ -104,6 +104,30 @@ def test_a_call_that_is_not_there(tmp_path: Path, at: int) -> None:
         told(tmp_path, talk(), switched=["effort=low"], at=at)
 
 
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (
+            "claude-haiku-5-5",
+            "claude-haiku-5-5 came out on 2026-10-07, and the question is about 2026-10-05; "
+            "add --as-of 2026-10-07 or a later day",
+        ),
+        (
+            "claude-3-haiku",
+            "claude-3-haiku was withdrawn on 2026-04-20, and the question is about 2026-10-05; "
+            "add --as-of with an earlier day",
+        ),
+    ],
+)
+def test_a_model_of_another_day_names_the_option(tmp_path: Path, model: str, words: str) -> None:
+    with pytest.raises(CannotEvaluate) as raised:
+        told(tmp_path, talk(), switched=[f"model={model}"])
+    assert str(raised.value) == f"--action model={model}: {words}"
+    with pytest.raises(InputError) as faults:
+        told(tmp_path, talk(), f"model={model}")
+    assert str(faults.value) == f"--jointly model={model}: {words}"
+
+
 def test_a_model_that_is_not_known(tmp_path: Path) -> None:
     with pytest.raises(CannotEvaluate, match="--action model=claude-haiku-4-6: unknown model 'claude-haiku-4-6'"):
         told(tmp_path, talk(), switched=["model=claude-haiku-4-6"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from whatif_logs import Row, promise, told, traffic, two_calls, usd
 
 from bodies import HOUR, MARK, Body, assistant, body, marked, text, thinking, tool, tool_result, tool_use, user
 from cachecost.analysis.whatif.facts import YES
+from cachecost.analysis.whatif.serving import must_be_served, served
 from cachecost.analysis.whatif.study import what_if
+from cachecost.faults import CannotEvaluate
 
 COLD = usd(2_000, 3.75, 2_300, 3.75)
 WARM = usd(2_000, 3.75, 2_000, 0.3, 300, 3.75)
@@ -110,6 +113,36 @@ def test_a_model_that_was_not_out_yet_is_not_offered(tmp_path: Path) -> None:
     names = {one.name for one in told(tmp_path, two_calls(10)).promises}
     assert "model=claude-haiku-5-5" not in names  # 7 October 2026, two days later
     assert "model=claude-opus-5-5" in names
+
+
+@pytest.mark.parametrize(
+    ("host", "day", "name", "is_offered"),
+    [
+        ("anthropic", date(2026, 4, 19), "claude-3-haiku", True),
+        ("anthropic", date(2026, 4, 20), "claude-3-haiku", False),
+        ("google-cloud", date(2026, 4, 20), "claude-3-haiku", False),  # as nobody knows it to stay longer there
+        ("bedrock", date(2026, 6, 18), "claude-3-5-haiku", True),  # longer there than on the Claude API
+        ("bedrock", date(2026, 6, 19), "claude-3-5-haiku", False),
+        ("bedrock", date(2026, 4, 18), "claude-3-5-sonnet", False),
+    ],
+)
+def test_a_model_that_was_withdrawn_is_not_offered(host: str, day: date, name: str, is_offered: bool) -> None:
+    assert (name in {model.name for model in served(host, day)}) is is_offered
+    if is_offered:
+        must_be_served(host, name, day)
+    else:
+        with pytest.raises(CannotEvaluate, match=f"{name} was withdrawn on .*; add --as-of with an earlier day"):
+            must_be_served(host, name, day)
+
+
+def test_a_host_that_withdrew_the_model_is_no_alternative(tmp_path: Path) -> None:
+    rows = [(at, {**sent, "model": "claude-opus-4-1"}) for at, sent in two_calls(10)]
+    found = promise(tmp_path, rows, "host=google-cloud")
+    assert found.supported == (
+        "not supported by the data: claude-opus-4-1 was withdrawn on 2026-08-05 from the Claude API, "
+        "and no later day is known for google-cloud"
+    )
+    assert promise(tmp_path, rows, "host=bedrock").cost is not None  # until 2027 there
 
 
 def test_a_host_without_automatic_caching_gets_marks(tmp_path: Path) -> None:

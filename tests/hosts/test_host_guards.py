@@ -139,8 +139,8 @@ CHECKED = [
     ("gemini", "gemini-3.8-flash", "max_cost_usd: 1", 0, "the limit is $1"),
     ("gemini", "gemini-3.8-flash", "max_cost_usd: 0.0001", 1, "more than the limit of $0.0001"),
     ("gemini", "gemini-3.8-flash", "min_hit_share: 10%", 3, "of its input from the cache, but no hit is promised; at"),
-    ("gemini", "gemini-3.8-flash", "min_hit_share: 99%", 1, "at least 99 % is asked for"),
-    ("deepseek", "deepseek-flash", "min_hit_share: 10%", 0, "at least 10 % is asked for"),
+    ("gemini", "gemini-3.8-flash", "min_hit_share: 99%", 1, "at least 99% is asked for"),
+    ("deepseek", "deepseek-flash", "min_hit_share: 10%", 0, "at least 10% is asked for"),
 ]
 
 

@@ -92,7 +92,7 @@ def test_the_whole_of_an_unmarked_loop_was_paid_again(bill: Bill) -> None:
     assert loop.again == loop.had_been_sent
     assert loop.cost == (loop.again * Decimal(3)).scaleb(-6)
     assert loop.sentence.startswith("w2: Nothing marked please please")
-    assert "4 later calls paid" in loop.sentence and "100 % of what had been sent before" in loop.sentence
+    assert "4 later calls paid" in loop.sentence and "100% of what had been sent before" in loop.sentence
 
 
 def test_one_later_call_and_a_retry_are_no_loop() -> None:

@@ -123,7 +123,7 @@ def test_a_record_that_is_another_file_is_left_alone(tmp_path, capsys):
 
 def test_it_says_what_must_be_installed(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert command("--port", "0") == 2
+    assert command("--port", "0") == 3
     assert "pip install 'cachecost[server]'" in capsys.readouterr().err
 
 

@@ -365,7 +365,7 @@ def cheaper(**options: Any) -> Agent:
 
 
 def long_talk() -> Conversation:
-    """Three turns; the main thread passes 90 % of 1,000 tokens at three bytes a token, and a question follows."""
+    """Three turns; the main thread passes 90% of 1,000 tokens at three bytes a token, and a question follows."""
     events: list[Any] = []
     for turn in range(3):
         events += [

@@ -109,7 +109,7 @@ def test_every_token_is_read_written_or_uncached(name: str) -> None:
 
 @every_preset
 def test_no_preset_costs_more_than_the_write_premium(name: str) -> None:
-    """At most 25 % (5m) or 100 % (1h) over sending everything uncached; and most cost far less."""
+    """At most 25% (5m) or 100% (1h) over sending everything uncached; and most cost far less."""
     premium = Decimal(2) if "1h" in ttls(PRESETS[name]) else Decimal("1.25")
     pairs = [(row, bare) for row, bare in zip(as_asked(marked(name)), unmarked(name), strict=True) if row.error is None]
     for row, bare in pairs:

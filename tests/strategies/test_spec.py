@@ -48,7 +48,7 @@ def resolved(text: str) -> Agent:
         ("progressive", PRESETS["progressive"]),
         ('"answer_inquiry, forced"', PRESETS["answer_inquiry, forced"]),
         ("preset: progressive", PRESETS["progressive"]),
-        ("{name: mine}", Agent(name="mine")),
+        ("{name: mine, marks: []}", Agent(name="mine")),
         (
             "{name: a, marks: [last_tool, last_system, automatic]}",
             Agent(name="a", placement=Placement((LastTool(), SystemBlock("last"), Automatic()))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +11,8 @@ from random import Random
 import pytest
 from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
 
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.extras import NotInstalled
+from cachecost.faults import InputError
 from cachecost.sweep import backends, tables
 from cachecost.sweep.cells import Job, Task, evaluated
 from cachecost.sweep.rows import Key, Row, faulty
@@ -145,9 +147,10 @@ def test_without_pyarrow_a_folder_holds_csv_and_parquet_is_refused(
 ) -> None:
     monkeypatch.setattr(tables, "has_pyarrow", lambda: False)
     assert tables.suffix_of(tmp_path / "folder") == ".csv"
-    with pytest.raises(CannotEvaluate) as caught:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        NotInstalled, match=r"--out f.parquet needs the extra 'traces': .*cachecost\[traces\]', or write a .csv"
+    ):
         tables.suffix_of(Path("f.parquet"))
-    advice = "Parquet wants pyarrow: pip install 'cachecost[traces]', or write a .csv"
-    assert str(caught.value) == f"--out f.parquet: {advice}"
     with pytest.raises(InputError, match=r"--out f.txt: expected F.parquet, F.csv or a folder"):
         tables.suffix_of(Path("f.txt"))

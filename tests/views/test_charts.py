@@ -72,7 +72,7 @@ def test_names_amounts_and_changes_stand_in_the_picture() -> None:
     said = [words for words, _ in _word_boxes(figures(summary_of(ten_arms()))[DOLLARS])]
     for name in ARMS:
         assert any(name == " ".join(words.split()) for words in said)
-    assert {"$4.60", "$1.78", "−61 %", "6 of 60 calls refused", "60 of 60 calls refused"} <= set(said)
+    assert {"$4.60", "$1.78", "−61%", "6 of 60 calls refused", "60 of 60 calls refused"} <= set(said)
 
 
 def test_pictures_tell_no_date_version_or_place(files: dict[str, bytes]) -> None:
@@ -117,12 +117,12 @@ def test_the_cheapest_line_is_strong_solid_and_of_the_first_colour_at_any_place(
 
 def test_titles_say_the_finding() -> None:
     summary = summary_of(ten_arms())
-    assert dollars_title(summary) == "Cheapest: “progressive”, $1.78, 61 % less than “structured output, no tools”"
+    assert dollars_title(summary) == "Cheapest: “progressive”, $1.78, 61% less than “structured output, no tools”"
     assert cumulative_title(summary) == (
         "“structured output, no tools”: $4.60 after 60 calls, 2.6 × as much as “progressive”"
     )
     assert (
-        question_title(summary) == "One question costs $0.0293 (“progressive”) to $0.26 (“structured output, no tools”)"
+        question_title(summary) == "One question costs $0.03 (“progressive”) to $0.26 (“structured output, no tools”)"
     )
 
 

@@ -83,10 +83,10 @@ def test_a_change_in_words(row: Told, words: str) -> None:
 
 
 def test_annotations_escape_what_github_reads() -> None:
-    row = budget("fail", "costs 5 %.\nmore", file="a,b:c%.yaml", changes=[change()])
+    row = budget("fail", "costs 5%.\nmore", file="a,b:c%.yaml", changes=[change()])
     assert annotation_lines(told(row, budget("pass"))) == [
         "::error file=a%2Cb%3Ac%25.yaml,line=12,col=5,title=cachecost max_regression::"
-        "mine: progressive costs 5 %25.%0Amore%0Asince call 18: tool x changed → tools written again: $1.74 [CC105]"
+        "mine: progressive costs 5%25.%0Amore%0Asince call 18: tool x changed → tools written again: $1.74 [CC105]"
     ]
     (warning,) = annotation_lines(told(budget("not_comparable", file=None, line=None, column=None)))
     assert warning == "::warning title=cachecost max_regression::mine: progressive costs $26.03."
@@ -181,4 +181,4 @@ def test_a_comment_is_found_again_and_escapes_names() -> None:
     assert lines[3] == r"- ✗ **mine**: progressive costs \<b>\$5\</b> \| more."
     assert lines[4].startswith(r"  - since call 18: \`x\` changed → tools written again")
     assert "cachecost check --update x" in lines
-    assert lines[-1] == r"| mine | a \| b | $24.10 | $26.03 | +8 % |"
+    assert lines[-1] == r"| mine | a \| b | $24.10 | $26.03 | +8% |"

@@ -20,7 +20,7 @@ from html_page import Page
 from cachecost.cli import cachecost
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import RunResult
-from cachecost.numbers import dollars
+from cachecost.numbers import dollar_places, dollars
 from cachecost.prompts.blocks import Layer
 from cachecost.strips import MarkAt, Strip
 from cachecost.views.html.run_page import run_page
@@ -120,19 +120,21 @@ def test_its_figures_are_those_of_result_json(made: object) -> None:
 def same_figures(page: Page, shown: RunResult) -> None:
     told = run_object(shown)
     assert list(page.strategies) == [strategy["name"] for strategy in told["strategies"]]
+    asked = [strategy["cost_per_inquiry_usd"] for strategy in told["strategies"]]
+    places = dollar_places(Decimal(amount) for amount in asked if amount is not None)
     for strategy in told["strategies"]:
         row = page.strategies[strategy["name"]]
         known = strategy["errors"] < strategy["calls"]
         assert row["cost"] == (dollars(Decimal(strategy["cost_usd"])) if known else "–")
         assert row["calls"] == f"{strategy['calls']:,}"
         if strategy["cost_per_inquiry_usd"] is not None:
-            assert row["question"] == dollars(Decimal(strategy["cost_per_inquiry_usd"]))
+            assert row["question"] == dollars(Decimal(strategy["cost_per_inquiry_usd"]), places)
 
 
 def test_first_comes_the_answer_then_the_saving() -> None:
     text, page = arms()
     assert page.figures["answer"] == pictured_arms().verdict
-    assert page.figures["saving"].endswith(" % less")
+    assert page.figures["saving"].endswith("% less")
     order = [text.index(f'id="{name}"') for name in ("strategies", "strips", "dollars", "findings", "readings")]
     assert order == sorted(order)
     assert text.index('data-figure="answer"') < text.index('data-figure="saving"') < order[0]
@@ -272,7 +274,7 @@ def test_explain_writes_its_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     page = Page((tmp_path / "page.html").read_text())
     whole(page)
-    assert page.figures["answer"] == "as recorded $5.13 · $0.35 avoidable (6.8 %) · 2 causes"
+    assert page.figures["answer"] == "as recorded $5.13 · $0.35 avoidable (6.8%) · 2 causes"
 
 
 def test_optimize_writes_its_page(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_the_command_that_makes_it_again() -> None:
         "`code` and \\ and ~~gone~~",
         "$5 (−$4) is not $x$",
         "two\nlines",
-        "“quoted”, ±3 % → –",
+        "“quoted”, ±3% → –",
     ],
 )
 def test_words_stay_words(words: str) -> None:

@@ -235,14 +235,14 @@ class Result:
 def _table(summary: Summary) -> Table:
     classes = {name: summary.class_names[name] for name in summary.classes}
     asks = ("a question",) if summary.has_questions else ()
-    versus = ("vs first",) if len(summary.lines) > 1 else ()
+    versus = (summary.against,) if len(summary.lines) > 1 else ()
     table = Table(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
     for line in summary.lines:
         used = [tokens(getattr(line.usage, CLASS_FIELDS[name])) for name in classes]
         against = [percent(line.vs_first, signed=True)] if versus else []
         asked = [dollars(line.question)] if asks else []
         cells = (line.name, f"{line.calls:,}", *used, dollars(line.total), *against, *asked)
-        table.add(*cells, strong=line is summary.best and bool(versus))
+        table.add(*cells, strong=line in summary.tied and bool(versus))
     return table
 
 

@@ -77,13 +77,19 @@ class Monthly:
         return bars(f"Dollars a month at {self._pace()}", marks)
 
     def _repr_html_(self) -> str:
-        table = Table(("strategy", "a month", "±", "vs first"))
+        table = Table(("strategy", "a month", "±", self._against))
         first = next((one.usd for one in self.projections if one.strategy == self.first), None)
         for one in self.projections:
             off = change(one.usd, first) if one.strategy != self.first else None
             table.add(one.strategy, rounded(one.usd), rounded(one.error), percent(off, signed=True))
         told = f"{self._pace()}, {self.days} days a month, each session as the one that was compared"
         return table.html() + paragraph(told) + "".join(paragraph(f"left out: {name}") for name in self.left_out)
+
+    @property
+    def _against(self) -> str:
+        """The head of the column that compares: "vs first", or "vs NAME" where `compare_to` is not the first."""
+        names = [one.strategy for one in self.projections]
+        return "vs first" if names[:1] == [self.first] else f"vs {self.first}"
 
     def _pace(self) -> str:
         number = f"{self.sessions_per_day.normalize():,f}"

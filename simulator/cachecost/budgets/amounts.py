@@ -42,4 +42,4 @@ def percent_apart(share: Decimal, limit: Decimal) -> str:
         return percent(share)
     with localcontext(prec=EXACT_DIGITS):
         rounded = ((share * 100).quantize(Decimal(1).scaleb(-places)) for places in count(1))
-        return f"{next(told for told in rounded if (told - limit * 100) * (share - limit) > 0)} %"
+        return f"{next(told for told in rounded if (told - limit * 100) * (share - limit) > 0)}%"

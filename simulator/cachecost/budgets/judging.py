@@ -134,7 +134,7 @@ class Judge:
         total = self._ledger.cost.total
         change = exact_share(total - before, before) if before else (None if total else ZERO)
         day = self._baseline.accepted if self._baseline else None
-        message = f"costs {against(total, before, change, limit, day)}; the limit is {exact(limit * 100)} %."
+        message = f"costs {against(total, before, change, limit, day)}; the limit is {exact(limit * 100)}%."
         if total - before > before * limit:
             return _Found("fail", change, message, self._why())
         return _Found("pass", change, message)
@@ -183,11 +183,11 @@ class Judge:
         if not usage.total_input:
             return _Found("not_comparable", None, "sends no input, so nothing of it can be read.")
         share, told = exact_share(usage.read, usage.total_input), exact(limit * 100)
-        message = f"reads {percent_apart(share, limit)} of its input from the cache; at least {told} % is asked for."
+        message = f"reads {percent_apart(share, limit)} of its input from the cache; at least {told}% is asked for."
         broken = usage.read < limit * usage.total_input
         if not broken and self._ledger.most is not None:
             may = f"may read {percent_apart(share, limit)} of its input from the cache, but no hit is promised"
-            return _Found("not_comparable", share, f"{may}; at least {told} % is asked for.")
+            return _Found("not_comparable", share, f"{may}; at least {told}% is asked for.")
         return _Found("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
 
     def _marks(self, limit: int) -> _Found:

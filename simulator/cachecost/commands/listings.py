@@ -20,6 +20,8 @@ USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
 LIFETIMES = "5m and 1h stand for the host's short and long lifetime (rules, ttl_s)."
 PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
 MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)
+MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
+"""In a narrow terminal, the first first."""
 RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
@@ -64,6 +66,7 @@ def models(as_json: bool, base: Ground) -> None:
         "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else LIFETIMES,
         MODEL_COLUMNS,
         [(*model_cells(row), *price_cells(price)) for row, price in priced],
+        MODEL_COLUMNS_TO_HIDE,
     )
 
 
@@ -116,7 +119,7 @@ def rules(switches: bool, as_json: bool, base: Ground) -> None:
     rows = list(rule_rows(base.host))
     if as_json:
         return _print_json("rules", rows)
-    return print_table("", RULE_COLUMNS, _rule_lines(rows))
+    return print_table("", RULE_COLUMNS, _rule_lines(rows), ("source", "confidence", "to", "from"))
 
 
 def _rule_lines(rows: list[RuleRow]) -> list[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from cachecost.commands.options import switch_pairs
+from cachecost.extras import require
 
 if TYPE_CHECKING:
     from cachecost.ledger import Fidelity
@@ -100,6 +101,7 @@ def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tu
     With --verify-rules --model MODEL it sends small probes instead, each with its price beforehand, and writes what
     they find as a dated rules file for --rules.
     """
+    require("cachecost live", "anthropic")
     if verify_rules:
         return _verify(scenario, model, names, told)
     if scenario is None or model or names:
@@ -205,11 +207,8 @@ class _Live:
             click.echo(sentence, err=True)
 
     def _send(self, plan: Plan) -> int:
-        try:
-            from cachecost.live.driver.driving import Drive
-        except ImportError:
-            raise click.ClickException("the SDK is needed: pip install 'cachecost[live]'") from None
         from cachecost.live.clock import ScaledClock
+        from cachecost.live.driver.driving import Drive
 
         told = self.told
         given = Drive(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -12,13 +11,13 @@ from urllib.parse import urlsplit
 import click
 
 from cachecost.commands.options import Ground, ground_options
+from cachecost.extras import require
 
 if TYPE_CHECKING:
     from cachecost.live.recorder.session import Recorded
 
 UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
-NEEDED = ("uvicorn", "httpx2")
 
 
 @click.command()
@@ -54,7 +53,7 @@ def record(
     Point a client at it (ANTHROPIC_BASE_URL=http://127.0.0.1:PORT). No byte is changed or held back, no key is stored.
     Ctrl-C ends it when the running calls have ended; a second one cuts them.
     """
-    _check_installed()
+    require("cachecost record", "uvicorn", "httpx2")
     from cachecost.live.recorder.session import record as recorded
     from cachecost.live.recorder.watcher import Wishes
 
@@ -73,11 +72,6 @@ def record(
     done = recorded(_url(upstream), port, wishes, _say)
     _tell(done, base)
     return 1 if done.lost else 0
-
-
-def _check_installed() -> None:
-    if lacking := [name for name in NEEDED if find_spec(name) is None]:
-        raise click.UsageError(f"record needs {' and '.join(lacking)}: pip install 'cachecost[server]'")
 
 
 def _url(text: str) -> Any:

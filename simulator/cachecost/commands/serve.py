@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from cachecost.commands.options import COUNTED, Ground, ground_options
+from cachecost.extras import require
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, Faults, faults_from
 from cachecost.numbers import counted
 from cachecost.providers.rules import data_date
+from cachecost.tokens.ctok_ import require_ctok
 
 if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
@@ -30,7 +32,6 @@ WHO_ANSWERS = (
     "Who answers: agent[:N] (N tool calls a turn), agent:N:TOOL,TOOL (these tools too, also if they change something), "
     "script:FILE, recording:FILE."
 )
-NEEDED = "cachecost serve needs starlette and uvicorn: pip install 'cachecost[server]'"
 Made = TypeVar("Made")
 
 
@@ -77,7 +78,9 @@ def serve(
 
     Answers cost nothing and need no network. Ctrl-C ends it and prints the bill; until then it stands at /cachecost.
     """
-    _check_installed()
+    require("cachecost serve", "starlette", "uvicorn")
+    if tokens == "ctok":
+        require_ctok()
     from cachecost.live.answers import answerer_from
 
     begin = _begin(clock, base.rules.as_of, base.host)
@@ -99,15 +102,6 @@ def serve(
 
         print_bill(meter, sys.stdout)
     return 1 if lost else 0
-
-
-def _check_installed() -> None:
-    try:
-        import starlette
-        import uvicorn
-    except ImportError:
-        raise click.ClickException(NEEDED) from None
-    del starlette, uvicorn
 
 
 def _good(option: str, make: Callable[[], Made]) -> Made:

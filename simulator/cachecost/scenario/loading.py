@@ -15,7 +15,7 @@ from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import read_talks
-from cachecost.faults import Fault, InputError
+from cachecost.faults import Fault, InputError, NamesNotKnown
 from cachecost.inputs import yaml_text
 from cachecost.inputs.limits import BLOCKS, OutOfLimits
 from cachecost.inputs.schema_faults import faults_of, one_of, shown
@@ -24,7 +24,9 @@ from cachecost.numbers import counted
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.switches import read_switches
 from cachecost.scenario.models import Head, Scenario, Synthetic
+from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
+from cachecost.scenario.ways import get
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget")
 """What a variant does not inherit."""
@@ -41,7 +43,8 @@ def load(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
     """The scenario at `path`, with each of `sets` ("a.b=V", V in YAML, a list's item by its number) put over it.
 
     Paths in it start at its folder. Raises InputError with every fault: of the text, of each key and
-    value, of the variants and sweeps too, in the order of the file, those of `sets` last.
+    value, of the variants and sweeps too, in the order of the file, those of `sets` last; NamesNotKnown where
+    nothing else is wrong than hosts and models that are not known.
     """
     placed = yaml_text.read(path)
     faults = list(placed.faults)
@@ -49,12 +52,32 @@ def load(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
         raise InputError([*faults, placed.fault((), f"expected a mapping; got {shown(placed.value)}")])
     for text in sets:
         placed = _with_set(placed, text, faults)
-    return _scenario(placed, Path(path).parent, faults)
+    return _with_known_names(placed, Path(path).parent, faults)
 
 
 def from_mapping(value: Mapping[str, Any], folder: Path, file: str = "scenario") -> Scenario:
-    """A scenario from plain values, as `load` makes it from a file. Raises InputError."""
-    return _scenario(Placed(dict(value), {(): Place(file)}), folder, [])
+    """A scenario from plain values, as `load` makes it from a file; its host and models are not looked up.
+
+    Raises InputError.
+    """
+    return _scenario(Placed(dict(value), {(): Place(file)}), Around(folder, False), [])
+
+
+class Around(NamedTuple):
+    """What a scenario is checked against: the folder of its paths, and whether its host and models must be known."""
+
+    folder: Path
+    names: bool = True
+
+
+def _with_known_names(placed: Placed, folder: Path, faults: Sequence[Fault]) -> Scenario:
+    """The scenario. Raises InputError: NamesNotKnown where it would be fine if its host and models were known."""
+    try:
+        return _scenario(placed, Around(folder), list(faults))
+    except InputError as error:
+        all_faults = error.faults
+    _scenario(placed, Around(folder, False), list(faults), all_faults)
+    raise NamesNotKnown(all_faults)
 
 
 def _with_set(placed: Placed, text: str, faults: list[Fault]) -> Placed:
@@ -77,20 +100,21 @@ def _with_set(placed: Placed, text: str, faults: list[Fault]) -> Placed:
 def _put(placed: Placed, dotted: str, part: Placed) -> Placed:
     """`part` at a dotted path; a strategy that is a bare preset opens to take options. Raises LookupError."""
     way = placed.way_of(".".join(dotted.split(".")[:2]))
-    preset = _get(placed, way)
+    preset = get(placed, way)
     if way[0] == "strategies" and isinstance(preset, str) and dotted.count(".") > 1:
         placed = placed.put(way, Placed({"preset": preset}, {(): placed.place(way)}))
     return placed.put(placed.way_of(dotted), part)
 
 
-def _scenario(placed: Placed, folder: Path, faults: list[Fault]) -> Scenario:
-    scenario, own = _checked(placed, folder)
-    readings = list(_readings(placed, folder, own))
-    found = own + [fault for _, _, new in readings for fault in new] + _sweep_faults(placed, folder, own)
+def _scenario(placed: Placed, around: Around, faults: list[Fault], told: Sequence[Fault] = ()) -> Scenario:
+    """Raises InputError, with the faults in `told` if there are any."""
+    scenario, own = _checked(placed, around)
+    readings = list(_readings(placed, around, own))
+    found = own + [fault for _, _, new in readings for fault in new] + _sweep_faults(placed, around, own)
     misread = {_where(fault) for fault in placed.faults}
     faults += [fault for fault in found if _where(fault) not in misread]
     if faults or scenario is None:
-        raise InputError(sorted(dict.fromkeys(faults), key=_order))
+        raise InputError(told or sorted(dict.fromkeys(faults), key=_order))
     scenario._readings = tuple((name, variant) for name, variant, _ in readings if variant is not None)
     return scenario
 
@@ -103,9 +127,9 @@ def _where(fault: Fault) -> Place:
     return Place(fault.file, fault.line, fault.column)
 
 
-def _checked(placed: Placed, folder: Path) -> tuple[Scenario | None, list[Fault]]:
+def _checked(placed: Placed, around: Around) -> tuple[Scenario | None, list[Fault]]:
     """The scenario, None where there are faults, and the faults."""
-    faults = list(_across(placed, folder))
+    faults = [*_across(placed, around.folder), *(unknown_names(placed) if around.names else ())]
     try:
         scenario = Scenario.model_validate(placed.value)
     except ValidationError as error:
@@ -124,10 +148,10 @@ def _across(placed: Placed, folder: Path) -> Iterator[Fault]:
     yield from _twice(placed, _names(placed, "variants"))
     yield from _strangers(placed, sorted(set(names.values())))
     for way in (("conversation", "recording"), ("prices",)):
-        path = _get(placed, way)
+        path = get(placed, way)
         if isinstance(path, str) and not _is_file(folder / path):
             yield placed.fault(way, f"expected a file; got {shown(path)}, and there is no {folder / path}")
-    rules = _get(placed, ("rules",))
+    rules = get(placed, ("rules",))
     if isinstance(rules, dict):
         for name, problem in read_switches(rules)[1].items():
             yield placed.fault(("rules", name), problem.removeprefix(f"{name}: "))
@@ -140,21 +164,14 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _get(placed: Placed, way: Way) -> Any:
-    try:
-        return yaml_text.value_at(placed.value, way)
-    except LookupError:
-        return None
-
-
 def _names(placed: Placed, key: str) -> dict[Way, str]:
     """Where each item of the list at `key` has its name."""
-    items = _get(placed, (key,))
+    items = get(placed, (key,))
     names: dict[Way, str] = {}
     for number, item in enumerate(items if isinstance(items, list) else ()):
         own = "name" if isinstance(item, dict) and "name" in item else "preset"
         way: Way = (key, number, own) if isinstance(item, dict) else (key, number)
-        if isinstance(name := _get(placed, way), str):
+        if isinstance(name := get(placed, way), str):
             names[way] = name
     return names
 
@@ -169,11 +186,11 @@ def _twice(placed: Placed, names: Mapping[Way, str]) -> Iterator[Fault]:
 
 def _strangers(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
     """Where a strategy is named that there is not."""
-    budget = _get(placed, ("budget",))
+    budget = get(placed, ("budget",))
     budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
-    recorded = [AS_RECORDED] if isinstance(_get(placed, ("conversation", "recording")), str) else []
+    recorded = [AS_RECORDED] if isinstance(get(placed, ("conversation", "recording")), str) else []
     for way in [("compare_to",), *((*way, "strategy") for way in budgets)]:
-        name = _get(placed, way)
+        name = get(placed, way)
         known = [*strategies, *(recorded if way[0] == "budget" else ())]
         if isinstance(name, str) and strategies and name not in known:
             yield placed.fault(way, one_of(known, name))
@@ -182,15 +199,15 @@ def _strangers(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
 # ------------------------------------------------------------------------------ variants and sweeps
 
 
-def _readings(placed: Placed, folder: Path, known: list[Fault]) -> Iterator[tuple[str, Scenario | None, list[Fault]]]:
+def _readings(placed: Placed, around: Around, known: list[Fault]) -> Iterator[tuple[str, Scenario | None, list[Fault]]]:
     """Each variant's name, scenario and those faults that the scenario itself does not have."""
-    variants = _get(placed, ("variants",))
+    variants = get(placed, ("variants",))
     base = placed.without(*ONLY_ABOUT_THE_WHOLE)
     told = {_where(fault) for fault in known}
     for number, variant in enumerate(variants if isinstance(variants, list) else ()):
         if isinstance(variant, dict):
             changes = placed.at(("variants", number)).without("name")
-            scenario, faults = _checked(_merged(base, changes), folder)
+            scenario, faults = _checked(_merged(base, changes), around)
             new = [
                 fault for fault in faults if fault not in known and (fault.line is None or _where(fault) not in told)
             ]
@@ -200,25 +217,25 @@ def _readings(placed: Placed, folder: Path, known: list[Fault]) -> Iterator[tupl
 
 def _merged(base: Placed, changes: Placed, way: Way = ()) -> Placed:
     """`changes` over `base`: mappings key by key, everything else as a whole."""
-    for key, value in _get(changes, way).items():
+    for key, value in get(changes, way).items():
         inner = (*way, key)
         others = {name for group in ALTERNATIVES if key in group for name in group} - {key}
-        base = base.put(way, base.at(way).without(*others)) if way and others & set(_get(base, way)) else base
-        both = isinstance(value, dict) and isinstance(_get(base, inner), dict)
+        base = base.put(way, base.at(way).without(*others)) if way and others & set(get(base, way)) else base
+        both = isinstance(value, dict) and isinstance(get(base, inner), dict)
         base = _merged(base, changes, inner) if both else base.put(inner, changes.at(inner))
     return base
 
 
-def _sweep_faults(placed: Placed, folder: Path, known: list[Fault]) -> list[Fault]:
+def _sweep_faults(placed: Placed, around: Around, known: list[Fault]) -> list[Fault]:
     """Faults that each swept value makes by itself; those of paths that lead nowhere."""
-    sweep = _get(placed, ("sweep",))
+    sweep = get(placed, ("sweep",))
     base = placed.without("sweep")
     faults: list[Fault] = []
     for dotted, values in sweep.items() if isinstance(sweep, dict) else ():
         for number in range(len(values)) if isinstance(values, list) else ():
             here: Way = ("sweep", dotted, number)
             try:
-                found = _checked(_put(base, dotted, placed.at(here)), folder)[1]
+                found = _checked(_put(base, dotted, placed.at(here)), around)[1]
                 faults += [placed.fault(here, fault.message) for fault in found if fault not in known]
             except LookupError as error:
                 faults.append(placed.fault(here[:2], str(error.args[0])))

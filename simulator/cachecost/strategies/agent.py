@@ -107,9 +107,23 @@ class Agent:
             return self.on(self.model or conversation.model).notes(conversation)
         told = [f"Read with {name}={shown(value)}." for name, value in sorted(self.rules.items())]
         told += self.remarks
+        if not self.source:
+            told += _notes_on_breakpoints(self.placement)
         if conversation.inquiries:
             told += _notes_on_questions(self, conversation)
         return told
+
+
+def _notes_on_breakpoints(placement: Placement) -> Iterator[str]:
+    """What somebody who wrote a strategy may not have meant: no breakpoint at all, or more than a request takes."""
+    if not placement.primitives:
+        yield "It sends no breakpoints: where caching needs them, nothing is cached."
+    elif placement.most > placement.slots:
+        left_out = "the last of its list" if placement.trim == "priority" else "the oldest in messages"
+        yield (
+            f"Its list can choose {placement.most} breakpoints and a request takes {placement.slots}: "
+            f"{left_out} are left out."
+        )
 
 
 def _notes_on_questions(agent: Agent, conversation: Conversation) -> Iterator[str]:

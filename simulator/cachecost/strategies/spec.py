@@ -5,6 +5,7 @@ Options left out keep the preset's values. The models carry their help to the JS
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,10 +16,13 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     PlainValidator,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     model_validator,
 )
 
+from cachecost.faults import nearest
 from cachecost.inert import inert
 from cachecost.inputs.limits import MOST_TOKENS
 from cachecost.providers.switches import read_switches
@@ -30,7 +34,7 @@ from cachecost.strategies.marks import PRIMITIVES, SHORTHANDS, Placement, Primit
 from cachecost.strategies.options import CONFIG, Table
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.registry import find
+from cachecost.strategies.registry import find, names
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
@@ -50,20 +54,24 @@ def _change(value: Any) -> Change:
     return CHANGES_TABLE.parse(value, Change)
 
 
-def _marks(value: Any) -> Any:
+class PresetMarks(list[Primitive]):
+    """The marks of a preset, which may be more than a request takes: agents choose by priority."""
+
+
+def _marks(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
     """A preset's name stands for its marks."""
     if not isinstance(value, str):
-        return value
+        return listed(value)
     found = find(value)
     if not isinstance(found, Agent):
         raise ValueError(f"'{value}' is another package's strategy: its marks cannot be taken")
-    return list(found.placement.primitives)
+    return PresetMarks(found.placement.primitives)
 
 
 Mark = Annotated[Primitive, PlainValidator(_mark), WithJsonSchema(MARKS.schema())]
 Marks = Annotated[
     list[Mark],
-    BeforeValidator(_marks),
+    WrapValidator(_marks),
     WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": MARKS.schema()}]}),
 ]
 ChangeSpec = Annotated[Change, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
@@ -134,6 +142,20 @@ def _rules(value: Any) -> Any:
     return value
 
 
+def _caches_nothing(name: str) -> str:
+    """Of a strategy that is only a name: it would send every token uncached, which nobody means by leaving out."""
+    near = nearest(name, names())
+    return f"expected preset or marks beside the name, or `marks: []` for no caching; got neither{near}"
+
+
+def _must_fit(what: str, marks: Sequence[Primitive], slots: int) -> None:
+    """Raise ValueError where a list has more marks than a request takes, which would silently lose its last."""
+    if len(marks) > slots:
+        kept = f"`trim: priority` to send the first {slots} that apply, or `trim: oldest_message`"
+        told = f"expected at most {slots}, as a request takes no more; got {len(marks)} (or add {kept})"
+        raise ValueError(f"{what}: {told}")
+
+
 class StrategySpec(BaseModel):
     """A way to send the conversation: a preset by name, or a mapping."""
 
@@ -176,6 +198,8 @@ class StrategySpec(BaseModel):
 
     @model_validator(mode="after")
     def _goes_together(self) -> StrategySpec:
+        if self.model_fields_set == {"name"}:
+            raise ValueError(_caches_nothing(self.name))
         self.resolved()
         return self
 
@@ -201,6 +225,7 @@ class StrategySpec(BaseModel):
             raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
         placement = self._placement(base.placement)
         asking = self.inquiry.over(base.asking) if self.inquiry else base.asking
+        self._must_fit(placement.slots)
         sides = [asking.placement(placement)] if asking else []
         for fault in filter(None, (each.ttl_fault() for each in [placement, *sides])):
             raise ValueError(fault)
@@ -214,6 +239,14 @@ class StrategySpec(BaseModel):
             changes=tuple(self.changes) if "changes" in self.model_fields_set else base.changes,
             rules={**base.rules, **self.rules},
         )
+
+    def _must_fit(self, slots: int) -> None:
+        """Raises ValueError for a list of too many marks, unless it is said which of them go."""
+        if self.model_fields_set & {"trim", "slots"} or isinstance(self.marks, PresetMarks):
+            return
+        _must_fit("marks", self.marks or (), slots)
+        own = self.inquiry.marks if self.inquiry else "same"
+        _must_fit("inquiry.marks", () if isinstance(own, str) else own, slots)
 
     def _placement(self, base: Placement) -> Placement:
         given: dict[str, Any] = {

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
+from cachecost.extras import require
 from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.sweep.cells import Job, Task, evaluated
 from cachecost.sweep.parts import Part
@@ -20,7 +20,7 @@ from cachecost.sweep.rows import Row
 from cachecost.sweep.store import Store
 
 BACKENDS = ("loky", "dask", "ray")
-WANTED = {"dask": ("distributed", "pip install 'cachecost[dask]'"), "ray": ("ray", "pip install ray")}
+NEEDED = {"dask": "distributed", "ray": "ray"}
 MOST_TASKS, MOST_CELLS, BUNDLES_A_WORKER = 32, 1_000, 4
 AHEAD = 2
 """Bundles that each process of a cluster is given at once: one in work, and one to go on with."""
@@ -38,15 +38,14 @@ class Workers:
     scheduler: str | None = None
 
     def check(self) -> None:
-        """Raises InputError for a cluster without an address, CannotEvaluate for a backend that is not installed."""
+        """Raises InputError for a cluster without an address, NotInstalled for a backend that is not."""
         if self.backend == "dask" and not self.scheduler:
             raise InputError([Fault("--backend dask:", "expected --scheduler ADDRESS beside it; got none")])
         if self.backend == "loky" and self.scheduler:
             words = "expected --backend dask or ray beside it; got loky"
             raise InputError([Fault(f"--scheduler {self.scheduler}:", words)])
-        package, advice = WANTED.get(self.backend, ("joblib", ""))
-        if find_spec(package) is None:
-            raise CannotEvaluate(f"--backend {self.backend}: {package} is not installed: {advice}")
+        if self.backend in NEEDED:
+            require(f"--backend {self.backend}", NEEDED[self.backend])
 
 
 def computed(job: Job, tasks: Iterable[Task], count: int, workers: Workers, store: Store) -> Iterator[Part]:

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import CannotEvaluate, Fault, InputError
+from cachecost.extras import is_installed, require
+from cachecost.faults import Fault, InputError
 from cachecost.inert import inert_cell
 from cachecost.numbers import exact
 from cachecost.sweep.rows import COUNTS, FIELDS, Key, Row
@@ -22,22 +22,20 @@ DOLLARS = (38, 18)
 """Digits of a dollar column, and how many of them are after the point: enough for any price times any modifier."""
 ROWS_A_GROUP, ROWS_A_BATCH = 1 << 16, 1 << 12
 """Rows of a Parquet file's groups, which decide its bytes, and rows that are in memory at once."""
-NEEDS = "Parquet wants pyarrow: pip install 'cachecost[traces]', or write a .csv"
 
 
 def has_pyarrow() -> bool:
     """Whether Parquet can be written; does not import it."""
-    return find_spec("pyarrow") is not None
+    return is_installed("pyarrow")
 
 
 def suffix_of(out: Path) -> str:
-    """The format of `out`: by its name; of a folder Parquet, where that can be. Raises InputError, CannotEvaluate."""
+    """The format of `out`: by its name; of a folder Parquet, where that can be. Raises InputError, NotInstalled."""
     if out.suffix == CSV or (not out.suffix and not has_pyarrow()):
         return CSV
     if out.suffix not in ("", PARQUET):
         raise InputError([Fault(f"--out {out}:", "expected F.parquet, F.csv or a folder")])
-    if not has_pyarrow():
-        raise CannotEvaluate(f"--out {out}: {NEEDS}")
+    require(f"--out {out}", "pyarrow", instead="or write a .csv")
     return PARQUET
 
 

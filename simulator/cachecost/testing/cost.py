@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal
 
 from cachecost.findings import Explanation
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding
 
 Severity = Literal["error", "warning", "note"]
+DOLLARS = 'US dollars from 0, like 0.05 or "0.05"'
+SHARE = 'a share from 0 to 1, like 0.9 or "0.9"'
 SEVERITIES: Sequence[Severity] = ("error", "warning", "note")
 
 
@@ -63,18 +65,24 @@ class CacheCost(SimulatedAPI):
         desk = Desk(self._rules, self._host, self._tokens)
         return lint_log(read_calls(self.recording), "this test", desk).findings
 
-    def assert_costs_at_most(self, dollars: str | Decimal | int) -> None:
-        """All calls together cost no more than that many USD; equal passes. Give a text such as "0.05"."""
+    def assert_costs_at_most(self, dollars: str | Decimal | float) -> None:
+        """All calls together cost no more than that many USD; equal passes. 0.05 and "0.05" are the same limit.
+
+        Raises ValueError for what is no amount of dollars.
+        """
         __tracebackhide__ = True
-        limit, spent = _exact(dollars), self.dollars
+        limit, spent = _exact(dollars, DOLLARS), self.dollars
         self._called()
         if spent > limit:
             raise AssertionError(sentences.too_dear(spent, limit, self._evidence()))
 
     def assert_hit_share_at_least(self, share: str | float | Decimal) -> None:
-        """At least this share (0 to 1) of all input tokens was read from the cache; equal passes."""
+        """At least this share (0 to 1) of all input tokens was read from the cache; equal passes.
+
+        Raises ValueError for what is no share.
+        """
         __tracebackhide__ = True
-        limit, reached = _exact(str(share)), self.hit_share
+        limit, reached = _exact(share, SHARE, most=1), self.hit_share
         self._called()
         if reached < limit:
             raise AssertionError(sentences.too_few_hits(reached, limit, self._evidence()))
@@ -116,8 +124,12 @@ class CacheCost(SimulatedAPI):
             raise AssertionError(sentences.NO_CALL)
 
 
-def _exact(number: str | Decimal | int) -> Decimal:
-    """A limit as it was written. A float of dollars is refused: 0.1 is not a tenth."""
-    if isinstance(number, float):
-        raise TypeError(f'expected a text like "{number}"; got the float {number}, which is not exactly that')
-    return Decimal(number)
+def _exact(number: str | Decimal | float, what: str, most: int | None = None) -> Decimal:
+    """A limit as it was written: 0.1 is a tenth, though the float is not. Raises ValueError."""
+    try:
+        found = Decimal(str(number))
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not found.is_finite() or found < 0 or (most is not None and found > most):
+        raise ValueError(f"expected {what}; got {number!r}")
+    return found

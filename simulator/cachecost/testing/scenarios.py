@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cachecost.extras import NotInstalled
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
@@ -111,7 +112,7 @@ class BudgetItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
         """Sentences; a stack only for a fault of ours."""
         error = excinfo.value
-        if isinstance(error, (BudgetBroken, InputError, CannotEvaluate)):
+        if isinstance(error, (BudgetBroken, InputError, CannotEvaluate, NotInstalled)):
             return str(error)
         return str(super().repr_failure(excinfo))
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from cachecost.faults import CannotEvaluate
+from cachecost.extras import require
 from cachecost.ledger import CallRow
 from cachecost.live.answers import answerer_from
 from cachecost.live.log import CallLog
@@ -22,11 +22,10 @@ from cachecost.providers.rules import RuleBook, data_date
 from cachecost.providers.switches import switches_from
 from cachecost.testing.clock import MovableClock, movable
 from cachecost.testing.transport import AsyncTransport, Transport
+from cachecost.tokens.ctok_ import require_ctok
 
 NOWHERE = "http://cache-cost.invalid"
 """Where clients of a transport think they send to; the name can never be a host (RFC 6761)."""
-NEEDS_SERVER = "cache_cost.base_url needs starlette and uvicorn: pip install 'cachecost[server]'"
-NEEDS_SDK = "cache_cost.client() needs the anthropic SDK: pip install anthropic"
 
 
 class SimulatedAPI:
@@ -44,6 +43,8 @@ class SimulatedAPI:
         answers: str | Answerer = "agent",
         clock: str = "+2s",
     ) -> None:
+        if tokens == "ctok":
+            require_ctok()
         day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
         self._host, self._tokens = host, tokens
         self._rules = RuleBook(switches_from(rules or {}), day)
@@ -86,13 +87,13 @@ class SimulatedAPI:
         return AsyncTransport(self._served)
 
     def client(self, **options: Any) -> Any:
-        """An `anthropic.Anthropic` whose calls end here; `options` are its own. Raises CannotEvaluate."""
+        """An `anthropic.Anthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
         sdk = _sdk()
         http_client = sdk.DefaultHttpxClient(transport=self.transport)
         return self._open.enter_context(sdk.Anthropic(**{**_CLIENT, **options, "http_client": http_client}))
 
     def async_client(self, **options: Any) -> Any:
-        """An `anthropic.AsyncAnthropic` whose calls end here; `options` are its own. Raises CannotEvaluate."""
+        """An `anthropic.AsyncAnthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
         sdk = _sdk()
         http_client = sdk.DefaultAsyncHttpxClient(transport=self.async_transport)
         return sdk.AsyncAnthropic(**{**_CLIENT, **options, "http_client": http_client})
@@ -101,7 +102,7 @@ class SimulatedAPI:
     def base_url(self) -> str:
         """The address of a server on this machine only, begun when first asked for: for agents in other processes.
 
-        Raises CannotEvaluate where starlette or uvicorn is not installed.
+        Raises NotInstalled where starlette or uvicorn is missing.
         """
         if self._address is None:
             self._address = self._open.enter_context(_serving(self._served))
@@ -135,19 +136,17 @@ _CLIENT = {"api_key": PLACEHOLDER, "base_url": NOWHERE, "max_retries": 0}
 
 
 def _sdk() -> Any:
-    try:
-        import anthropic
-    except ImportError:
-        raise CannotEvaluate(NEEDS_SDK) from None
+    require("cache_cost.client()", "anthropic")
+    import anthropic
+
     return anthropic
 
 
 def _serving(served: Served) -> Any:
-    try:
-        from cachecost.live.server.app import app_of
-        from cachecost.live.server.serving import serving
-    except ImportError:
-        raise CannotEvaluate(NEEDS_SERVER) from None
+    require("cache_cost.base_url", "starlette", "uvicorn")
+    from cachecost.live.server.app import app_of
+    from cachecost.live.server.serving import serving
+
     return serving(app_of(served), served.pauses)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 
+from cachecost.extras import how_to_install, is_installed, require
 from cachecost.faults import CannotEvaluate
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.prose import KINDS
@@ -16,12 +16,14 @@ VERSIONS = {"claude-3": "3.0", "claude-4.7": "4.7", "claude-4.8": "4.8"}
 """Our tokenizer generations by ctok's names for them."""
 KEYS = {"claude-3": "ctok-3", "claude-4.7": "ctok-4.7", "claude-4.8": "ctok-4.8"}
 """Their names in `Block.counts`."""
-NEEDS = "ctok wants Python >= 3.12: pip install 'cachecost[claude-tokens]'"
+OLDEST_PYTHON = (3, 12)
+"""With an older one the extra installs nothing."""
+INSTEAD = "or use --tokens tiktoken"
 
 
 def has_ctok() -> bool:
     """Whether ctok can be imported; does not import it."""
-    return find_spec("ctok") is not None
+    return is_installed("ctok")
 
 
 class Ctok:
@@ -29,7 +31,9 @@ class Ctok:
 
     def __init__(self, generation: str) -> None:
         self.key = KEYS[generation]
-        self.advice = f"import the recording again where ctok is installed ({NEEDS}), or use --tokens tiktoken"
+        self.advice = (
+            f"import the recording again where ctok is installed ({how_to_install(['ctok'])}), or use --tokens tiktoken"
+        )
         self._version = VERSIONS[generation]
 
     def __call__(self, text: str) -> int:
@@ -47,11 +51,18 @@ def _frame(version_: str) -> int:
     return int(token_count("a", version_)) - 1
 
 
+def require_ctok() -> None:
+    """Raise NotInstalled where ctok is missing, CannotEvaluate where this Python is too old for it."""
+    if sys.version_info < OLDEST_PYTHON and not has_ctok():
+        raise CannotEvaluate(
+            f"--tokens ctok needs Python {'.'.join(map(str, OLDEST_PYTHON))} or later: {INSTEAD.removeprefix('or ')}"
+        )
+    require("--tokens ctok", "ctok", instead=INSTEAD)
+
+
 def ctok_counter(generation: str) -> TextCounter:
-    """ctok's tokens + the generation's structure constants. Raises CannotEvaluate where ctok is missing."""
-    if not has_ctok():
-        python = ".".join(map(str, sys.version_info[:2]))
-        raise CannotEvaluate(f"--tokens ctok: ctok is not installed for this Python {python}. {NEEDS}")
+    """ctok's tokens + the generation's structure constants. Raises as `require_ctok`."""
+    require_ctok()
     measured = calibration(generation)
     source = f"ctok {version('ctok')}, the tokenizer of {generation}"
     return TextCounter("ctok", source, measured, Ctok(generation), dict.fromkeys(KINDS, 1.0))

@@ -79,7 +79,7 @@ def question_figure(summary: Summary) -> Figure:
 
 def _session_bar(line: Line, summary: Summary) -> Bar:
     change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
-    remark, strong = _refused(line) or change, line is summary.best
+    remark, strong = _refused(line) or change, line in summary.tied
     parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
     label = line.money if summary.is_priced else percent(line.hit_share)
     return Bar(line.name, parts, label, remark, strong, bool(line.refused))

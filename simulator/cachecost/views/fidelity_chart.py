@@ -55,7 +55,7 @@ def _draw(axes: Axes, fidelity: Fidelity) -> None:
     axes.minorticks_off()
     axes.set_yscale("symlog", linthresh=FLOOR)
     axes.set_ylim(-1.2, 1.2)
-    axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100 %", "−10 %", "−1 %", "0", "+1 %", "+10 %", "+100 %"])
+    axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100%", "−10%", "−1%", "0", "+1%", "+10%", "+100%"])
     axes.set_xlabel("billed input tokens of the call", color=MUTED)
     axes.legend(loc="upper left", bbox_to_anchor=(0, 1.13), ncols=len(KINDS), frameon=False, fontsize=SMALL_SIZE)
 

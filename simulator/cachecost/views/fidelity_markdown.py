@@ -68,7 +68,7 @@ def headline(whole: Score) -> str:
     """The score in one sentence."""
     hits = f"{whole.exact_hits:,} of {whole.hits:,} hits"
     cold = f"{whole.exact_cold:,} of {whole.cold:,} cold starts"
-    off = percent(whole.median) if whole.median else "0 %"
+    off = percent(whole.median) if whole.median else "0%"
     return f"{hits} and {cold} are exactly right; prompts are {off} off at the median."
 
 
@@ -103,8 +103,8 @@ def score_cells(row: Score) -> tuple[str, ...]:
         f"{row.exact_hits:,} of {row.hits:,}",
         f"{row.exact_cold:,} of {row.cold:,}",
         f"{row.unknown:,}",
-        percent(row.median) if row.median else "0 %",
-        percent(row.p95) if row.p95 else "0 %",
+        percent(row.median) if row.median else "0%",
+        percent(row.p95) if row.p95 else "0%",
         dollars(row.known.billed),
         dollar_change(row.off_usd),
         dollars(row.not_known.billed) if row.unknown else "",

@@ -25,7 +25,7 @@ from cachecost.views.sentences import (
     rules_sentence,
     token_sentences,
 )
-from cachecost.views.summary import Summary, shared_notes, summarise
+from cachecost.views.summary import AGAINST_FIRST, Summary, shared_notes, summarise
 
 
 def report_markdown(result: RunResult, pictures: Collection[str] = (), again: str | None = None) -> str:
@@ -62,7 +62,7 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
     if not summary.is_priced:
         key += " No price is known: strategies are ranked by the prefill that is left to do."
     band = " ".join(f"{escaped(sentence)}." for sentence in token_sentences(summary))
-    if summary.first and len(summary.lines) > 1:
+    if summary.first and len(summary.lines) > 1 and summary.against == AGAINST_FIRST:
         key += f" *vs first* compares with “{escaped(summary.first.name)}”."
     refusals = [f"{REFUSED} {escaped(sentence)}" for sentence in refusal_sentences(summary)]
     if refusals:

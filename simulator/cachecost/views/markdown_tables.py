@@ -21,10 +21,10 @@ def strategy_table(summary: Summary) -> str:
     """All columns of all strategies, the cheapest one bold."""
     columns = strategy_columns(summary)
     rows = [
-        _row(line.name, [column.cells[number].strip() for column in columns], bold=line is summary.best)
+        _row(line.name, [column.cells[number].strip() for column in columns], bold=line in summary.tied)
         for number, line in enumerate(summary.lines)
     ]
-    return table(["strategy", *(column.header for column in columns)], rows)
+    return table(["strategy", *(escaped(column.header) for column in columns)], rows)
 
 
 def question_table(summary: Summary) -> str:
@@ -36,7 +36,7 @@ def question_table(summary: Summary) -> str:
         for line in asking
     ]
     classes = [summary.class_names[name] for name in summary.classes]
-    return table(["strategy", "questions", "calls", *classes, "a question", "vs first"], rows)
+    return table(["strategy", "questions", "calls", *classes, "a question", escaped(summary.against)], rows)
 
 
 def layer_table(summary: Summary) -> str:
@@ -66,7 +66,7 @@ def variant_table(summaries: Sequence[Summary]) -> str:
         switches = ", ".join(f"`{name}={value}`" for name, value in sorted(comparison.rules.items()))
         facts = [comparison.as_of.isoformat(), escaped(comparison.model), switches or "defaults"]
         rows.append([escaped(row.variant), *facts, escaped(row.best), row.cost, row.saving, row.order])
-    headers = ["variant", "as of", "model", "switches", "cheapest", "cost", "vs first", "order"]
+    headers = ["variant", "as of", "model", "switches", "cheapest", "cost", escaped(summaries[0].against), "order"]
     return table(headers, rows, names=5)
 
 
@@ -133,9 +133,9 @@ def _variant_cell(summary: Summary, name: str) -> str:
         return UNKNOWN
     against = vs_first(line)
     cost = line.answer if against == UNKNOWN else f"{line.answer} ({against})"
-    return f"**{cost}**" if line is summary.best else cost
+    return f"**{cost}**" if line in summary.tied else cost
 
 
 def _exactly(claim: Claim) -> str:
     """Dollars in full, or a share to a tenth of a percent."""
-    return f"{claim.exact * 100:.1f} %".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)
+    return f"{claim.exact * 100:.1f}%".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)

@@ -13,10 +13,21 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.optimum.optimum import Optimum
-from cachecost.numbers import change, compared, dollars, percent, rough_dollars, tokens
-from cachecost.views.columns import shortened
+from cachecost.numbers import (
+    change,
+    compared,
+    counted,
+    dollar_column,
+    dollars,
+    percent,
+    percent_column,
+    rough_dollars,
+    tokens,
+)
+from cachecost.views.columns import INDENT, Column, Fit, fit, hidden_note
 from cachecost.views.optimum_words import plan_words
 from cachecost.views.streams import inert_console, styled
+from cachecost.views.text_tables import table_of
 
 PIPE_WIDTH, WIDEST_PROSE = 120, 120
 MOST_ROWS = 8
@@ -30,14 +41,19 @@ def print_optimum(found: Optimum, title: str, stream: IO[str]) -> None:
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     page = StringIO()
     console = inert_console(page, width=width, highlight=False)
-    console.print(Text.assemble((title, "bold"), f"   {len(found.plan) - len(found.extras):,} calls"), soft_wrap=True)
+    console.print(
+        Text.assemble((title, "bold"), f"   {counted(len(found.plan) - len(found.extras), 'call')}"), soft_wrap=True
+    )
     console.print()
     for sentence in answer(found):
         console.print(Text(sentence, "bold"), width=min(width, WIDEST_PROSE))
     console.print()
-    console.print(_table(found, width))
+    fitted = _fitted(found, width)
+    console.print(_table(fitted))
     console.print()
     console.print(_facts(found, min(width, WIDEST_PROSE)))
+    if note := hidden_note([fitted], "--csv F"):
+        console.print(Padding(Text(note), (0, 0, 0, INDENT)))
     styled(stream).write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
 
 
@@ -86,19 +102,39 @@ def _names(names: list[str]) -> str:
     return first if len(names) == 1 else f"{first} and {len(names) - 1} more like it"
 
 
-def _table(found: Optimum, width: int) -> Padding:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    table.add_column("strategy", no_wrap=True)
-    for header in ("cost", "over the floor", "saved by this plan"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for name, usd in _rows(found):
-        over, saved = change(usd, found.floor_usd), change(found.usd, usd)
-        cells = (dollars(usd), percent(over, signed=True), percent(-saved) if saved else "–")
-        table.add_row(shortened(name, max(20, width - 60)), *cells, style="bold" if name == PLAN else "")
-    table.add_row(FLOOR, dollars(found.floor_usd), "", "")
+def _fitted(found: Optimum, width: int) -> Fit:
+    """The strategies, then the lower bounds, in `width` cells."""
+    rows, floors = _rows(found), _floors(found)
+    costs = dollar_column([usd for _, usd in (*rows, *floors)])
+    over = percent_column([change(usd, found.floor_usd) for _, usd in rows], signed=True)
+    saved = percent_column([_saved(found, usd) for _, usd in rows])
+    blank = [""] * len(floors)
+    columns = [
+        Column("cost", "cost", costs),
+        Column("over", "over the floor", [*over, *blank]),
+        Column("saved", "saved by this plan", [*saved, *blank]),
+    ]
+    return fit([name for name, _ in (*rows, *floors)], "strategy", columns, width)
+
+
+def _table(fitted: Fit) -> Padding:
+    table = table_of(fitted.columns)
+    for number in range(len(fitted.names.cells)):
+        cells = (Text(column.flush(number)) for column in fitted.columns)
+        table.add_row(*cells, style="bold" if number == 0 else "")
+    return Padding(table, (0, 0, 0, INDENT))
+
+
+def _floors(found: Optimum) -> list[tuple[str, Decimal]]:
+    """The lower bounds, each with its name."""
     if found.with_pings and found.floor.usd != found.floor_usd:
-        table.add_row(f"{FLOOR}, without pings", dollars(found.floor.usd), "", "")
-    return Padding(table, (0, 0, 0, 2))
+        return [(FLOOR, found.floor_usd), (f"{FLOOR}, without pings", found.floor.usd)]
+    return [(FLOOR, found.floor_usd)]
+
+
+def _saved(found: Optimum, usd: Decimal) -> Decimal | None:
+    saved = change(found.usd, usd)
+    return -saved if saved else None
 
 
 def _facts(found: Optimum, width: int) -> Padding:

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
+from rich.text import Text
 
 from cachecost.ledger import ZERO, CallRow, Ledger
-from cachecost.numbers import UNKNOWN, change, counted, dollar_range, dollars, percent, tokens
+from cachecost.numbers import (
+    UNKNOWN,
+    change,
+    counted,
+    dollar_column,
+    dollar_places,
+    dollar_range,
+    percent_column,
+    point_aligned,
+    token_column,
+)
 from cachecost.providers.usage import Usage
 from cachecost.rows import warm_reads
-from cachecost.views.columns import REFUSED, shortened
+from cachecost.views.columns import ANSWER, COUNT, LOWER_BOUND, REFUSED, ZERO_CLASS, Column, Fit, fit, hidden_note
 from cachecost.views.plain_table import PIPE_WIDTH
 from cachecost.views.streams import inert_console
 
 BILLED = "as billed"
-HEADERS = ("strategy", "calls", "read", "write {}", "write {}", "uncached", "output", "cost")
-"""The lifetimes are the host's."""
-UNPRICED_HEADERS = ("strategy", "calls", "prefill saved", "prefill to do", "hit share", "output", "cost")
-"""Where no price is known: a server of one's own computes what it does not find, and bills nothing for keeping it."""
 UNPRICED = (
     "no price is known, so strategies are told by their tokens: give a server's [[gpu]] with --prices for dollars"
 )
 FLOOR = "over floor"
 """How far from the least that the same bytes can cost; a column where anybody asked."""
-NARROWEST_NAME = 12
+NARROWEST_NAME = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +71,21 @@ def print_ledgers(
     console.print(f"{title}   {counted(calls or len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
         ledgers = sorted(ledgers, key=_rank if _are_priced(ledgers) else _rank_by_tokens)
-    console.print(_sums(ledgers, billed, console.width))
+    sums = _sums(ledgers, billed, console.width)
+    console.print(_drawn(sums))
     if not _are_priced(ledgers):
         _note(console, UNPRICED)
+    _tell_each(console, ledgers, with_causes and not ranked)
+    if note := hidden_note([sums], "--json"):
+        _note(console, note)
+
+
+def _tell_each(console: Console, ledgers: Sequence[Ledger], with_causes: bool) -> None:
+    """The causes of each ledger, and why calls have no usage: once where that is the same for all."""
     everywhere = _common(ledgers)
     _print_warm_start(console, ledgers)
     for ledger in ledgers:
-        if with_causes and not ranked:
+        if with_causes:
             console.print()
             console.print(_causes(ledger, ledger.strategy if len(ledgers) > 1 else "cause"))
         for reason, count in _errors(ledger.rows).items():
@@ -123,90 +138,133 @@ def _are_priced(ledgers: Sequence[Ledger]) -> bool:
     return all(ledger.is_priced for ledger in ledgers)
 
 
-def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Table:
-    """Names lose their middle where the table is wider than the terminal; numbers lose nothing."""
-    plain, rows = _priced(ledgers, billed) if _are_priced(ledgers) else _unpriced(ledgers, billed)
-    headers = plain
-    taken = _taken(headers, rows)
-    if any(one.floor is not None for one in ledgers) and width - taken >= NARROWEST_NAME + len(FLOOR) + 2:
-        headers, rows = (*plain, FLOOR), _with_floors(rows, ledgers, bool(billed))
-        taken = _taken(headers, rows)
-    table = _table(*headers)
-    for name, *numbers in rows:
-        table.add_row(shortened(name, max(width - taken, NARROWEST_NAME)), *numbers)
-    return table
+def _sums(ledgers: Sequence[Ledger], billed: Billed | None, width: int) -> Fit:
+    """The bill, then the ledgers, in `width` cells."""
+    rows = [_Row(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
+    rows += map(_row, ledgers)
+    columns = _priced(rows, ledgers[0].lifetimes) if _are_priced(ledgers) else _unpriced(rows)
+    return fit([row.name for row in rows], "strategy", columns, width, NARROWEST_NAME)
 
 
-def _priced(ledgers: Sequence[Ledger], billed: Billed | None) -> tuple[tuple[str, ...], list[list[str]]]:
-    """The heads of the columns, and the rows."""
-    rows = [_amounts(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
-    lifetimes = iter(ledgers[0].lifetimes)
-    headers = tuple(name.format(next(lifetimes)) if "{}" in name else name for name in HEADERS)
-    return headers, [*rows, *map(_ledger_amounts, ledgers)]
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What one line of the sums tells; `usage` is None where no call could be evaluated."""
+
+    name: str
+    calls: int
+    usage: Usage | None
+    cost: Decimal | None
+    most: Decimal | None = None
+    above_floor: Decimal | None = None
+    has_floor: bool = False
+    refused: bool = False
+
+    @property
+    def hit_share(self) -> Decimal | None:
+        if self.usage is None or not self.usage.total_input:
+            return None
+        return Decimal(self.usage.read) / self.usage.total_input
 
 
-def _unpriced(ledgers: Sequence[Ledger], billed: Billed | None) -> tuple[tuple[str, ...], list[list[str]]]:
-    """As `_priced`, in tokens: of a bill, too, the dollars are not known."""
-    rows = [_tokens(BILLED, billed.calls, billed.usage)] if billed else []
-    return UNPRICED_HEADERS, [*rows, *(_tokens(one.strategy, len(one.rows), one.usage) for one in ledgers)]
-
-
-def _tokens(name: str, calls: int, usage: Usage) -> list[str]:
-    whole, found = usage.total_input, [UNKNOWN] * 4
-    if whole:
-        share = percent(Decimal(usage.read) / whole)
-        found = [tokens(usage.read), tokens(whole - usage.read), share, tokens(usage.output_tokens)]
-    return [name, f"{calls:,}", *found, UNKNOWN]
-
-
-def _taken(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Cells that the columns behind the names take."""
-    return sum(max(map(len, column)) + 2 for column in list(zip(headers, *rows, strict=True))[1:]) + 2
-
-
-def _with_floors(rows: Sequence[list[str]], ledgers: Sequence[Ledger], has_bill: bool) -> list[list[str]]:
-    floors = [percent(change(one.cost.total, one.floor), signed=True) for one in ledgers]
-    return [[*row, cell] for row, cell in zip(rows, [*[""] * has_bill, *floors], strict=True)]
-
-
-def _ledger_amounts(ledger: Ledger) -> list[str]:
+def _row(ledger: Ledger) -> _Row:
     """Where no call could be evaluated nothing is known; where some were refused the dollars are not those of all."""
-    if ledger.errors == len(ledger.rows):
-        return [ledger.strategy, f"{len(ledger.rows):,}", *[UNKNOWN] * (len(HEADERS) - 2)]
-    told = _amounts(ledger.strategy, len(ledger.rows), ledger.usage, ledger.cost.total, ledger.most)
+    count, cost = len(ledger.rows), ledger.cost.total
+    over = change(cost, ledger.floor)
+    if ledger.errors == count:
+        return _Row(ledger.strategy, count, None, None, None, over, ledger.floor is not None)
     refused = any(row.error is not None and row.error_type != "not_evaluated" for row in ledger.rows)
-    return [*told[:-1], f"{REFUSED} {told[-1]}"] if refused else told
+    return _Row(ledger.strategy, count, ledger.usage, cost, ledger.most, over, ledger.floor is not None, refused)
 
 
-def _amounts(name: str, calls: int, usage: Usage, cost: Decimal, most: Decimal | None = None) -> list[str]:
-    amounts = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
-    return [name, f"{calls:,}", *map(tokens, amounts), dollar_range(cost, most)]
+def _priced(rows: Sequence[_Row], lifetimes: tuple[str, str]) -> list[Column]:
+    """Tokens by class and the cost; the lifetimes are the host's."""
+    short, long = lifetimes
+    costs = point_aligned(_costs(rows))
+    columns = [
+        _calls(rows),
+        _tokens("read", rows, lambda usage: usage.read),
+        _tokens(f"write {short}", rows, lambda usage: usage.write_5m),
+        _tokens(f"write {long}", rows, lambda usage: usage.write_1h),
+        _tokens("uncached", rows, lambda usage: usage.input_tokens),
+        _tokens("output", rows, lambda usage: usage.output_tokens),
+        Column("cost", "cost", costs),
+    ]
+    if not any(row.has_floor for row in rows):
+        return columns
+    over = percent_column([row.above_floor for row in rows], signed=True)
+    cells = ["" if row.name == BILLED else cell for row, cell in zip(rows, over, strict=True)]
+    return [*columns, Column("floor", FLOOR, cells, rank=LOWER_BOUND)]
+
+
+def _unpriced(rows: Sequence[_Row]) -> list[Column]:
+    """As `_priced`, in tokens: a server of one's own computes what it does not find, and bills nothing for keeping."""
+    return [
+        _calls(rows),
+        _tokens("prefill saved", rows, lambda usage: usage.read),
+        _tokens("prefill to do", rows, lambda usage: usage.total_input - usage.read),
+        Column("share", "hit share", percent_column([row.hit_share for row in rows])),
+        _tokens("output", rows, lambda usage: usage.output_tokens),
+        Column("cost", "cost", [UNKNOWN] * len(rows), rank=ZERO_CLASS),
+    ]
+
+
+def _calls(rows: Sequence[_Row]) -> Column:
+    return Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT)
+
+
+def _tokens(name: str, rows: Sequence[_Row], count: Callable[[Usage], int]) -> Column:
+    """A class of tokens; one that is zero everywhere may be hidden, one that counts never."""
+    counts = [None if row.usage is None else count(row.usage) for row in rows]
+    return Column(name, name, token_column(counts), rank=ANSWER if any(counts) else ZERO_CLASS)
+
+
+def _costs(rows: Sequence[_Row]) -> list[str]:
+    places = dollar_places(amount for row in rows for amount in (row.cost, row.most))
+    return [f"{REFUSED} " * row.refused + dollar_range(row.cost, row.most, places) for row in rows]
 
 
 def _causes(ledger: Ledger, title: str) -> Table:
-    if not ledger.is_priced:
-        return _token_causes(ledger, title)
-    table = _table(title, "calls", "read", "written", "cost", "share")
+    """What calls cost, by cause, the dearest first; where no price is known, what must be computed, the most first."""
+    causes = {cause: sum((row.usage for row in rows), Usage()) for cause, rows in _by_cause(ledger.rows).items()}
+    columns = _dollars_by_cause(ledger, causes) if ledger.is_priced else _prefill_by_cause(causes)
+    order = sorted(causes, key=lambda cause: (-columns.weights[cause], cause))
+    names, calls = list(causes), [sum(row.cause == cause for row in ledger.rows) for cause in causes]
+    table = _table(title, "calls", *columns.cells)
+    for cause in order:
+        at = names.index(cause)
+        table.add_row(cause, f"{calls[at]:,}", *(cells[at] for cells in columns.cells.values()))
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _ByCause:
+    """Columns by their heads, a cell a cause, and what each cause weighs."""
+
+    cells: dict[str, list[str]]
+    weights: Mapping[str, Decimal]
+
+
+def _dollars_by_cause(ledger: Ledger, causes: Mapping[str, Usage]) -> _ByCause:
     total = ledger.cost.total
-    for cause, rows in _by_cause(ledger.rows).items():
-        cost = sum((row.cost.total for row in rows), ZERO)
-        read, written = sum(row.usage.read for row in rows), sum(row.usage.write for row in rows)
-        share = percent(cost / total if total else Decimal(0))
-        table.add_row(cause, f"{len(rows):,}", tokens(read), tokens(written), dollars(cost), share)
-    return table
+    costs = {cause: sum((row.cost.total for row in rows), ZERO) for cause, rows in _by_cause(ledger.rows).items()}
+    cells = {
+        "read": token_column([usage.read for usage in causes.values()]),
+        "written": token_column([usage.write for usage in causes.values()]),
+        "cost": dollar_column(list(costs.values())),
+        "share": percent_column([cost / total if total else ZERO for cost in costs.values()]),
+    }
+    return _ByCause(cells, costs)
 
 
-def _token_causes(ledger: Ledger, title: str) -> Table:
-    """What must be computed, by cause, the most first."""
-    table = _table(title, "calls", "prefill saved", "prefill to do", "share")
-    found = {cause: sum((row.usage for row in rows), Usage()) for cause, rows in _by_cause(ledger.rows).items()}
-    to_do = {cause: usage.total_input - usage.read for cause, usage in found.items()}
+def _prefill_by_cause(causes: Mapping[str, Usage]) -> _ByCause:
+    to_do = {cause: Decimal(usage.total_input - usage.read) for cause, usage in causes.items()}
     whole = sum(to_do.values())
-    for cause in sorted(found, key=lambda cause: (-to_do[cause], cause)):
-        calls = sum(row.cause == cause for row in ledger.rows)
-        share = percent(Decimal(to_do[cause]) / whole if whole else Decimal(0))
-        table.add_row(cause, f"{calls:,}", tokens(found[cause].read), tokens(to_do[cause]), share)
-    return table
+    cells = {
+        "prefill saved": token_column([usage.read for usage in causes.values()]),
+        "prefill to do": token_column([int(count) for count in to_do.values()]),
+        "share": percent_column([count / whole if whole else ZERO for count in to_do.values()]),
+    }
+    return _ByCause(cells, to_do)
 
 
 def _by_cause(rows: Sequence[CallRow]) -> dict[str, list[CallRow]]:
@@ -224,6 +282,17 @@ def _errors(rows: Sequence[CallRow]) -> dict[str, int]:
         if row.error is not None:
             reasons[row.error] = reasons.get(row.error, 0) + 1
     return reasons
+
+
+def _drawn(sums: Fit) -> Table:
+    """A table that neither wraps nor cuts a number."""
+    table = Table(box=None, pad_edge=True, header_style="bold")
+    for column in sums.columns:
+        justify: JustifyMethod = "right" if column.right else "left"
+        table.add_column(column.header, justify=justify, no_wrap=True, min_width=column.width)
+    for number in range(len(sums.names.cells)):
+        table.add_row(*(Text(column.flush(number)) for column in sums.columns))
+    return table
 
 
 def _table(first: str, *others: str) -> Table:

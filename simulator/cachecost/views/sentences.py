@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.ledger import ZERO, Comparison
-from cachecost.numbers import UNKNOWN, compared, counted, dollars, percent, rough_dollars, times
+from cachecost.numbers import (
+    UNKNOWN,
+    all_of,
+    compared,
+    counted,
+    dollar_places,
+    dollars,
+    percent,
+    quoted,
+    rough_dollars,
+    times,
+)
 from cachecost.views.summary import Line, Refusal, Summary, complete, same_order
 
 AS_WRITTEN = "as written"
+MANY = 4
+"""Names, and readings with another cheapest strategy, that are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +38,23 @@ class VariantRow:
     order: str
 
 
+def named(names: Sequence[str]) -> str:
+    """Some names in quotes; of many how many."""
+    return all_of(list(map(quoted, names))) if len(names) <= MANY else f"{len(names)} strategies"
+
+
+def who_is_cheapest(winners: Sequence[str]) -> str:
+    """ "“a” is the cheapest", "“a” and “b” tie as the cheapest"."""
+    if not winners:
+        return "no strategy ran without a refused call"
+    return f"{named(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
+
+
 def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
     """The scenario as written and every variant of it, in their order."""
-    return [_variant_row(summary, summaries[0]) for summary in summaries]
+    shown = [line for summary in summaries for line in (summary.first, summary.best) if line is not None]
+    places = dollar_places(amount for line in shown for amount in (line.total, line.most))
+    return [_variant_row(summary, summaries[0], places) for summary in summaries]
 
 
 MOST_COLUMNS = 8
@@ -67,9 +94,10 @@ def dollars_title(summary: Summary) -> str:
         return f"{_quoted(best)} costs {best.answer}"
     if len({line.effort for line in complete(summary.lines)}) == 1 and best.effort:
         return f"All strategies cost the same: {best.answer}"
-    if best is first or first is None or best.vs_first is None:
-        return f"Cheapest: {_quoted(best)}, {best.answer}"
-    return f"Cheapest: {_quoted(best)}, {best.answer}, {compared(best.vs_first)} than {_quoted(first)}"
+    cheapest = f"Cheapest: {named(summary.winners)}, {best.answer}"
+    if first in summary.tied or first is None or best.vs_first is None:
+        return cheapest
+    return f"{cheapest}, {compared(best.vs_first)} than {_quoted(first)}"
 
 
 def cumulative_title(summary: Summary) -> str:
@@ -90,28 +118,29 @@ def question_title(summary: Summary) -> str:
     if not known:
         return "What one question costs"
     (low, cheap), (high, dear) = min(known, key=_dollars_of), max(known, key=_dollars_of)
+    least, most = (dollars(amount, cheap.question_places) for amount in (low, high))
     if low == high:
-        return f"One question costs {dollars(low)}"
-    return f"One question costs {dollars(low)} ({_quoted(cheap)}) to {dollars(high)} ({_quoted(dear)})"
+        return f"One question costs {least}"
+    return f"One question costs {least} ({_quoted(cheap)}) to {most} ({_quoted(dear)})"
 
 
 def _quoted(line: Line) -> str:
-    """A name among words: some have commas, and one is called none."""
-    return f"“{line.name}”"
+    return quoted(line.name)
 
 
 def _dollars_of(known: tuple[Decimal, Line]) -> Decimal:
     return known[0]
 
 
-def _variant_row(summary: Summary, main: Summary) -> VariantRow:
-    best, first = summary.best, summary.first
+def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
+    """`places`: digits after the point of dollars in both columns."""
+    best, first = (line and replace(line, places=places) for line in (summary.best, summary.first))
     return VariantRow(
         variant=variant_name(summary.comparison),
         first=first.answer if first else UNKNOWN,
-        best=best.name if best else UNKNOWN,
+        best=" = ".join(summary.winners) or UNKNOWN,
         cost=best.answer if best else UNKNOWN,
-        saving=UNKNOWN if best is None or best is first else percent(best.vs_first, signed=True),
+        saving=UNKNOWN if best is None or summary.first in summary.tied else percent(best.vs_first, signed=True),
         order="" if summary is main else _order(summary, main),
     )
 
@@ -120,8 +149,7 @@ def _order(summary: Summary, main: Summary) -> str:
     """Whether the strategies keep their order of cost; another cheapest one in the same order costs the same."""
     if not same_order(summary, main):
         return "differs"
-    names = [each.best.name if each.best else "" for each in (summary, main)]
-    return "same" if names[0] == names[1] else "ties"
+    return "same" if summary.winners == main.winners else "ties"
 
 
 def _token_sentence(source: str, band: float, lines: Sequence[Line], first: Line | None) -> str:

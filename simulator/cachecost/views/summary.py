@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
 
 from cachecost.ledger import ZERO, Comparison, Cost, Ledger, most_of
-from cachecost.numbers import change, dollar_range, dollars, tokens
+from cachecost.numbers import change, dollar_places, dollar_range, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
@@ -18,6 +18,8 @@ REFUSED_BY_API = "invalid_request_error"
 NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
 """A number that stands alone: no part of a name or of a path."""
 LIFETIMES = ("5m", "1h")
+AGAINST_FIRST = "vs first"
+"""The head of the column that compares with the first strategy."""
 CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
 PREFILL_NAMES = {"read": "prefill saved", "input": "prefill to do", "output": "output"}
 """The same where no price is known: what a server of one's own computes, and what it need not."""
@@ -75,6 +77,9 @@ class Line:
     effort: Decimal
     """What strategies are ranked by: USD; tokens to compute where no price is known."""
     is_priced: bool
+    places: int | None = None
+    """Digits after the point of dollars in the column of costs that the line is part of; None: it stands alone."""
+    question_places: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -98,7 +103,7 @@ class Line:
     @property
     def money(self) -> str:
         """`total` as it is told: a range where hits are best effort."""
-        return dollars(self.total) if self.total is None else dollar_range(self.total, self.most)
+        return dollar_range(self.total, None if self.total is None else self.most, self.places)
 
     @property
     def question_money(self) -> str:
@@ -106,11 +111,12 @@ class Line:
         if not self.is_priced and self.questions and not self.refused:
             used = self.question_usage
             return tokens(round((used.total_input - used.read) / self.questions))
-        return dollars(self.question) if self.question is None else dollar_range(self.question, self.question_most)
+        most = None if self.question is None else self.question_most
+        return dollar_range(self.question, most, self.question_places)
 
     @property
     def above_floor(self) -> Decimal | None:
-        """How far it is from the floor, as a ratio (0.12 is 12 % above)."""
+        """How far it is from the floor, as a ratio (0.12 is 12% above)."""
         return change(self.total, self.floor)
 
     @property
@@ -127,7 +133,24 @@ class Summary:
     lines: tuple[Line, ...]
     first: Line | None
     best: Line | None
-    """The cheapest line without a refused call; None if there is none."""
+    """The cheapest line without a refused call, of equals the first; None if there is none."""
+
+    @property
+    def tied(self) -> tuple[Line, ...]:
+        """The lines that cost as little as `best`, itself among them; empty if there is none."""
+        best = self.best
+        return tuple(line for line in complete(self.lines) if best is not None and line.effort == best.effort)
+
+    @property
+    def winners(self) -> tuple[str, ...]:
+        """The names of `tied`."""
+        return tuple(line.name for line in self.tied)
+
+    @property
+    def against(self) -> str:
+        """The head of the column that compares: "vs first", or "vs NAME" where `compare_to` is not the first."""
+        name = self.comparison.first
+        return AGAINST_FIRST if not self.lines or name == self.lines[0].name else f"vs {name}"
 
     @property
     def is_priced(self) -> bool:
@@ -180,9 +203,17 @@ def summarise(comparison: Comparison) -> Summary:
     lines = tuple(
         _line(ledger, comparison.effort(ledger), None if ledger is base else reference) for ledger in comparison.ledgers
     )
+    lines = _in_columns(lines)
     first = next((line for line in lines if line.name == comparison.first), None)
     best = min(complete(lines), key=lambda line: line.effort, default=None)
     return Summary(comparison, lines, first, best)
+
+
+def _in_columns(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines with the precision of the columns that they make together."""
+    costs = dollar_places(amount for line in lines for amount in (line.total, line.most))
+    questions = dollar_places(amount for line in lines for amount in (line.question, line.question_most))
+    return tuple(replace(line, places=costs, question_places=questions) for line in lines)
 
 
 def complete(lines: Sequence[Line]) -> list[Line]:

@@ -74,6 +74,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "compare_to": comparison.first,
         "strategies": [_strategy(line) for line in summary.lines],
         "best": summary.best.name if summary.best else None,
+        "tied": list(summary.winners) if len(summary.winners) > 1 else [],
     }
 
 

@@ -17,11 +17,11 @@ from cachecost.inert import encodable
 from cachecost.ledger import RunResult
 from cachecost.numbers import counted
 from cachecost.views.bars import legend
-from cachecost.views.columns import INDENT, REFUSED
+from cachecost.views.columns import INDENT, REFUSED, Fit, hidden_note
 from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.views.streams import inert_console, styled
 from cachecost.views.summary import Summary, shared_notes, summarise
-from cachecost.views.text_tables import strategy_table, variant_table
+from cachecost.views.text_tables import fitted_strategies, fitted_variants, strategy_table, variant_table
 
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
@@ -49,30 +49,41 @@ def run_text(
     page = StringIO()
     console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
     summaries = [summarise(comparison) for comparison in result.comparisons]
+    tables = _tables(summaries, width)
     facts = _facts(summaries[0], min(width, WIDEST_PROSE), report is not None)
-    for part in (*_parts(result, summaries, width, bool(colours)), facts):
+    for part in (*_parts(result, summaries, tables, width, bool(colours)), facts):
         console.print(part, highlight=False)
     if report is not None:
         console.print(Text(f"  report   {report}"), soft_wrap=True)
+    if note := hidden_note(tables, "--json" if report is None else "the report"):
+        console.print(_indented(Text(note), width))
     return encodable("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()), encoding)
 
 
-def _parts(result: RunResult, summaries: Sequence[Summary], width: int, coloured: bool) -> list[RenderableType]:
+def _tables(summaries: Sequence[Summary], width: int) -> list[Fit]:
+    """The strategies, where there are any, and the variants, where there are any."""
+    main = [fitted_strategies(summaries[0], width)] if summaries[0].lines else []
+    return [*main, *([fitted_variants(summaries, width)] if len(summaries) > 1 else [])]
+
+
+def _parts(
+    result: RunResult, summaries: Sequence[Summary], tables: Sequence[Fit], width: int, coloured: bool
+) -> list[RenderableType]:
     prose = min(width, WIDEST_PROSE)
     header = Text.assemble((result.scenario, "bold"), "   ", result.about)
     parts: list[RenderableType] = [_indented(header, prose, 0), Text()]
     if result.verdict:
         parts += [_indented(Text(result.verdict, "bold"), prose, 0), Text()]
-    parts += [*_strategies(summaries[0], width, coloured), Text()]
+    parts += [*_strategies(summaries[0], tables, width, coloured), Text()]
     if len(summaries) > 1:
-        parts += [variant_table(summaries, width), Text()]
+        parts += [variant_table(tables[-1]), Text()]
     return parts
 
 
-def _strategies(summary: Summary, width: int, coloured: bool) -> list[RenderableType]:
+def _strategies(summary: Summary, tables: Sequence[Fit], width: int, coloured: bool) -> list[RenderableType]:
     if not summary.lines:
         return [Text("  no strategy to compare")]
-    parts: list[RenderableType] = [strategy_table(summary, width)]
+    parts: list[RenderableType] = [strategy_table(summary, tables[0])]
     if coloured:
         parts.append(_indented(legend(summary.classes, summary.class_names), width))
     refusals = [Text(f"{REFUSED} {sentence}", "red") for sentence in refusal_sentences(summary)]

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import IO
 
 from rich.console import Console
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_SUPPORTED, Action, BreakEven, Jointly, Promise, Whatif
 from cachecost.ledger import ZERO
 from cachecost.numbers import (
     counted,
     dollar_change,
-    dollars,
+    dollar_column,
+    dollar_places,
+    dollar_range,
     percent,
+    percent_column,
     point_aligned,
     rough_dollars,
 )
+from cachecost.views.columns import COMPARISON, COUNT, GAP, INDENT, Column, Fit, fit, hidden_note
 from cachecost.views.plain_table import PIPE_WIDTH
 from cachecost.views.streams import inert_console
+from cachecost.views.text_tables import table_of
 from cachecost.views.whatif_words import action_lines, break_even_lines, headline, joint_lines
 
-WIDE = 110
+NARROWEST_PROSE = 30
 """Cells from which on the table tells what each promise does."""
 
 
@@ -36,14 +43,17 @@ def print_whatif(told: Whatif, stream: IO[str]) -> None:
     if told.jointly:
         _say(console, joint_lines(told.jointly, told.cost))
     priced = [one for one in told.promises if _is_shown(one)]
-    if priced:
+    fitted = _fitted(priced, console.width) if priced else None
+    if fitted:
         console.print()
-        console.print(_table(priced, console.width))
+        console.print(_table(priced, fitted))
     for part in (_asked(told.asked, told), _actions(told.actions), _break_even(told.break_even), _closing(told)):
         lines = list(part)
         if lines:
             console.print()
             _say(console, lines)
+    if note := hidden_note([fitted] if fitted else [], "--csv F"):
+        _say(console, [note])
 
 
 def _is_shown(one: Promise) -> bool:
@@ -60,23 +70,32 @@ def _say(console: Console, lines: Iterator[str] | Sequence[str]) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _table(promises: Sequence[Promise], width: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("promise", no_wrap=True, style="bold")
-    for name in ("cost", "saving", "share", "calls"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("sure?" if width < WIDE else "what it does", overflow="fold")
-    costs = point_aligned([_cost(one) for one in promises])
-    savings = point_aligned([dollar_change(one.saving) for one in promises])
-    for one, cost, saving in zip(promises, costs, savings, strict=True):
-        share = percent(one.share, signed=True)
-        words = _mark(one) if width < WIDE else f"{one.does}{_note(one)}"
-        table.add_row(one.name, cost, saving, share, _calls(one), words, style="" if one.is_gain else "dim")
-    return table
+def _fitted(promises: Sequence[Promise], width: int) -> Fit:
+    """What each promise costs and saves, and whether that is sure; what it does, where that has room to be read."""
+    places = dollar_places(amount for one in promises for amount in (one.cost, one.saving, one.most))
+    columns = [
+        Column("cost", "cost", point_aligned([dollar_range(one.cost, one.most, places) for one in promises])),
+        Column("saving", "saving", point_aligned([dollar_change(one.saving, places) for one in promises])),
+        Column("share", "share", percent_column([one.share for one in promises], signed=True), rank=COMPARISON),
+        Column("calls", "calls", [_calls(one) for one in promises], rank=COUNT),
+        Column("sure", "sure?", [_mark(one) for one in promises], right=False),
+    ]
+    fitted = fit([one.name for one in promises], "promise", columns, width)
+    if fitted.room < GAP + NARROWEST_PROSE:
+        does = Column("does", "what it does", [" " * NARROWEST_PROSE for _ in promises])
+        return replace(fitted, hidden=[*fitted.hidden, does])
+    return fitted
 
 
-def _cost(one: Promise) -> str:
-    return f"{dollars(one.cost)}–{dollars(one.most)}" if one.most is not None else dollars(one.cost)
+def _table(promises: Sequence[Promise], fitted: Fit) -> Padding:
+    table = table_of(fitted.columns)
+    has_prose = fitted.room >= GAP + NARROWEST_PROSE
+    if has_prose:
+        table.add_column("what it does", overflow="fold")
+    for number, one in enumerate(promises):
+        cells = [Text(column.flush(number)) for column in fitted.columns]
+        table.add_row(*cells, *[one.does] * has_prose, style="" if one.is_gain else "dim")
+    return Padding(table, (0, 0, 0, INDENT))
 
 
 def _calls(one: Promise) -> str:
@@ -87,12 +106,6 @@ def _mark(one: Promise) -> str:
     if one.supported != "yes":
         return "no *"
     return "open rule" if one.depends_on else "yes"
-
-
-def _note(one: Promise) -> str:
-    if one.supported != "yes":
-        return " *"
-    return " (open rule)" if one.depends_on else ""
 
 
 def _asked(joint: Jointly | None, told: Whatif) -> Iterator[str]:
@@ -116,7 +129,8 @@ def _closing(told: Whatif) -> Iterator[str]:
     yield from (f"* {line}" for line in _by_verdict(doubtful))
     dearer = [one for one in told.promises if _is_dearer(one)]
     if dearer:
-        models = (f"{one.name.partition('=')[2]} ({dollar_change(-(one.saving or ZERO))})" for one in dearer)
+        more = dollar_column([-(one.saving or ZERO) for one in dearer])
+        models = (f"{one.name.partition('=')[2]} (+{extra})" for one, extra in zip(dearer, more, strict=True))
         yield f"dearer models: {', '.join(models)}"
     yield from _by_verdict([one for one in told.promises if one.saving is None])
     yield from _by_verdict([one for one in told.promises if one.supported.startswith(NO_CHANGE)])

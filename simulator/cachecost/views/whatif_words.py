@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.analysis.whatif.facts import NOT_EVALUATED, YES, Action, BreakEven, Jointly, Promise, Whatif
 from cachecost.ledger import ZERO
-from cachecost.numbers import change, counted, dollar_change, dollars, percent, tokens
+from cachecost.numbers import all_of, change, counted, dollar_change, dollars, percent, tokens
 
 
 def headline(told: Whatif) -> Iterator[str]:
@@ -18,14 +18,24 @@ def headline(told: Whatif) -> Iterator[str]:
     if kept is None:
         yield "No single change that keeps the answers saves anything that these data support."
     else:
-        yield f"The best single change: {kept.name} saves {_saved(kept)}: {kept.does}."
+        yield f"The best single change: {kept.name} saves {_saved(kept)}: {kept.does}.{_tie(told, kept)}"
     if other is not None:
-        yield f"With other answers: {other.name} saves {_saved(other)}: {other.does}."
+        yield f"With other answers: {other.name} saves {_saved(other)}: {other.does}.{_tie(told, other)}"
 
 
 def best(told: Whatif, keeps_answers: bool) -> Promise | None:
     """The promise that saves most and is supported; None: none saves."""
     return next((one for one in told.promises if one.is_gain and one.keeps_answers is keeps_answers), None)
+
+
+def _tie(told: Whatif, best: Promise) -> str:
+    """What saves exactly as much as the best of its kind."""
+    equal = [
+        one.name
+        for one in told.promises
+        if one is not best and one.is_gain and (one.saving, one.keeps_answers) == (best.saving, best.keeps_answers)
+    ]
+    return f" {all_of(equal)} {'saves' if len(equal) == 1 else 'save'} the same." if equal else ""
 
 
 def _saved(one: Promise) -> str:

@@ -11,6 +11,7 @@ from statistics import median
 from cachecost.analysis.whatif.catalogue import Study
 from cachecost.analysis.whatif.facts import Action
 from cachecost.analysis.whatif.pricing import Pricing
+from cachecost.analysis.whatif.serving import must_be_served
 from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent, talk_of
 from cachecost.analysis.whatif.switches import Switched, switched
 from cachecost.conversations.times import day_of
@@ -40,8 +41,21 @@ def actions(study: Study, pricing: Pricing, names: Sequence[str], at: int | None
     fine = [row.call for row in pricing.base if row.error is None and row.call <= (at or len(calls))]
     if not fine:
         raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
+    for one in found:
+        _must_be_served(study, one, calls[(at or fine[-1]) - 1])
     future = _Future.of(study, pricing, at or fine[-1])
     return [future.action(pricing, one) for one in found]
+
+
+def _must_be_served(study: Study, switch: Switched, before: Call) -> None:
+    """Raise CannotEvaluate where the host of the call does not serve the model that is switched to on its day."""
+    if not switch.model:
+        return
+    traffic = study.traffic
+    try:
+        must_be_served(before.host or traffic.host, switch.model, traffic.rules.as_of or before.day)
+    except CannotEvaluate as error:
+        raise CannotEvaluate(f"--action {switch.name}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,11 @@ class Study:
         known = {option.name: option for option in self.options()}
         found, faults = list[Option](), list[Fault]()
         for name in names:
-            option = known.get(name) or self._made(name)
+            try:
+                option = known.get(name) or self._made(name)
+            except CannotEvaluate as error:
+                faults.append(Fault("--jointly", f"{name}: {error}"))
+                continue
             if option is None:
                 words = f"expected the name of a promise, as in the table; got '{name}'{nearest(name, known)}"
                 faults.append(Fault("--jointly", words))
@@ -91,6 +95,7 @@ class Study:
         return found
 
     def _made(self, name: str) -> Option | None:
+        """An option that is not offered; None: no such name. Raises CannotEvaluate: a model not served."""
         kind, _, value = name.partition("=")
         try:
             if kind == "model" and self.main:
@@ -100,7 +105,7 @@ class Study:
             if kind == "compaction":
                 limit = int(value.removesuffix("k")) * (1000 if value.endswith("k") else 1)
                 return compaction_option(self.traffic, self.lengths, limit)
-        except (CannotEvaluate, ValueError):
+        except ValueError:
             pass
         return None
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import partial
 
 from cachecost.analysis.whatif.option import MODEL, Option
+from cachecost.analysis.whatif.serving import must_be_served, served, withdrawn
 from cachecost.analysis.whatif.steps import Step, each
 from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Thread
@@ -63,8 +64,9 @@ def model_options(traffic: Traffic, main: Main) -> Iterator[Option]:
 
 
 def model_option(traffic: Traffic, main: Main, name: str) -> Option:
-    """Another model for the calls of the dearest one. Raises CannotEvaluate: it is not known, or cached otherwise."""
+    """Another model for the calls of the dearest one. Raises CannotEvaluate: not known or served, cached otherwise."""
     host = main.host
+    must_be_served(host, name, main.rules.day)
     traffic.rules.rules(host, name, main.rules.day).must_speak_marks(f"model={name}")
     generation = catalogue(host).model(name).generation
     return Option(
@@ -86,12 +88,11 @@ def _is_other(main: Main, generation: str) -> bool:
 def _current(main: Main) -> list[Model]:
     """Out on that day, and not yet retired; cached the way that the id of the calls' model names, if it does."""
     book = catalogue(main.host)
-    day = main.rules.day or book.data_date
-    served = [one for one in book.models.values() if one.released <= day and not (one.retired and one.retired <= day)]
+    found = list(served(main.host, main.rules.day))
     ours = book.model(main.rules.model)
     if ours.is_other_way:
-        served = [way for one in served for way in book.other_ways(one) if way.endpoint == ours.endpoint]
-    return sorted(served, key=lambda one: (one.released, one.id), reverse=True)
+        found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
+    return sorted(found, key=lambda one: (one.released, one.id), reverse=True)
 
 
 def _to_model(call: Call, traffic: Traffic, main: Main, name: str) -> Call:
@@ -107,6 +108,7 @@ def _to_model(call: Call, traffic: Traffic, main: Main, name: str) -> Call:
 
 def host_options(traffic: Traffic, main: Main) -> Iterator[Option]:
     """The other hosts, at whose endpoint the bare name of the model stands for."""
+    name = catalogue(main.host).model(main.rules.model).name
     for host in HOSTS:
         if host != main.host:
             yield Option(
@@ -116,6 +118,7 @@ def host_options(traffic: Traffic, main: Main) -> Iterator[Option]:
                 each(partial(to_host, traffic=traffic, host=host)),
                 MODEL,
                 f"{SAME_OUTPUT}. {ELSEWHERE}",
+                withdrawn(host, name, main.rules.day),
             )
 
 

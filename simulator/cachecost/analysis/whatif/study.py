@@ -23,7 +23,7 @@ MOST_CALLS = 500
 """Recordings with more calls than these are asked under other readings of the rules only when that is wanted."""
 MOST_OFF = Decimal("0.1")
 """Share of the bill. What is further off was not simulated as it was: a cache warm before, tools of the server."""
-FAR = "more than 10 %"
+FAR = "more than 10%"
 
 
 def what_if(

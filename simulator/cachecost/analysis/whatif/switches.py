@@ -27,6 +27,8 @@ class Switched:
     name: str
     change: Callable[[Request], Request]
     assumption: str = SAME_OUTPUT
+    model: str = ""
+    """The model that is switched to, if one is."""
 
 
 def switched(names: Sequence[str], calls: Sequence[Call]) -> list[Switched]:
@@ -61,7 +63,7 @@ def _switch(name: str, calls: Sequence[Call]) -> Switched | str:
 
 
 def _model(name: str, value: str) -> Switched:
-    return Switched(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many")
+    return Switched(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
 
 
 def _effort(name: str, value: str) -> Switched | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import StringIO
 from typing import IO, Literal, cast
 
@@ -18,16 +19,26 @@ from cachecost.live.server.bill import Bill, Share, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
 from cachecost.numbers import counted, point_aligned
-from cachecost.views.columns import GAP, INDENT, Column
+from cachecost.views.columns import (
+    COMPARISON,
+    COUNT,
+    GAP,
+    INDENT,
+    LOWER_BOUND,
+    ZERO_CLASS,
+    Column,
+    fit,
+    hidden_note,
+)
 from cachecost.views.streams import inert_console, styled
 
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
-NARROWEST_NAME = 30
+NARROWEST_NAME = 18
 KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
 LAST_KEYS = ("hit_share", "unread", "unmarked", "cost")
-DROP_FIRST = ("input", "output_tokens", "write_1h_tokens", "unread", "unmarked", "write_5m_tokens", "read_tokens")
-"""When the terminal is narrow: the rarer a column is looked at, the earlier it goes."""
+RANKS = {"hit_share": COMPARISON, "unmarked": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
+"""Columns that do not carry the answer. A token class does, unless it is zero everywhere."""
 MOST_CONVERSATIONS = 20
 
 
@@ -97,14 +108,18 @@ def _table(header: str, shares: Sequence[Share], width: int) -> Iterator[Rendera
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
     kept = columns(shown, [*KEYS, *LAST_KEYS])
     kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
-    for key in DROP_FIRST:
-        if _room(kept, width) >= NARROWEST_NAME:
-            break
-        kept = [column for column in kept if column.key != key]
-    names = [_cut(share.name, max(_room(kept, width), len(header))) for share in shown]
-    yield _grid([Column("name", header, names, False), *kept])
+    fitted = fit([share.name for share in shown], header, [_ranked(column) for column in kept], width, NARROWEST_NAME)
+    names = [_cut(share.name, max(_room(fitted.shown, width), len(header))) for share in shown]
+    yield _grid([Column("name", header, names, False), *fitted.shown])
+    if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):
+        yield _indented(Text(note, "dim"))
     if len(shares) > len(shown):
         yield _indented(Text(f"and {counted(len(shares) - len(shown), header)} more", "dim"))
+
+
+def _ranked(column: Column) -> Column:
+    is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
+    return replace(column, rank=ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank))
 
 
 def _cut(name: str, width: int) -> str:

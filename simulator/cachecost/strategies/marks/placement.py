@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import TTL, Mark
 from cachecost.strategies.marks.base import Primitive, Spot
-from cachecost.strategies.marks.moving import Automatic, LastMessage
+from cachecost.strategies.marks.moving import Automatic, LastMessage, LastN
 from cachecost.strategies.marks.table import NAMES
 from cachecost.strategies.marks.trail import View
 
@@ -55,6 +55,11 @@ class Placement:
         automatic = self.automatic
         kept = self._trimmed(found.values(), max(self.slots - (automatic is not None), 0))
         return Placed(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
+
+    @property
+    def most(self) -> int:
+        """How many breakpoints the primitives can choose, as far as they say: more than `slots` are not sent."""
+        return sum(each.n if isinstance(each, LastN) else 1 for each in self.primitives)
 
     @property
     def automatic(self) -> TTL | None:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
+from cachecost.extras import NotInstalled, require
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.tokens.calibrate.fit import Text
 from cachecost.tokens.calibrate.measure import COUNTERS, Bench, Errors
 from cachecost.tokens.calibrate.samples import Sample, Samples
 from cachecost.tokens.calibration import DATA, Calibration
-from cachecost.tokens.ctok_ import NEEDS, has_ctok
 
 HEAD = """\
 # Written by `python -m cachecost.tokens.calibrate LOG… --write`; do not edit by hand.
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         report = _calibrate(given)
-    except (InputError, CannotEvaluate) as fault:
+    except (InputError, CannotEvaluate, NotInstalled) as fault:
         sys.stderr.write(f"{fault}\n")
         return 2 if isinstance(fault, InputError) else 3
     sys.stdout.write(report)
@@ -52,8 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _calibrate(given: argparse.Namespace) -> str:
-    if not has_ctok():
-        raise CannotEvaluate(f"calibration needs ctok for the true counts of texts: {NEEDS}")
+    require("calibration", "ctok")
     reader = Samples()
     samples = reader.read(given.logs)
     for reason, rows in sorted(reader.left_out.items()):

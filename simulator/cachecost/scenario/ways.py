@@ -1,0 +1,15 @@
+"""Values of a scenario's text by their way from the top, whatever their type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cachecost.inputs.yaml_text import Placed, Way, value_at
+
+
+def get(placed: Placed, way: Way, default: Any = None) -> Any:
+    """The value at `way`; `default` where there is none."""
+    try:
+        return value_at(placed.value, way)
+    except LookupError:
+        return default

@@ -1,0 +1,128 @@
+"""A package that is not installed: every command and function names its extra and the command that installs it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import cachecost
+from cachecost.extras import EXTRAS, WITHOUT_EXTRA, NotInstalled, how_to_install, is_installed, require
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(cachecost.__file__).parent
+SCENARIO = str(ROOT / "scenarios/answer-inquiry.yaml")
+LOG = str(next(iter(sorted((ROOT / "scenarios/recordings/traffic").glob("*/*.jsonl")))))
+BROUGHT = {"markupsafe": "jinja2", "pydantic_core": "pydantic"}
+"""What a package that is always there cannot be without."""
+HIDING = """
+import sys
+for name in {hidden!r}:
+    sys.modules[name] = None
+from cachecost.cli import main
+main({words!r})
+"""
+
+
+def run(hidden: list[str], words: list[str]) -> subprocess.CompletedProcess[str]:
+    code = HIDING.format(hidden=hidden, words=words)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("words", "hidden", "extra"),
+    [
+        (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["anthropic"], "live"),
+        (["live", SCENARIO, "--max-usd", "1", "--yes"], ["anthropic"], "live"),
+        (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["httpx2"], "server"),
+        (["live", "--verify-rules", "--model", "claude-sonnet-4-5", "--max-usd", "1"], ["anthropic"], "live"),
+        (["serve", "--port", "0"], ["starlette"], "server"),
+        (["serve", "--port", "0"], ["uvicorn"], "server"),
+        (["record", "--port", "0"], ["httpx2"], "server"),
+        (["record", "--port", "0"], ["starlette", "uvicorn", "httpx2"], "server"),
+        (["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--out", "f.parquet"], ["pyarrow"], "traces"),
+        (
+            ["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--backend", "dask", "--scheduler", "tcp://x:1"],
+            ["distributed", "dask"],
+            "dask",
+        ),
+        (["replay", LOG, "--tokens", "ctok"], ["ctok"], "claude-tokens"),
+        (["whatif", LOG, "--tokens", "ctok"], ["ctok"], "claude-tokens"),
+        (["run", SCENARIO, "--no-report", "--set", "tokens=ctok"], ["ctok"], "claude-tokens"),
+    ],
+)
+def test_a_command_names_the_extra_and_how_to_install_it(words: list[str], hidden: list[str], extra: str) -> None:
+    if extra == "claude-tokens" and sys.version_info < (3, 12):
+        pytest.skip("ctok needs Python 3.12")
+    ended = run(hidden, words)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert f"the extra '{extra}'" in ended.stderr
+    assert f"pip install -e '.[{extra}]'; elsewhere: pip install 'cachecost[{extra}]'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "fault of ours" not in ended.stderr
+
+
+def test_a_package_without_an_extra_is_named_itself() -> None:
+    ended = run(["ray"], ["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--backend", "ray"])
+    assert (ended.returncode, ended.stderr) == (
+        3,
+        "--backend ray: ray is not installed. To install: pip install ray\n",
+    )
+
+
+def test_without_any_extra_the_rest_works() -> None:
+    hidden = sorted({*EXTRAS, *WITHOUT_EXTRA, "dask"})
+    for words in (["--help"], ["replay", LOG, "--json"], ["sweep", "--help"], ["live", "--help"], ["serve", "--help"]):
+        assert run(hidden, words).returncode == 0
+
+
+def test_a_function_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert not is_installed("anthropic")
+    with pytest.raises(NotInstalled) as told:
+        require("cache_cost.client()", "anthropic")
+    assert str(told.value) == (
+        "cache_cost.client() needs the extra 'live': anthropic is not installed. "
+        "In a checkout: pip install -e '.[live]'; elsewhere: pip install 'cachecost[live]'"
+    )
+    with pytest.raises(NotInstalled, match="needs the extras 'live' and 'server': anthropic and uvicorn are not inst"):
+        require("x", "anthropic", "uvicorn")
+    assert how_to_install(["ray"]) == "To install: pip install ray"
+
+
+def test_every_extra_is_one_of_the_project() -> None:
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(EXTRAS.values()) <= set(known)
+
+
+def imported_packages() -> set[str]:
+    """Top-level modules that the package imports anywhere, lazily or not."""
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(str(node.module).partition(".")[0])
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                found |= {one.value.partition(".")[0] for one in node.args[:1] if isinstance(one, ast.Constant)}
+    return found - set(sys.stdlib_module_names) - {"cachecost", *BROUGHT}
+
+
+def test_every_optional_import_has_its_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    always = {re.split(r"[<>=!;\[ ]", line)[0].replace("_", "-").lower() for line in project["dependencies"]}
+    brings = packages_distributions()
+    optional = {
+        name
+        for name in imported_packages()
+        if not any(one.replace("_", "-").lower() in always for one in brings.get(name, []))
+    }
+    assert optional - set(EXTRAS) - set(WITHOUT_EXTRA) == set()
