@@ -35,6 +35,7 @@ class Hidden(Protocol):
     turn: int
     tail: int
     parallel: int
+    after_results: int
 
 
 class Measure(Protocol):
@@ -295,10 +296,16 @@ def add_hidden(prompt: list[Item], hidden: Hidden) -> int:
         if not item.is_block:
             item.size += {"tools": hidden.tools, "system": hidden.system, "messages": hidden.messages}[item.layer]
         elif item.layer == "messages":
-            if not said or said[-1].role != item.role:
+            last = said[-1] if said else None
+            if last is None or last.role != item.role:
                 item.size += hidden.turn
-            elif item.kind == said[-1].kind == "tool_result" and [one.kind for one in said[-2:-1]] != ["tool_result"]:
+            elif item.kind == last.kind == "tool_result" and [one.kind for one in said[-2:-1]] != ["tool_result"]:
                 item.size += hidden.parallel
+            was_result = last is not None and last.kind == "tool_result"
+            if was_result and (item.kind != "tool_result" or last.role != item.role):
+                item.size += hidden.after_results
+            if item.kind == "tool_result" and (not was_result or last.role != item.role):
+                item.size -= hidden.after_results
             said.append(item)
     return sum(item.size for item in prompt) - before + hidden.tail
 

@@ -39,7 +39,7 @@ def test_claude_is_counted_by_ctok_where_it_is_installed() -> None:
 
 
 def test_claude_is_counted_by_tiktoken_where_ctok_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.tokens.ctok_.find_spec", lambda name: None)
+    monkeypatch.setattr("cachecost.tokens.ctok_.is_installed", lambda name: False)
     auto, tiktoken = make_counter("auto", "claude-4.8"), tiktoken_counter("claude-4.8")
     assert (auto.block(TEXT), auto.source) == (tiktoken.block(TEXT), tiktoken.source)
 

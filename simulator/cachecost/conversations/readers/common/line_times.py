@@ -76,7 +76,7 @@ def until_unclear(times: Times) -> Times:
     def read(path: Path) -> Iterator[float]:
         try:
             yield from times(path)
-        except (msgspec.DecodeError, UnicodeDecodeError, NotAMessage):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotAMessage):
             return
 
     return read
