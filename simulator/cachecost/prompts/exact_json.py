@@ -7,13 +7,16 @@ surrogates and in NaN. Bytes that have any of these go to Python's own, and so d
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
 from cachecost.inputs.limits import OutOfLimits, check_depth, json_value
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage, Word, Write
+
+Value = TypeVar("Value")
 
 
 class _Differs(Exception):
@@ -43,6 +46,20 @@ ESCAPE = re.compile(
 )
 """Any escape of JSON; of halves of a surrogate pair the first and what goes with it, or the second alone."""
 REPLACEMENT = rb"\ufffd"
+
+
+def decoded(decode: Callable[[bytes], Value], data: bytes) -> tuple[bytes, Value]:
+    """`data`, and what msgspec's `decode` makes of it; lone halves of surrogate pairs are replaced first (`paired`)
+    where it refuses them. Raises what `decode` raises."""
+    try:
+        return data, decode(data)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        whole = paired(data)
+        if whole == data:
+            raise
+        return whole, decode(whole)
 
 
 def paired(data: bytes) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
-from cachecost.prompts.exact_json import load, loaded, paired
+from cachecost.prompts.exact_json import decoded, load, loaded
 from cachecost.prompts.host_salts import CACHE_KEYS
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import TTL, Mark, Request
@@ -70,6 +70,7 @@ class RawBody(msgspec.Struct):
     user_id: msgspec.Raw = ABSENT
 
 
+RAW_BODY = msgspec.json.Decoder(RawBody)
 OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context_management")
 PARAMETERS = (
     *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier", "betas", "anthropic_beta"),
@@ -127,7 +128,7 @@ class Intake:
     def body(self, body: Mapping[str, Any]) -> Request:
         """The request of a body that is already parsed. Raises NotAMessage."""
         try:
-            return self.request(msgspec.json.decode(paired(json.dumps(body).encode()), type=RawBody))
+            return self.request(decoded(RAW_BODY.decode, json.dumps(body).encode())[1])
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
         except msgspec.DecodeError:

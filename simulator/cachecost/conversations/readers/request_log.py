@@ -23,7 +23,7 @@ from cachecost.facts import fact
 from cachecost.faults import Fault, InputError
 from cachecost.inputs.limits import MOST_NUMBER, TOO_DEEP, OutOfLimits, is_number, is_tokens
 from cachecost.prompts.blocks import COMPACTION, Block
-from cachecost.prompts.exact_json import load, out_of_limits, paired
+from cachecost.prompts.exact_json import decoded, load, out_of_limits
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks, content_blocks
@@ -288,8 +288,7 @@ class RequestLog:
             return None
         trail = Trail({}, [], [], [])
         try:
-            line = paired(line)
-            raw = self._decode(line)
+            line, raw = decoded(self._decode, line)
             call = self._call(number, raw, trail)
         except NotAMessage as fault:
             self._fault(number, str(fault))
