@@ -166,8 +166,11 @@ def change(new: Decimal | None, old: Decimal | None) -> Decimal | None:
 
 
 def point_aligned(cells: Sequence[str]) -> list[str]:
-    """The cells with blanks at their ends so that, set flush right, the decimal points of dollars stand in one line."""
-    tails = [len(cell) - cell.find(".") if "$" in cell else 0 for cell in cells]
+    """The cells with blanks at their ends so that, set flush right, the decimal points of dollars stand in one line.
+
+    Of a range it is the point of the second amount: the first is no part of the column.
+    """
+    tails = [len(cell) - cell.rfind(".") if "$" in cell else 0 for cell in cells]
     longest = max(tails, default=0)
     return [cell + " " * (longest - tail if tail else 0) for cell, tail in zip(cells, tails, strict=True)]
 
