@@ -134,6 +134,8 @@ def test_numbers_and_amounts_are_finite_and_in_range() -> None:
         ("prices", "x = " + nested(100_000), TOO_DEEP),
         ("prices", "x = " + nested(200), TOO_DEEP),
         ("prices", ".".join("a" * 300) + " = 1", TOO_DEEP),
+        ("rules", ".".join("a" * 20_000), TOO_DEEP),
+        ("rules", "x = {" + ".".join("a" * 20_000) + " = 1}", TOO_DEEP),
         ("prices", "x = " + "9" * 5_000, TOO_LONG),
         ("prices", "x = 1e99999999999999999999", "exponent"),
         ("prices", '[[price]]\nmodel = "claude-opus-4-6"\ninput = 1e400', "price[1].input: expected USD"),

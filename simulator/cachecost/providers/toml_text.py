@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import OutOfLimits, check_depth, read_whole, within_limits
+from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, check_depth, read_whole, within_limits
+
+NAMED = re.compile(r"[^\W\d]\.")
+"""A name, and the dot of a dotted key after it."""
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
@@ -24,6 +27,8 @@ def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
 
 def _toml(text: str, file: str) -> dict[str, Any]:
     try:
+        if max(map(_levels, text.splitlines()), default=0) > DEEPEST:  # tomllib takes the square of a dotted key
+            raise OutOfLimits(*TOO_DEEP)
         with within_limits():
             value = tomllib.loads(text, parse_float=Decimal)
         check_depth(value)
@@ -35,6 +40,12 @@ def _toml(text: str, file: str) -> dict[str, Any]:
         message = str(error)[: place.start()] if place else str(error).removesuffix(" (at end of document)")
         line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
         raise InputError([Fault(file, f"is not TOML: {message}", line, column)]) from None
+
+
+def _levels(line: str) -> int:
+    """At least as many levels as the dotted keys of a line open: dots before its value, and after names within that."""
+    key, _, value = line.partition("=")
+    return 1 + max(key.count("."), len(NAMED.findall(value)))
 
 
 def _longest(text: str) -> int:
