@@ -32,7 +32,7 @@ HEAD_TOOLS, HEAD_SYSTEM = (6_000,), (3_000,)
 def replay_seconds(turns: int, model: str) -> float:
     """Processor seconds to plan and simulate a conversation of `turns` human turns of five calls, once it is made.
 
-    Tokens are counted as bytes: then no context window ends the conversation (rulebook, rule 6).
+    Tokens are counted as bytes: then no context window ends the conversation (rule 6).
     """
     spec = SyntheticSpec(seed=1, turns=turns, model=model, head_tools=HEAD_TOOLS, head_system=HEAD_SYSTEM)
     conversation = synthetic(spec)

@@ -1,4 +1,4 @@
-"""The rulebook, written as plainly as it reads: lists, no tree, nothing shared, bytes as tokens.
+"""The rulebook (docs/rulebook.md), written as plainly as it reads: lists, no tree, nothing shared, bytes as tokens.
 
 An independent second opinion on the engine. It takes bodies as they go over the wire and keeps
 every entry as the whole list of what stands before it. With a `Measure` blocks are as long as that

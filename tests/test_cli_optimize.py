@@ -1,4 +1,4 @@
-"""`cachecost optimize` from outside: the answer, the JSON of the contract, exit codes."""
+"""`cachecost optimize` from outside: the answer, the documented JSON, exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a call read and wrote what it did: one cause of the contract's closed list."""
+"""Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md)."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class CheckResult:
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 a budget is broken, 3 one could not be judged and none is broken (contract)."""
+        """0 fine, 1 a budget is broken, 3 one could not be judged and none is broken."""
         return exit_code(self.budgets)
 
 

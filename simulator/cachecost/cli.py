@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def exit_code(command: Callable[[], Any]) -> int:
-    """Run `command` and turn whatever it raises into words on stderr and the contract's exit code."""
+    """Run `command` and turn whatever it raises into words on stderr and an exit code (docs/output-formats.md)."""
     with inert_streams():
         return _exit_code(command)
 

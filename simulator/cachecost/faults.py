@@ -1,4 +1,4 @@
-"""Faults of a user's input, as values: collected, then told all at once (contract, exit codes)."""
+"""Faults of a user's input, as values: collected, then told all at once (exit codes: docs/output-formats.md)."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ class Judgement:
     way: str = "breakpoint"
     holds: bool = False
     cause: str = ""
-    """The probable cause of a difference, in a word of the contract's list; "" where none is known."""
+    """The probable cause of a difference, in a word of the closed list of causes; "" where none is known."""
     is_identity: bool = False
     """Whether nothing of the request is known (a transcript): that usages follow from each other is what was judged."""
 

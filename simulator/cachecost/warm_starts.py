@@ -2,7 +2,7 @@
 
 A recording that begins in the middle of a session shows a read whose write it does not hold. Simulated from an empty
 cache, that read would be a write that nobody paid for. The bill proves the entry, so it is put into the cache before
-the call that read it (rulebook, "Warm start"; assumption `warm_start`).
+the call that read it (docs/rulebook.md, Warm start; assumption `warm_start`).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def test_every_seed_is_valid(valid: list[Seed], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_damaged_files_end_in_an_exit_code_of_the_contract(part: int, valid: list[Seed], tmp_path: Path) -> None:
+def test_damaged_files_end_in_a_documented_exit_code(part: int, valid: list[Seed], tmp_path: Path) -> None:
     good = _good(valid, tmp_path)
     complaints = []
     for number in range(FIRST + part, FIRST + INPUTS, PARTS):

@@ -1,4 +1,4 @@
-"""What machines read: the contract's keys, exact dollars, whole sums."""
+"""What machines read: the documented keys, exact dollars, whole sums."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cachecost.ledger import Ledger
 from cachecost.providers.usage import Usage
 from cachecost.views.tables import CSV_COLUMNS, calls_csv, run_json, run_object
 
-CONTRACT = ["name", "calls", "errors", "usage", "cost_usd", "cost_by_class_usd", "cost_by_layer_usd"]
+DOCUMENTED = ["name", "calls", "errors", "usage", "cost_usd", "cost_by_class_usd", "cost_by_layer_usd"]
 
 
-def test_run_json_has_the_keys_of_the_contract() -> None:
+def test_run_json_has_the_documented_keys() -> None:
     found = json.loads(run_json(ten_arms()))
     assert (found["format"], found["scenario"], found["best"]) == (1, "answer-inquiry", "progressive")
     assert len(found["strategies"]) == 11
     for strategy in found["strategies"]:
-        assert list(strategy)[: len(CONTRACT)] == CONTRACT
+        assert list(strategy)[: len(DOCUMENTED)] == DOCUMENTED
         assert list(strategy["usage"]) == list(Usage().wire())
         assert list(strategy["cost_by_class_usd"]) == ["read", "write_5m", "write_1h", "input", "output"]
         assert list(strategy["cost_by_layer_usd"]) == ["tools", "system", "messages"]

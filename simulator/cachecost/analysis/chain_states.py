@@ -10,7 +10,7 @@ from cachecost.conversations.steps import Step
 from cachecost.providers.usage import Usage
 
 TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (contract, `validate`)."""
+"""Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
 CHANGES = ("compaction", "edit", "model", "client", "fork")
 """What between two steps changes the prefix, or may have touched it (`steps.BETWEEN`)."""
 BUCKETS = (10, 60, 300, 330, 360, 3600, 3700)

@@ -17,7 +17,7 @@ from cachecost.providers.rules import VisibilityLag
 from cachecost.providers.usage import Usage
 
 TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (contract, `validate`)."""
+"""Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
 ESTIMATE = 0.01
 """Share that an estimated length may be off and still count as one that the recording could have written."""
 
@@ -26,7 +26,7 @@ ESTIMATE = 0.01
 class Verdict:
     """`kind`, `exact` and `holds` of a judgement; why it is not right, in words, else "".
 
-    `cause` is the probable one in a word of the contract's list, where one is known. `found` is the prefix that the
+    `cause` is the probable one from the closed list of causes, where one is known. `found` is the prefix that the
     bill proves to be alive although the recording cannot tell.
     """
 
@@ -72,7 +72,7 @@ class Possible:
 
 
 def of_marks(held: Held, possible: Sequence[Possible], lag: VisibilityLag | None = None) -> Verdict:
-    """By the contract's definitions; `possible` are all entries that could be there, `lag` is that of their model."""
+    """By docs/output-formats.md. `possible` are all entries that could be there, `lag` is that of their model."""
     read, predicted = held.billed.read, held.predicted.read
     if _is_cold(held):
         missed = held.hit is not None

@@ -63,5 +63,5 @@ def overall(verdicts: Iterable[Verdict]) -> State:
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> int:
-    """0 fine, 1 a budget is broken, 3 one could not be evaluated and none is broken (contract)."""
+    """0 fine, 1 a budget is broken, 3 one could not be evaluated and none is broken."""
     return EXIT_CODES[overall(verdicts)]

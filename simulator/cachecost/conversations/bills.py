@@ -14,7 +14,7 @@ from cachecost.providers.prices import PriceBook, ways_of
 from cachecost.providers.usage import Usage
 
 APART = ("compaction", "advisor_message")
-"""Passes that the usage of a call leaves out of its sums (anthropic.md, usage), and that are charged all the same."""
+"""Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 
 
 class Bill(msgspec.Struct):

@@ -21,7 +21,7 @@ HEAD = 1 << 20
 
 
 class CallLog:
-    """Appends to the request log at `path` (contract, Request log); begins it where there is none.
+    """Appends to the request log at `path` (docs/formats.md); begins it where there is none.
 
     `cut` is how many bytes of a torn last line were taken away when the file was opened: what a killed writer left
     behind. Raises InputError where `path` cannot be written, is something other than JSON Lines, or is being written

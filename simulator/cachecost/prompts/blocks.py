@@ -3,7 +3,7 @@
 A `Thread` is the tree of *messages as sent*: one node a message, a child for each way a
 conversation went on. A `Prefix` is the tree of *blocks as rendered*: its nodes are what the
 cache knows, and two prompts share a node exactly when the cumulative digest of all blocks
-and salts up to it is equal (rulebook, rules 2 and 7). Both are interned, so equality is
+and salts up to it is equal (rules 2 and 7). Both are interned, so equality is
 identity and a call costs work for what is new in it. Most nodes have one child, which is kept without a table.
 """
 

@@ -2,7 +2,7 @@
 
 [data]                                   # what it is; told, not used
 source = "cachecost live --verify-rules, 34 calls"
-[switches]                               # readings of open rules (rulebook, Switches)
+[switches]                               # readings of open rules (docs/rulebook.md)
 ttl_in_key = false
 [[minimum_tokens]]                       # minimum lengths over the shipped ones, from that day on
 model = "claude-opus-5-5"                # host = "anthropic" unless it says so

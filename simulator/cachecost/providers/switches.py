@@ -19,7 +19,7 @@ TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Readings of the rulebook where sources are silent or differ; defaults first (rulebook, Switches).
+    """Readings of the rulebook where sources are silent or differ; defaults first (docs/rulebook.md).
 
     `given` names those that a user asked for: they hold on every host, also where they equal the default.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -14,10 +15,12 @@ from cachecost.reference.markdown import code, prose, table
 HEAD = """# Rules
 
 What the simulated cache does is data: each row says since which day a value holds, until which (left out: still), and
-where that was read, on which day. The words around them are in [why the model is what it is](../why.md).
-`cachecost rules` prints these rows, `cachecost rules --switches` the switches.
+where that was read, on which day. The rules in words are in [the rulebook](../rulebook.md), and what
+stands behind each in [why the model is what it is](../why.md). `cachecost rules` prints these rows,
+`cachecost rules --switches` the switches.
 """
 FIRST = "anthropic"
+RULE = re.compile(r"\brule (\d+)")
 
 
 def page() -> str:
@@ -52,7 +55,12 @@ def _host(host: str) -> str:
 def _rule(host: str, name: str, rows: list[RuleRow]) -> str:
     unit = f" In {rows[0].unit}." if rows[0].unit else ""
     told = table(("model", "value", "from", "to", "source"), (_row(row) for row in rows))
-    return f"### {name} {{ #{host}-{name} }}\n\n{_sentence(prose(rows[0].meaning))}{unit}\n\n{told}"
+    return f"### {name} {{ #{host}-{name} }}\n\n{_linked(_sentence(prose(rows[0].meaning)))}{unit}\n\n{told}"
+
+
+def _linked(text: str) -> str:
+    """Each "rule N" of Markdown as a link to the rulebook."""
+    return RULE.sub(r"[rule \1](../rulebook.md#rule-\1)", text)
 
 
 def _row(row: RuleRow) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from cachecost.strategies.window import Window
 
 ANSWER_TOOL = "answer_inquiry"
 STEP_S = 2.0
-"""Seconds between a call without a recorded time and the one it waits for (rulebook, rule 11)."""
+"""Seconds between a call without a recorded time and the one it waits for (rule 11)."""
 MAX_RETRIES = 2
 
 Marks = Literal["same", "none", "hint"] | tuple[Primitive, ...]

@@ -1,4 +1,4 @@
-"""`check --json`: the object of the contract; every other rendering of a check is a function of it."""
+"""The object of `check --json` (docs/output-formats.md); every other rendering of a check is a function of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`explain --json`: the object of the contract, with more fields beside."""
+"""The object of `explain --json` (docs/output-formats.md)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
 
 
 def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
-    """The object of `validate --json` (contract), with the breakdowns beside it."""
+    """The object of `validate --json` (docs/output-formats.md), with the breakdowns."""
     return {
         "format": 1,
         **_score(score("all", fidelity.main)),

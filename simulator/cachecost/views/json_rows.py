@@ -12,12 +12,12 @@ REFUSAL = "invalid_request_error"
 
 
 def replay_row_json(row: CallRow) -> dict[str, Any]:
-    """One call as the contract spells it; `cost_usd` is a decimal string of all digits, never with an exponent; None
-    where no price is known (a server of one's own).
+    """One call as docs/output-formats.md describes it.
 
-    A call with an error has `error` in the place of `usage`. Beside the contract's fields
-    stand `output_is_recorded`, `purpose`, `turn`, `inquiry`, and where hits are best effort (in batches, on hosts
-    that promise none) `cost_band_usd`: the least and the most it can cost.
+    `cost_usd` is a decimal string of all digits, never with an exponent; None where no price is known (a server of
+    one's own). A call with an error has `error` in place of `usage`. Further fields are `output_is_recorded`,
+    `purpose`, `turn`, `inquiry`, and where hits are best effort (in batches, on hosts that promise none)
+    `cost_band_usd`: the least and the most it can cost.
     """
     outcome: dict[str, Any] = (
         {"usage": row.usage.wire()}

@@ -25,7 +25,7 @@ class Retries:
     """A share `rate` of the main calls is sent again, `wait` seconds after the first attempt.
 
     `billed`: the API answered, and the answer was lost on the way (a timeout): the first attempt reads, writes and
-    costs as any call. Otherwise it failed (overloaded): it writes and costs nothing (contract), and only time is lost.
+    costs as any call. Otherwise it failed (overloaded): it writes and costs nothing, and only time is lost.
     """
 
     rate: float = 0.0

@@ -14,7 +14,7 @@ from cachecost.strategies.changes.base import ThreadSoFar, estimated, instead_of
 from cachecost.strategies.changes.overlay import Overlay
 
 STEP_S = 2.0
-"""Seconds from a call without a recorded time to the next (rulebook, rule 11); more where its first token took more."""
+"""Seconds from a call without a recorded time to the next (rule 11); more where its first token took more."""
 
 
 class Telling(Overlay):

@@ -14,7 +14,7 @@ from cachecost.strategies.marks.table import NAMES
 from cachecost.strategies.marks.trail import View
 
 MAXIMUM_MARKS = 4
-"""The API's limit, automatic caching included (rulebook, rule 6)."""
+"""The API's limit, automatic caching included (rule 6)."""
 ORDER = {Layer.TOOLS: 0, Layer.SYSTEM: 1, Layer.MESSAGES: 2}
 
 
