@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.analysis.montecarlo import Draw, Retries, calls_alone, montecarlo, resampled, traffic_alone
+from cachecost.analysis.montecarlo import Draw, Retries, montecarlo, resampled
 from cachecost.analysis.montecarlo.draws import numbers, uniforms
 from cachecost.analysis.montecarlo.retimed import retimed
 from cachecost.conversations.distributions import Choice, LogNormal, Uniform
@@ -25,6 +25,7 @@ from cachecost.providers.usage import Usage
 from cachecost.strategies.spec import StrategySpec
 from cachecost.terms import Terms
 from cachecost.traffic import Traffic, of_strategy, recorded
+from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
