@@ -9,7 +9,7 @@ from cachecost.providers.listing import model_rows
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.reference.markdown import code, table
+from tools.reference.markdown import code, table
 
 HEAD = """# Models and prices
 
