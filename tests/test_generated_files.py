@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.reference import generated, update
+from cachecost.faults import CannotEvaluate
+from cachecost.providers.listing import ModelRow
+from cachecost.providers.prices import PriceBook
+from tools.reference import generated, models, update
+from tools.reference.__main__ import main
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "simulator" / "cachecost"
@@ -50,6 +54,21 @@ def test_a_page_that_is_no_longer_generated_is_found_and_deleted(checkout: Path)
     page.write_text("# CC999\n")
     assert update(checkout, only_list=True) == update(checkout) == ["docs/codes/CC999.md"]
     assert not page.exists()
+
+
+def test_models_without_a_price_are_named_together(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def price_of(row: ModelRow, book: PriceBook) -> None:
+        if row.id in ("claude-opus-5", "gpt-5.4"):
+            raise CannotEvaluate(f"no price known for {row.id} on host {row.host}")
+
+    monkeypatch.setattr(models, "price_of", price_of)
+    assert main(checkout) == 3
+    *missing, _, advice = capsys.readouterr().err.splitlines()
+    assert "no price known for claude-opus-5 on host bedrock" in missing
+    assert "no price known for gpt-5.4 on host openai" in missing
+    assert "[[same]] of providers/prices/hosts.toml" in advice
 
 
 def test_the_package_imports_no_tool() -> None:
