@@ -10,7 +10,7 @@ CACHECOST_FUZZ_FROM = 0
 BIN = .venv/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format differential fuzz bench reports evidence lock clean clients docs
+.PHONY: help demo test lint format differential fuzz bench reports evidence lock clean clients docs prices
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -59,11 +59,14 @@ evidence: ## predict the recorded traffic anew and write reports/fidelity/
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/cachecost validate scenarios/recordings/traffic/*/*.jsonl scenarios/recordings/transcripts/*.jsonl --readings --out reports/fidelity
 
-docs: ## write the reference anew and build the documentation into build/site
+docs: ## update all generated pages and the scenario schema, build the documentation into build/site
 	@sh .ci/setup test $(PYTHON)
-	@$(BIN)/python -m cachecost.reference.codes docs/codes
-	@$(BIN)/python -m cachecost.reference docs/reference
+	@$(BIN)/python -m tools.reference
 	@$(BIN)/python -m mkdocs build --strict --quiet
+
+prices: ## write the table of public prices anew from the installed genai-prices
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/python -m tools.refresh_prices
 
 lock: ## pin new requirements in requirements.lock (UPGRADE=1: the newest version of all)
 	@sh .ci/setup lock $(PYTHON)

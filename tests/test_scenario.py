@@ -34,7 +34,6 @@ from cachecost.scenario import (
 )
 from cachecost.scenario import models as scenario_models
 from cachecost.scenario.models import ClaimSpec, Head
-from cachecost.scenario.text import schema_text
 
 
 def only(talks: Talks) -> Conversation:
@@ -42,8 +41,6 @@ def only(talks: Talks) -> Conversation:
     (talk,) = talks.conversations
     return talk
 
-
-SCHEMA_FILE = Path(__file__).parents[1] / "scenarios" / "scenario.schema.json"
 
 WHOLE = """\
 # yaml-language-server: $schema=scenario.schema.json
@@ -520,11 +517,6 @@ def test_from_mapping_is_load_without_a_file(folder: Path) -> None:
 
 
 # --------------------------------------------------------------------------------------------- schema
-
-
-def test_the_shipped_schema_is_up_to_date() -> None:
-    mend = "write scenario_text.schema_text() to scenarios/scenario.schema.json"
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), mend
 
 
 def valid(value: Any) -> bool:

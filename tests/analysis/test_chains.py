@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cachecost.analysis.chain_states import AgeCount, ages
 from cachecost.analysis.chains import judge_steps, judge_transcript
 from cachecost.analysis.evidence import evidence_of
 from cachecost.conversations.readers.transcripts.transcript import Step, steps_to_records
@@ -399,17 +398,3 @@ def test_a_file_is_judged_as_its_content_free_form_is(tmp_path: Path) -> None:
         (str(path), 3, 4, "unknown"),
     ]
     assert left == []
-
-
-def test_ages_are_counted_from_the_end_of_the_answer_before() -> None:
-    second = after(FIRST, 10, 5000)  # answered 8 s after the first one ended
-    third = after(second, 303, 0, 5400)  # 304 s
-    fourth = after(third, 3, 5900, words=("human",))  # 4 s
-    fifth = after(fourth, 5, 100, 6000, words=("human", "compaction"))
-    assert ages([FIRST, second, third, fourth, fifth]) == [
-        AgeCount("5m", 10, False, more=1),
-        AgeCount("5m", 10, True, whole=1),
-        AgeCount("5m", 330, True, nothing=1),
-    ]
-    hour = hourly(FIRST)
-    assert ages([hour, after(hour, 5000, 700, words=("human",))]) == [AgeCount("1h", None, False, less=1)]

@@ -13,11 +13,11 @@ from cachecost.live.answers.agent import Agent
 from cachecost.live.clock import SteppingClock
 from cachecost.live.server.app import app_of
 from cachecost.live.server.bill import bill_of
-from cachecost.live.server.inprocess import Loopback
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.served import Served
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from loopback import Loopback
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 MARK = {"type": "ephemeral"}

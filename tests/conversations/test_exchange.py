@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.readers.common.told import Teller, Told
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of, read, told
+from cachecost.conversations.readers.http.exchange import Exchange, headers_of, read
 from cachecost.conversations.readers.request_log import Iteration
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
@@ -51,14 +51,14 @@ def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any
 
 
 def call(one: Exchange) -> Told:
-    found = told(one)
-    assert found is not None, read(one)
+    found = read(one)
+    assert isinstance(found, Told), found
     return found
 
 
 def fault(one: Exchange) -> str:
     with pytest.raises(NotAMessage) as error:
-        told(one)
+        read(one)
     return str(error.value)
 
 
@@ -250,7 +250,6 @@ def test_who_serves_messages(url: str, body: Any, host: str | None, model: str) 
 )
 def test_what_is_no_call_is_named(one: Exchange, what: str) -> None:
     assert read(one) == what
-    assert told(one) is None
 
 
 def test_a_failed_call_keeps_its_status_and_its_answer_is_not_read() -> None:

@@ -11,11 +11,11 @@ from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Cost
 from cachecost.live.clock import SteppingClock
 from cachecost.live.server.app import app_of
-from cachecost.live.server.inprocess import Loopback
 from cachecost.live.server.model import Answer, Metered, Refused
 from cachecost.live.server.served import Served
 from cachecost.prompts.intake import Intake
 from cachecost.providers.usage import Usage
+from loopback import Loopback
 
 KEY = "sk-ant-planted-0123456789"
 HEAD = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}

@@ -20,10 +20,10 @@ from cachecost.live.driver.driving import Drive, Driven, drive
 from cachecost.live.driver.journal import read
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
-from cachecost.live.server.inprocess import Loopback
 from cachecost.live.server.meter import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from loopback import Loopback
 
 PLAN = small_plan(tokens="tiktoken")
 FAULTS = ("429", "500", "529", "cut", "timeout", "slow", "garbage")

@@ -16,10 +16,10 @@ from cachecost.live.driver.retrying import Retries
 from cachecost.live.probes import Finding, PricedProbe, plan, registry, rules_text, verify
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
-from cachecost.live.server.inprocess import Loopback
 from cachecost.live.server.meter import Meter
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.switches import switches_from
+from loopback import Loopback
 
 MODEL = "claude-sonnet-4-6"
 OTHERWISE = {

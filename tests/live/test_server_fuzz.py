@@ -18,12 +18,12 @@ from cachecost.live.log import CallLog
 from cachecost.live.server.app import app_of
 from cachecost.live.server.arrival import MOST_NESTED
 from cachecost.live.server.catalogue import models_of
-from cachecost.live.server.inprocess import Loopback
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.page import routes
 from cachecost.live.server.served import Served
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from loopback import Loopback
 
 REQUESTS = 600
 NOT_JSON = "The request body is not valid JSON"

@@ -13,9 +13,9 @@ from genai_prices import data_units
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.providers.pricefile import shipped
 from cachecost.providers.prices import PriceBook, Prices
-from cachecost.providers.refresh import PROVIDERS
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
+from tools.refresh_prices import PROVIDERS
 
 BOOK = PriceBook.load()
 TABLE, OVERLAID = shipped()

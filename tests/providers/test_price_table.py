@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from cachecost.providers.pricefile import OVERLAY, SHIPPED_TABLE, shipped
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.refresh import render, table
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
+from tools.refresh_prices import render, table
 
 HOST = "anthropic"
 BOOK = PriceBook.load()
@@ -26,7 +26,7 @@ LACKING = {"claude-mythos-5", "claude-mythos-5-1", "claude-mythos-preview"}
 
 
 def test_the_shipped_table_is_what_genai_prices_says() -> None:
-    """If this fails after a new genai-prices: run `python -m cachecost.providers.refresh` and read the diff."""
+    """If this fails after a new genai-prices: run `make prices` and read the diff."""
     assert json.loads(SHIPPED_TABLE.read_text(encoding="utf-8")) == table()
 
 

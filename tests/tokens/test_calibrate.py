@@ -10,8 +10,13 @@ import pytest
 from files_of_images import base64, png
 
 from cachecost.faults import CannotEvaluate
-from cachecost.tokens.calibrate.__main__ import main
-from cachecost.tokens.calibrate.fit import (
+from cachecost.tokens.calibration import calibration
+from cachecost.tokens.content import parts_of
+from cachecost.tokens.ctok_ import Ctok, has_ctok
+from cachecost.tokens.prose import KINDS
+from cachecost.tokens.textcounter import count_texts
+from tools.calibrate.__main__ import main
+from tools.calibrate.fit import (
     TELLING,
     Bill,
     Text,
@@ -22,13 +27,8 @@ from cachecost.tokens.calibrate.fit import (
     ratio,
     tokens_per_byte,
 )
-from cachecost.tokens.calibrate.samples import Samples, parallel_runs
-from cachecost.tokens.calibrate.texts import PAGE, texts_in
-from cachecost.tokens.calibration import calibration
-from cachecost.tokens.content import parts_of
-from cachecost.tokens.ctok_ import Ctok, has_ctok
-from cachecost.tokens.prose import KINDS
-from cachecost.tokens.textcounter import count_texts
+from tools.calibrate.samples import Samples, parallel_runs
+from tools.calibrate.texts import PAGE, texts_in
 
 WITH_CTOK = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed (it wants Python >= 3.12)")
 

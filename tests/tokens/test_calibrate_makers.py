@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from cachecost.faults import CannotEvaluate, InputError
-from cachecost.tokens.calibrate import harmony, makers
-from cachecost.tokens.calibrate.desk import Desk, Fit, Piece, features_of
-from cachecost.tokens.calibrate.makers import bills_in, main, middle, of
-from cachecost.tokens.calibrate.samples import Sample
-from cachecost.tokens.calibrate.vocabularies import encoded_by, tokenizer
 from cachecost.tokens.tiktoken_ import encoder
+from tools.calibrate import harmony, makers
+from tools.calibrate.desk import Desk, Fit, Piece, features_of
+from tools.calibrate.makers import bills_in, main, middle, of
+from tools.calibrate.samples import Sample
+from tools.calibrate.vocabularies import encoded_by, tokenizer
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 TOOL = {"name": "read", "description": "Read a file of the tree.", "input_schema": SCHEMA}

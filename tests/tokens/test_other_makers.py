@@ -20,7 +20,7 @@ from cachecost.tokens.calibration import calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.images import image_tokens
 from cachecost.tokens.prose import KINDS
-from cachecost.tokens.raw import raw_counts
+from cachecost.tokens.raw import count_content
 
 MEASURED = ("o200k", "gemini", "deepseek", "mistral", "qwen")
 ASSUMED = ("grok", "minimax", "open")
@@ -206,7 +206,7 @@ def test_openai_shows_a_definition_without_its_json(words: int, tokens: int) -> 
     """A long one is its text less a constant, a short one a share of it."""
     told = calibration("o200k")
     block = block_of("", {"name": "read", "description": "duck " * words, "input_schema": SCHEMA})
-    raw = raw_counts(block)["cl100k"]
+    raw = count_content(block)[0]["cl100k"]
     assert make_counter("tiktoken", "o200k").block(block) == round(
         max(raw + told.structure["tool"], raw * told.tool_least)
     )

@@ -22,7 +22,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.raw import count_content, raw_counts
+from cachecost.tokens.raw import count_content
 from cachecost.tokens.textcounter import TextCounter
 from cachecost.tokens.tiktoken_ import Cl100k
 
@@ -236,9 +236,9 @@ def test_key_order_of_a_schema_does_not_count() -> None:
 def test_reasoning_that_only_the_signature_holds_counts() -> None:
     """800 characters of base64 are 600 bytes, 200 of them overhead: 400 bytes of reasoning."""
     shown = {"type": "thinking", "thinking": "", "signature": ""}
-    assert raw_counts(block_of("assistant", {**shown, "signature": SIGNATURE}))["unseen"] == 400
-    assert raw_counts(block_of("assistant", {**shown, "thinking": "ab", "signature": SIGNATURE}))["unseen"] == 398
-    assert "unseen" not in raw_counts(block_of("assistant", {**shown, "signature": "A" * 264}))
+    assert count_content(block_of("assistant", {**shown, "signature": SIGNATURE}))[0]["unseen"] == 400
+    assert count_content(block_of("assistant", {**shown, "thinking": "ab", "signature": SIGNATURE}))[0]["unseen"] == 398
+    assert "unseen" not in count_content(block_of("assistant", {**shown, "signature": "A" * 264}))[0]
     counter = make_counter("tiktoken", "claude-3")
     empty, sealed = (counter.block(block_of("assistant", {**shown, "signature": s})) for s in ("", SIGNATURE))
     assert sealed - empty == round(400 * calibration("claude-3").structure["unseen"])
@@ -332,7 +332,7 @@ def test_a_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_raw_counts_name_tokenizers_and_facts() -> None:
     call = block_of("assistant", {"type": "tool_use", "name": "read", "input": {"path": "a", "n": 1}})
-    counts = raw_counts(call)
+    counts = count_content(call)[0]
     assert counts["cl100k"] == 5
     assert counts["parameter"] == 2
     tokenizers = {"ctok-3", "ctok-4.7", "ctok-4.8"} if has_ctok() else set()
@@ -341,7 +341,7 @@ def test_raw_counts_name_tokenizers_and_facts() -> None:
 
 def test_raw_counts_keep_sizes_and_no_word() -> None:
     result = {"type": "tool_result", "content": [IMAGE, IMAGE, PAPER]}
-    counts = raw_counts(block_of("user", result))
+    counts = count_content(block_of("user", result))[0]
     facts = {name: number for name, number in counts.items() if not name.startswith(("cl100k", "ctok"))}
     assert facts == {"1920x1080 image": 2, "612x792 page": 3, "document": 1, "unseen": 12}
     assert "uack" not in json.dumps(counts)
@@ -350,7 +350,7 @@ def test_raw_counts_keep_sizes_and_no_word() -> None:
 def test_raw_counts_of_a_block_without_content_are_those_it_has() -> None:
     bare = Block("text", "user", b"0" * 16, 10, counts={"cl100k": 3}, prose="code")
     assert count_content(bare) == ({"cl100k": 3}, "code")
-    assert raw_counts(given_block("text", "user", "head", 5)) == {}
+    assert count_content(given_block("text", "user", "head", 5))[0] == {}
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_ctok_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cachecost.tokens.ctok_.OLDEST_PYTHON", (4, 0))
     with pytest.raises(CannotEvaluate, match=r"--tokens ctok needs Python 4.0 or later: use --tokens tiktoken"):
         make_counter("ctok", "claude-3")
-    assert set(raw_counts(block_of("user", {"type": "text", "text": "x"}))) == {"cl100k"}
+    assert set(count_content(block_of("user", {"type": "text", "text": "x"}))[0]) == {"cl100k"}
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

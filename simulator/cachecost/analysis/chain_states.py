@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,10 +11,6 @@ from cachecost.providers.usage import Usage
 
 TOLERANCE = 2
 """Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
-CHANGES = ("compaction", "edit", "model", "client", "fork")
-"""What between two steps changes the prefix, or may have touched it (`steps.BETWEEN`)."""
-BUCKETS = (10, 60, 300, 330, 360, 3600, 3700)
-"""Upper edges of the ages, in seconds, that `ages` counts by."""
 
 
 class Span(NamedTuple):
@@ -94,45 +90,3 @@ def span_of(step: Step, before: State | None) -> Span | None:
 def in_loop(step: Step) -> bool:
     """Whether only the answer before and the results of its tools lie between, and perhaps an API error."""
     return step.before is not None and set(step.between) <= {"error"}
-
-
-@dataclass(frozen=True, slots=True)
-class AgeCount:
-    """Steps of one lifetime and age, by what they read of the whole prefix before them.
-
-    The age is from the last record of the answer before to the first of this one's, at most `most` seconds (None: more
-    than all edges).
-    """
-
-    ttl: str
-    most: int | None
-    in_loop: bool
-    whole: int = 0
-    more: int = 0
-    less: int = 0
-    nothing: int = 0
-
-
-def ages(steps: Sequence[Step]) -> list[AgeCount]:
-    """How often the whole prefix was read, by lifetime, age and whether a person spoke between; empty rows left out.
-
-    No rule is asked: only steps with a compaction, an edit, a fork, or another model or client between are left out.
-    """
-    states = states_of(steps)
-    counts: dict[tuple[str, int, bool], dict[str, int]] = {}
-    for step in steps:
-        before = states[step.before] if step.before else None
-        if before and before.entries and step.answered and before.step.ended and not set(step.between) & set(CHANGES):
-            age = step.answered - before.step.ended
-            place = next((number for number, edge in enumerate(BUCKETS) if age <= edge), len(BUCKETS))
-            row = counts.setdefault((before.entries[0].ttl, place, in_loop(step)), {})
-            word = _share(step.usage.read, before.entries[0].tokens)
-            row[word] = row.get(word, 0) + 1
-    edges = (*BUCKETS, None)
-    return [AgeCount(ttl, edges[place], loop, **row) for (ttl, place, loop), row in sorted(counts.items())]
-
-
-def _share(read: int, whole: int) -> str:
-    if abs(read - whole) <= TOLERANCE:
-        return "whole"
-    return "more" if read > whole else "less" if read else "nothing"

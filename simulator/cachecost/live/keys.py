@@ -42,8 +42,3 @@ def _forms(secrets: Iterable[str]) -> Iterator[bytes]:
         yield plain
         if (slashed := plain.replace(b"/", b"\\/")) != plain:
             yield slashed
-
-
-def harmless(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers that may be shown: the secret ones are hidden."""
-    return {name: HIDDEN if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}

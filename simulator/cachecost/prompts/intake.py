@@ -18,7 +18,7 @@ from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
 from cachecost.prompts.exact_json import decoded, load, loaded
 from cachecost.prompts.host_salts import CACHE_KEYS
 from cachecost.prompts.plain import plain_message
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.wire import (
     MARK,
     PROVIDER_TOOLS,
@@ -37,7 +37,6 @@ MOST_RECENT = 64
 """Conversations whose last body is kept to compare with; the least recent goes first."""
 REFERENCE = b'"tool_reference"'
 ABSENT = msgspec.Raw(b"null")
-Marks = tuple[tuple[int, TTL], ...]
 
 
 class RawBody(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Dollars: what a token of each class costs on a host, for a model, on a day, in a prompt of a length.
 
-Public prices come from genai-prices (as a table made by `refresh`, so that nothing of it is imported
+Public prices come from genai-prices (as a table that `make prices` writes, so that nothing of it is imported
 here), then a small dated overlay, then a user's own file. Rows are data; no price stands in the code.
 """
 

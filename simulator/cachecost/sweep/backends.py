@@ -19,7 +19,6 @@ from cachecost.sweep.processes import processes, shared
 from cachecost.sweep.rows import Row
 from cachecost.sweep.store import Store
 
-BACKENDS = ("loky", "dask", "ray")
 NEEDED = {"dask": "distributed", "ray": "ray"}
 MOST_TASKS, MOST_CELLS, BUNDLES_A_WORKER = 32, 1_000, 4
 AHEAD = 2

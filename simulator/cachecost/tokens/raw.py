@@ -11,17 +11,13 @@ from cachecost.tokens.textcounter import Tally, count_texts
 from cachecost.tokens.tiktoken_ import Cl100k
 
 
-def raw_counts(block: Block) -> Mapping[str, int]:
-    """Counts of the block's texts by tokenizer ("cl100k"; "ctok-3", "ctok-4.7", "ctok-4.8" where ctok is
-    installed), and the facts of its content that cost tokens ("parameter": 2, "330x291 image": 1, … see `Parts`).
-
-    A block without content keeps the counts it has; one with a given count has none.
-    """
-    return count_content(block)[0]
-
-
 def count_content(block: Block) -> tuple[Mapping[str, int], str]:
-    """(counts, content kind) of a block: what `Block.counts` and `Block.prose` are once its content is gone."""
+    """(counts, content kind) of a block: what `Block.counts` and `Block.prose` are once its content is gone.
+
+    Counts are of its texts by tokenizer ("cl100k"; "ctok-3", "ctok-4.7", "ctok-4.8" where ctok is installed), and the
+    facts of its content that cost tokens ("parameter": 2, "330x291 image": 1, … see `Parts`). A block without content
+    keeps the counts it has; one with a given count has none.
+    """
     if block.content is None or block.tokens is not None:
         return block.counts, block.prose
     parts = parts_within(block, block.content)

@@ -1,9 +1,8 @@
 """What a fixed structure of calls costs when only its times vary: many seeds at once, each the same alone."""
 
-from cachecost.analysis.montecarlo.alone import calls_alone, traffic_alone
 from cachecost.analysis.montecarlo.distribution import Distribution
 from cachecost.analysis.montecarlo.draws import Draw, Retries
 from cachecost.analysis.montecarlo.many import montecarlo
 from cachecost.analysis.montecarlo.resampling import resampled
 
-__all__ = ["Distribution", "Draw", "Retries", "calls_alone", "montecarlo", "resampled", "traffic_alone"]
+__all__ = ["Distribution", "Draw", "Retries", "montecarlo", "resampled"]

@@ -81,10 +81,6 @@ class Distribution:
         mean = float(self.mean)
         return CONFIDENCE * self.standard_error / mean if mean else 0.0
 
-    def seeds_for(self, share: float) -> int:
-        """How many seeds settle the mean to this share of it."""
-        return max(1, ceil(len(self.seeds) * (self.convergence / share) ** 2))
-
     def frame(self) -> pd.DataFrame:
         """One row a seed: its tokens by class, and dollars as Decimal."""
         import pandas as pd

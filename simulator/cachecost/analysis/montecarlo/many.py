@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cachecost.analysis.montecarlo.alone import seeded
 from cachecost.analysis.montecarlo.distribution import TOKEN_FIELDS, Distribution
 from cachecost.analysis.montecarlo.draws import Draw, Floats
 from cachecost.analysis.montecarlo.entries import Entries, Some
 from cachecost.analysis.montecarlo.structure import Structure, Visit, structure_of
 from cachecost.analysis.montecarlo.times import MAIN, drawn_times, of_calls
+from cachecost.providers.rules import RuleBook
 from cachecost.simulation import NOT_EVALUATED, Call
 from cachecost.traffic import Traffic
 
@@ -30,13 +31,13 @@ def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Dist
     """Dollars of the traffic's calls under each of `seeds` (a number: from 1 on), times drawn anew for each.
 
     Only times vary: which calls there are, what they send and the day whose rules and prices hold stay as planned. Each
-    seed costs exactly what `traffic_alone(traffic, draw, seed)` does in the engine. Raises CannotEvaluate.
+    seed costs exactly what the engine makes of the calls at its times, one by one. Raises CannotEvaluate.
     """
     wanted = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
     if not wanted:
         raise ValueError("seeds: expected one or more; got none")
     traffic.must_speak_marks("the Monte Carlo of many seeds at once")
-    on = replace(traffic, rules=seeded(traffic.rules, draw))
+    on = replace(traffic, rules=seeded_rules(traffic.rules, draw))
     structure = structure_of(on, 2 if draw.retries.billed and draw.retries.rate else 1)
     bills = _Bills(structure)
     parts = [
@@ -48,6 +49,13 @@ def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Dist
     not_evaluated = tuple(error for kind, error in structure.errors if kind == NOT_EVALUATED)
     calls = len(traffic.calls)
     return Distribution(traffic.strategy, wanted, units, bills.places, tokens, calls, errors, not_evaluated)
+
+
+def seeded_rules(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:
+    """The rules with the evictions and visibility lags of the draw, which `seed` decides."""
+    given = rules.switches.given | set(draw.readings) | {"seed"}
+    over: dict[str, Any] = {**draw.readings, "seed": seed, "given": given}
+    return RuleBook(replace(rules.switches, **over), rules.as_of, rules.own)
 
 
 class _Bills:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import httpx2
 
@@ -21,8 +21,6 @@ from cachecost.live.recorder.serving import bound_to, serve
 from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
 from cachecost.live.recorder.watcher import Watcher, Wishes
 from cachecost.live.recorder.writing import Say, ToLog, Writer
-
-Content = Literal["keep", "digest"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 `429`, `500` and `529` come before the answer: such a call costs nothing and writes nothing. `cut` (the answer ends
 in the middle, the connection drops), `timeout` (nothing comes until the client leaves), `slow` (the first token
 comes later) and `garbage` (bytes that are neither JSON nor events) befall an answer that was billed as any other.
-In-process, a cut is `Cut`, raised out of the app; `inprocess.Loopback` makes a broken connection of it.
+In-process, a cut is `Cut`, raised out of the app.
 """
 
 from __future__ import annotations

@@ -68,14 +68,8 @@ def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name.lower(): value for name, value in pairs if name.lower() in HEADERS}
 
 
-def told(exchange: Exchange) -> Told | None:
-    """The model call that an exchange was; None if it was none. Raises NotAMessage with the place of the fault."""
-    found = read(exchange)
-    return found if isinstance(found, Told) else None
-
-
 def read(exchange: Exchange) -> Told | str:
-    """The model call that an exchange was; else the words for what it was."""
+    """The model call that an exchange was; else the words for what it was. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
     if isinstance(route, str):
         return route

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cachecost.reference.markdown import code, prose, table
 from cachecost.strategies.registry import listing, names
 from cachecost.strategies.spec import CHANGES_TABLE, MARKS
+from tools.reference.markdown import code, prose, table
 
 HEAD = """# Strategies
 

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.request import Mark
-from cachecost.tokens.calibrate.fit import (
+from cachecost.tokens.calibration import Calibration
+from cachecost.tokens.content import facts_of, parts_of, prose_of
+from cachecost.tokens.ctok_ import VERSIONS, Ctok
+from cachecost.tokens.hidden import has_citations
+from cachecost.tokens.prose import KINDS, kind_of
+from cachecost.tokens.sizes import constant_of
+from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
+from cachecost.tokens.tiktoken_ import Cl100k
+from tools.calibrate.fit import (
     Bill,
     Text,
     is_filler,
@@ -19,16 +27,8 @@ from cachecost.tokens.calibrate.fit import (
     ratio,
     tokens_per_byte,
 )
-from cachecost.tokens.calibrate.samples import Sample, length, length_to, parallel_runs
-from cachecost.tokens.calibrate.texts import texts_in
-from cachecost.tokens.calibration import Calibration
-from cachecost.tokens.content import facts_of, parts_of, prose_of
-from cachecost.tokens.ctok_ import VERSIONS, Ctok
-from cachecost.tokens.hidden import has_citations
-from cachecost.tokens.prose import KINDS, kind_of
-from cachecost.tokens.sizes import constant_of
-from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
-from cachecost.tokens.tiktoken_ import Cl100k
+from tools.calibrate.samples import Sample, length, length_to, parallel_runs
+from tools.calibrate.texts import texts_in
 
 GENERATIONS = tuple(VERSIONS)
 """Oldest first: each starts from the constants of the one before it, grown as its tokens did."""

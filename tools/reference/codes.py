@@ -1,6 +1,4 @@
-"""A page for each code of explain and lint, in Markdown, made from the same tables that the commands read:
-`python -m cachecost.reference.codes docs/codes`.
-"""
+"""A page for each code of explain and lint, in Markdown, made from the same tables that the commands read."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ from cachecost.analysis.explain.codes import Code as Cause
 from cachecost.analysis.explain.codes import codes as causes
 from cachecost.analysis.lint.codes import Code as Fault
 from cachecost.analysis.lint.codes import codes as faults
-from cachecost.reference.markdown import write_pages
 
 INDEX = "index.md"
 
@@ -64,10 +61,3 @@ def _rows() -> Iterator[str]:
     both: list[Cause | Fault] = [*causes().values(), *faults().values()]
     for code in both:
         yield f"| [{code.code}]({code.code}.md) | {code.name} | {code.what} |"
-
-
-if __name__ == "__main__":
-    import sys
-    from pathlib import Path
-
-    write_pages(Path(sys.argv[1]), pages())

@@ -1,4 +1,4 @@
-"""`python -m cachecost.tokens.calibrate.makers LOG…`: what other makers' tokenizers make of recorded texts.
+"""`python -m tools.calibrate.makers LOG…`: what other makers' tokenizers make of recorded texts.
 
 Each tokenizer counts the texts itself, and how many tokens it has for one of cl100k is the median over texts by length,
 as for Claude. What stands around the texts is fitted on bills of OpenAI's and Gemini's models, and else assumed.
@@ -18,15 +18,15 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
 from cachecost.providers.rules import RuleBook
-from cachecost.tokens.calibrate.desk import GEMINI, Desk, Fit, ratios_of
-from cachecost.tokens.calibrate.fit import Text, median, percentile, tokens_per_byte
-from cachecost.tokens.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered
-from cachecost.tokens.calibrate.vocabularies import OPENAI, tokenizer
 from cachecost.tokens.calibration import MAKERS
 from cachecost.tokens.content import parts_of
+from tools.calibrate.desk import GEMINI, Desk, Fit, ratios_of
+from tools.calibrate.fit import Text, median, percentile, tokens_per_byte
+from tools.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered
+from tools.calibrate.vocabularies import OPENAI, tokenizer
 
 HEAD = """\
-# Written by `python -m cachecost.tokens.calibrate.makers LOG… --write`; do not edit by hand.
+# Written by `python -m tools.calibrate.makers LOG… --write`; do not edit by hand.
 #
 # Tokenizers of other makers than Anthropic. What a row has is as in calibration.toml, but for:
 # confidence: measured (a tokenizer counted the texts) or assumed (no tokenizer is to be had: the
@@ -206,7 +206,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m cachecost.tokens.calibrate.makers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.calibrate.makers", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, help='JSON Lines: {"source", "request", "usage", …}')
     parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
     parser.add_argument("--bills", nargs="+", required=True, type=Path, help="the same of OpenAI's and Gemini's models")

@@ -10,7 +10,7 @@ from typing import Any
 from cachecost.providers.listing import RuleRow, rule_rows, switch_rows
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import data_date
-from cachecost.reference.markdown import code, prose, table
+from tools.reference.markdown import code, prose, table
 
 HEAD = """# Rules
 

@@ -9,7 +9,7 @@ import click
 
 from cachecost.cli import cachecost
 from cachecost.commands.options import ground_options
-from cachecost.reference.markdown import code, prose, table
+from tools.reference.markdown import code, prose, table
 
 HEAD = """# Commands
 

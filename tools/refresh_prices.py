@@ -1,4 +1,4 @@
-"""`python -m cachecost.providers.refresh`: writes prices/genai-prices.json from the installed genai-prices.
+"""`make prices`: writes prices/genai-prices.json of the package from the installed genai-prices.
 
 A plain replay reads that file instead of importing genai-prices, which takes 0.3 s and its memory. A
 new release of genai-prices is then a diff that somebody reads; a test says when the two differ.
@@ -47,7 +47,7 @@ CLASSES = {
 def table(providers: Mapping[str, str] = PROVIDERS) -> dict[str, Any]:
     """The shipped price table of `providers`, as the installed genai-prices says it."""
     return {
-        "_": "Written by python -m cachecost.providers.refresh; do not edit. USD per 10**6 tokens.",
+        "_": "Written by `make prices`; do not edit. USD per 10**6 tokens.",
         "genai_prices": version("genai-prices"),
         "hosts": {host: _models(host, _provider(provider)) for host, provider in providers.items()},
     }

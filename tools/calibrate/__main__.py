@@ -10,13 +10,13 @@ from pathlib import Path
 
 from cachecost.extras import NotInstalled, require
 from cachecost.faults import CannotEvaluate, InputError
-from cachecost.tokens.calibrate.fit import Text
-from cachecost.tokens.calibrate.measure import COUNTERS, Bench, Errors
-from cachecost.tokens.calibrate.samples import Sample, Samples
 from cachecost.tokens.calibration import DATA, Calibration
+from tools.calibrate.fit import Text
+from tools.calibrate.measure import COUNTERS, Bench, Errors
+from tools.calibrate.samples import Sample, Samples
 
 HEAD = """\
-# Written by `python -m cachecost.tokens.calibrate LOG… --write`; do not edit by hand.
+# Written by `python -m tools.calibrate LOG… --write`; do not edit by hand.
 #
 # ratio: Claude tokens per cl100k token by content kind: medians over texts by length, Claude's counted by ctok.
 # structure: tokens of what stands around the texts: least absolute relative deviations from billed totals.
@@ -63,7 +63,7 @@ def _calibrate(given: argparse.Namespace) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m cachecost.tokens.calibrate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.calibrate", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, help='JSON Lines: {"source", "request", "usage", …}')
     parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
     parser.add_argument(

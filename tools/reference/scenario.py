@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.reference.markdown import code, prose, table
 from cachecost.scenario.text import schema
+from tools.reference.markdown import code, prose, table
 
 Part = Mapping[str, Any]
 HEAD = """# Scenario files

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from cachecost.analysis.montecarlo.draws import Draw
+from cachecost.analysis.montecarlo.many import seeded_rules
 from cachecost.analysis.montecarlo.times import MAIN, Times, drawn_times, of_calls
-from cachecost.providers.rules import RuleBook
 from cachecost.simulation import Call
 from cachecost.traffic import Traffic
 
@@ -17,16 +16,8 @@ RETRIED = "failed"
 
 def traffic_alone(traffic: Traffic, draw: Draw, seed: int) -> Traffic:
     """The calls with the times that `seed` draws, and the rules whose draws follow the seed. They start cold."""
-    rules = seeded(traffic.rules, draw, seed)
+    rules = seeded_rules(traffic.rules, draw, seed)
     return replace(traffic, calls=calls_alone(traffic, draw, seed), rules=rules, starts_warm=False)
-
-
-def seeded(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:
-    """The rules with the draw's evictions and lags, drawn by `seed`."""
-    given = rules.switches.given | set(draw.readings) | {"seed"}
-    over: dict[str, Any] = {**draw.readings, "seed": seed, "given": given}
-    readings = replace(rules.switches, **over)
-    return RuleBook(readings, rules.as_of, rules.own)
 
 
 def calls_alone(traffic: Traffic, draw: Draw, seed: int) -> list[Call]:

@@ -10,14 +10,14 @@ from typing import Any
 
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.output_format import output_format, schema_text
-from cachecost.tokens.calibrate import harmony
-from cachecost.tokens.calibrate.fit import Bill, Text, is_filler, least_absolute, median, ratio
-from cachecost.tokens.calibrate.samples import Sample
-from cachecost.tokens.calibrate.texts import texts_in
-from cachecost.tokens.calibrate.vocabularies import OPENAI, Count, encoded_by
 from cachecost.tokens.content import facts_of, parts_of, prose_of
 from cachecost.tokens.prose import KINDS, kind_of
 from cachecost.tokens.tiktoken_ import encoder
+from tools.calibrate import harmony
+from tools.calibrate.fit import Bill, Text, is_filler, least_absolute, median, ratio
+from tools.calibrate.samples import Sample
+from tools.calibrate.texts import texts_in
+from tools.calibrate.vocabularies import OPENAI, Count, encoded_by
 
 GEMINI = "gemini"
 STARTS: Mapping[str, Mapping[str, float]] = {

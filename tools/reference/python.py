@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import cachecost
-from cachecost.reference.markdown import prose
+from tools.reference.markdown import prose
 
 HEAD = """# Python
 

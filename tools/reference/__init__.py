@@ -1,0 +1,72 @@
+"""The generated files: reference pages, a page for each code, the JSON Schema of scenarios. `make docs` writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cachecost.scenario.text import schema_text
+from tools.reference import codes, commands, models, python, rules, scenario, strategies
+
+INTRODUCTION = """# Reference
+
+These pages are generated from the code by `make docs`; a test fails when one is out of date.
+
+- [Commands](commands.md): every command with every option.
+- [Scenario files](scenario.md): every key of the YAML, with its default.
+- [Python](python.md): what `import cachecost` gives.
+- [Rules](rules.md): what the simulated cache does, row by row, with dates and sources; and the switches.
+- [Models and prices](models.md): what each model costs and which limits it has.
+- [Strategies](strategies.md): every preset, every primitive of a placement, every change.
+- [Codes](../codes/index.md): every code of `explain` and `lint`.
+"""
+REFERENCE = "docs/reference"
+CODES = "docs/codes"
+SCHEMA = "scenarios/scenario.schema.json"
+
+
+def pages() -> dict[str, str]:
+    """The reference pages: Markdown by file name."""
+    return {
+        "index.md": INTRODUCTION,
+        "commands.md": commands.page(),
+        "scenario.md": scenario.page(),
+        "python.md": python.page(),
+        "rules.md": rules.page(),
+        "models.md": models.page(),
+        "strategies.md": strategies.page(),
+    }
+
+
+def generated() -> dict[str, str]:
+    """The text of every generated file, by its path from the root of the repository."""
+    reference = {f"{REFERENCE}/{name}": text for name, text in pages().items()}
+    return {**reference, **{f"{CODES}/{name}": text for name, text in codes.pages().items()}, SCHEMA: schema_text()}
+
+
+def update(root: Path, only_list: bool = False) -> list[str]:
+    """Write the generated files that are missing or out of date, and delete pages that are no longer generated.
+
+    Returns the paths of those files from `root`, sorted; with `only_list` nothing is changed.
+    """
+    wanted = {path: text.encode() for path, text in generated().items()}
+    stale = sorted(path for path in wanted.keys() | _pages_in(root) if wanted.get(path) != _content(root / path))
+    for path in () if only_list else stale:
+        _put(root / path, wanted.get(path))
+    return stale
+
+
+def _pages_in(root: Path) -> set[str]:
+    found = (path for folder in (REFERENCE, CODES) for path in (root / folder).glob("*.md"))
+    return {path.relative_to(root).as_posix() for path in found}
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _put(path: Path, content: bytes | None) -> None:
+    if content is None:
+        path.unlink()
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
