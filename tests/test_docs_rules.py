@@ -21,7 +21,7 @@ from docs_pages import DOCS, ROOT, anchors, every, links
 
 RULEBOOK, FORMATS = DOCS / "rulebook.md", DOCS / "output-formats.md"
 TOP = (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
-CODE = ("simulator", "tests", "benchmarks", "notebooks")
+CODE = ("simulator", "tools", "tests", "benchmarks", "notebooks")
 MENTION = re.compile(r"\brules?\s+(\d{1,2}(?:\s*(?:,|-|–|and|or|to|rule)\s*\d{1,2})*)(?!\d|\.\d|-\d{2})", re.I)
 """ "rule 9", "rules 7-15", "rules 6, 8", "rules 11 and 12"; not the date in "rules 2026-11-20"."""
 LINKED = re.compile(
