@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.progress import progress_bar
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
@@ -49,7 +50,7 @@ def check(
         raise click.UsageError(f"expected SCENARIO.yaml …; there is none in {SCENARIOS}/")
     result = check_scenarios(paths, reports, update, progress_bar, date.today())  # noqa: DTZ011 - the user's own day
     for place in result.updated:
-        click.echo(f"{place} updated", err=True)
+        print_diagnostic(f"{place} updated")
     told = check_object(result, sessions_per_day)
     _write_files(told, markdown, junit, sarif)
     if as_json:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.traffic import Traffic
@@ -53,7 +55,7 @@ def explain(
         from cachecost.traffic import recorded
 
         with reading_bar("reading", [source]):
-            found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, _say)]
+            found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)]
     titles = {cause: code.name for cause, code in codes().items()}
     page = []
     csv_rows: list[dict[str, Any]] = []
@@ -73,8 +75,8 @@ def explain(
         from cachecost.views.html.frame import write_page
 
         write_page(html, explain_page(str(source), page, f"cachecost explain {source} --html {html}"))
-        _say(f"{html} written")
-    return 0
+        print_diagnostic(f"{html} written")
+    return ExitCode.OK
 
 
 def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traffic]:
@@ -92,7 +94,3 @@ def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traff
     if strategy is not None and strategy not in known:
         names = ", ".join(known)
         raise click.UsageError(f"--strategy: expected one of {names}; got '{strategy}'{nearest(strategy, known)}")
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

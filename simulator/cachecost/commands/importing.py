@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, force_option, ground_options
 from cachecost.commands.progress import reading_bar
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.conversations.import_report import ImportReport
-
-SKIPPED, INVALID, NOT_EVALUATED = 1, 2, 3
 
 
 @click.command("import")
@@ -85,7 +85,7 @@ def import_(
             format_=format_,
             source=source,
             licence=licence,
-            warn=lambda words: click.echo(words, err=True),
+            warn=print_diagnostic,
             prices=base.prices,
             host=base.host,
             redact=redact,
@@ -94,17 +94,17 @@ def import_(
             overwrite=force,
         )
     for fault in report.refused:
-        click.echo(str(fault), err=True)
+        print_diagnostic(str(fault))
     for why, number in sorted(report.unpriced.items()):
-        click.echo(f"not in the dollars: {number} calls, because {why}", err=True)
+        print_diagnostic(f"not in the dollars: {number} calls, because {why}")
     if as_json:
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
         _tell(report)
     _name_skipped(report, may_skip)
     if report.refused or report.unpriced:
-        return INVALID if report.refused else NOT_EVALUATED
-    return SKIPPED if report.skipped and not may_skip else 0
+        return ExitCode.INVALID_INPUT if report.refused else ExitCode.NOT_EVALUATED
+    return ExitCode.CHECK_FAILED if report.skipped and not may_skip else ExitCode.OK
 
 
 def _name_skipped(report: ImportReport, may_skip: bool) -> None:
@@ -113,7 +113,7 @@ def _name_skipped(report: ImportReport, may_skip: bool) -> None:
 
     if report.skipped:
         then = "" if may_skip else ": name the format with --format, or accept that with --skip"
-        click.echo(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}", err=True)
+        print_diagnostic(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}")
 
 
 def _tell(report: ImportReport) -> None:

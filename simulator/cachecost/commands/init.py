@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from cachecost import __version__
+from cachecost.exit_codes import ExitCode
 from cachecost.faults import Fault, InputError
 
 SCENARIO = "scenarios/my-agent.yaml"
@@ -51,7 +52,7 @@ def init(folder: Path, force: bool) -> int:
         click.echo(f"{folder / name!s:<40} {about}")
     cd = "" if folder == Path() else f"  cd {folder}\n"
     click.echo(NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING), nl=False)
-    return 0
+    return ExitCode.OK
 
 
 def starting_files() -> dict[str, str]:

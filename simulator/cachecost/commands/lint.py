@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import COUNTED, Ground, csv_option, ground_options, write_rows
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import Desk, LintFinding
     from cachecost.providers.rules import RuleBook
 
-FOUND, NOT_EVALUATED = 1, 3
 STDIN = "-"
 LARGEST_BODY = 64 << 20
 """A larger file is a log: the API takes no more than 32 MB."""
@@ -70,8 +71,8 @@ def lint(
     else:
         print_lint(findings, linting.requests, sys.stdout)
     if any(not one.is_note for one in findings):
-        return FOUND
-    return NOT_EVALUATED if linting.left_out else 0
+        return ExitCode.CHECK_FAILED
+    return ExitCode.NOT_EVALUATED if linting.left_out else ExitCode.OK
 
 
 @dataclass(slots=True)
@@ -146,14 +147,14 @@ class _Linting:
 
         try:
             with reading_bar("reading", [path]):
-                log = lint_log(read_calls(path, self.format_, _say), str(path), self._desk(), self.margin)
+                log = lint_log(read_calls(path, self.format_, print_diagnostic), str(path), self._desk(), self.margin)
         except InputError as error:
             self.faults += error.faults
             return []
         self.requests += log.requests
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
-            _say(f"{path}: not looked at: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
+            print_diagnostic(f"{path}: not looked at: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
         return log.findings
 
 
@@ -199,7 +200,3 @@ def _shown(path: Path) -> str:
 def _numbers(calls: Sequence[int]) -> str:
     shown = ", ".join(map(str, calls[:5]))
     return f"{shown} … ({len(calls):,} in all)" if len(calls) > 5 else shown
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

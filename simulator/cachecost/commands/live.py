@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import switch_pairs
+from cachecost.exit_codes import ExitCode
 from cachecost.extras import require
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from cachecost.live.driver.planning import Options, Plan, Step
     from cachecost.scenario import Scenario
 
-NOT_EVALUATED = 3
 JOURNAL = "journal.jsonl"
 KEY, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -118,7 +119,7 @@ def _verify(scenario: Path | None, model: str | None, names: tuple[str, ...], to
     asked = Verifying(model, names, told["max_usd"], told["prices"], told["out"])
     asked.show()
     if told["dry_run"]:
-        return 0
+        return ExitCode.OK
     if not os.environ.get(KEY):
         raise click.ClickException(NO_KEY)
     _confirm(told)
@@ -147,7 +148,7 @@ class _Live:
         plan = self._plan()
         self._show_plan(plan)
         if self.told["dry_run"]:
-            return 0
+            return ExitCode.OK
         _confirm(self.told)
         return self._send(plan)
 
@@ -204,7 +205,7 @@ class _Live:
         else:
             shown.print_plan(plan, self.limit, parallel)
         for sentence in shown.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
-            click.echo(sentence, err=True)
+            print_diagnostic(sentence)
 
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
@@ -252,9 +253,9 @@ class _Live:
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
         for sentence in shown.sentences(driven):
-            click.echo(sentence, err=True)
+            print_diagnostic(sentence)
         ended = driven.ended
-        return NOT_EVALUATED if ended.why or ended.failed or ended.undone else 0
+        return ExitCode.NOT_EVALUATED if ended.why or ended.failed or ended.undone else ExitCode.OK
 
 
 def _driven(given: Drive, journal: Journal) -> Driven:
@@ -264,20 +265,19 @@ def _driven(given: Drive, journal: Journal) -> Driven:
     from cachecost.live.driver.driving import drive
 
     try:
-        return asyncio.run(drive(given, journal, _say))
+        return asyncio.run(drive(given, journal, _print_call))
     except KeyboardInterrupt:
-        click.echo(f"what was answered is kept; go on with --resume {journal.path}", err=True)
+        print_diagnostic(f"what was answered is kept; go on with --resume {journal.path}")
         raise
 
 
-def _say(step: Step, sent: Sent, budget: Budget) -> None:
+def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
     from cachecost.numbers import dollars
 
     usage = sent.usage
-    click.echo(
+    print_diagnostic(
         f"{step.label}  read {usage.read:,}  written {usage.write:,}  uncached {usage.input_tokens:,}  "
-        f"{dollars(budget.spent)} of {dollars(budget.limit)}",
-        err=True,
+        f"{dollars(budget.spent)} of {dollars(budget.limit)}"
     )
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.exit_codes import ExitCode
 from cachecost.tokens.factory import ANCHORED, counter_name
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def optimize(
         from cachecost.views.html.frame import write_page
 
         write_page(html, optimum_page(str(path), found, f"cachecost optimize {path} --html {html}"))
-        _say(f"{html} written")
+        print_diagnostic(f"{html} written")
     told = optimum_object(found)
     write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in told["strategies"].items()))
     if as_json:
@@ -68,7 +70,7 @@ def optimize(
         sys.stdout.buffer.flush()
     else:
         print_optimum(found, str(path), sys.stdout)
-    return 0
+    return ExitCode.OK
 
 
 def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple[str, Sequence[Call], Terms]:
@@ -78,7 +80,7 @@ def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple
     from cachecost.terms import Terms
 
     with reading_bar("reading", [path]):
-        talks, logged_calls = read_talks(path, format_, _say)
+        talks, logged_calls = read_talks(path, format_, print_diagnostic)
     has_bills = any(call.billed for call in logged_calls)
     counter = counter_name(tokens, has_bills)
     bills = logged_calls if tokens in (None, ANCHORED) else []
@@ -98,11 +100,7 @@ def _of_scenario(path: Path, base: Ground) -> tuple[str, Sequence[Call], Terms]:
     from cachecost.traffic import of_strategy, terms_of
 
     scenario = load(path, [])
-    talks, bills = talks_of(scenario, path.parent, _say)
+    talks, bills = talks_of(scenario, path.parent, print_diagnostic)
     terms = terms_of(scenario, path.parent, bills, base.readings, base.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
     return first.name, of_strategy(first, talks, terms).calls, terms
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

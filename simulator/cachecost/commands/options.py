@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.facts import fact
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
@@ -139,7 +140,7 @@ def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
         from cachecost.views.csv_rows import write_csv
 
         write_csv(path, rows)
-        click.echo(f"{path} written", err=True)
+        print_diagnostic(f"{path} written")
 
 
 def check_scenario(path: Path, tokens: str | None, base: Ground) -> None:

@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, ground_options
+from cachecost.exit_codes import ExitCode
 from cachecost.extras import require
 
 if TYPE_CHECKING:
@@ -69,9 +71,9 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
-    done = recorded(_url(upstream), port, wishes, _say)
+    done = recorded(_url(upstream), port, wishes, print_diagnostic)
     _tell(done, base)
-    return 1 if done.lost else 0
+    return ExitCode.CHECK_FAILED if done.lost else ExitCode.OK
 
 
 def _url(text: str) -> Any:
@@ -90,18 +92,14 @@ def _url(text: str) -> Any:
     return url
 
 
-def _say(words: str) -> None:
-    click.echo(words, err=True)
-
-
 def _tell(recorded: Recorded, base: Ground) -> None:
     """The summary: what was recorded, and how good predictions of it are."""
     lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
     calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
-    _say(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")
+    print_diagnostic(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")
     if recorded.calls:
         for line in _fidelity(recorded.paths, base):
-            _say(f"  {line}")
+            print_diagnostic(f"  {line}")
 
 
 def _fidelity(logs: Sequence[Path], base: Ground) -> list[str]:

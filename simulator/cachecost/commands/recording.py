@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import force_option
-
-DIFFERENT = 1
+from cachecost.exit_codes import ExitCode
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A .jsonl file.")
@@ -36,15 +36,15 @@ def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
     from cachecost.conversations.editing.diffing import diff_files
     from cachecost.views.recording_diff import diff_lines, diff_object
 
-    found = diff_files(a, b, format_, _say)
+    found = diff_files(a, b, format_, print_diagnostic)
     if as_json:
         click.echo(json.dumps(diff_object(found), indent=2, ensure_ascii=False))
     else:
         for note in found.notes:
-            _say(f"A is {a}, B is {b}: {note}")
+            print_diagnostic(f"A is {a}, B is {b}: {note}")
         for line in diff_lines(found):
             click.echo(line)
-    return 0 if found.is_equal else DIFFERENT
+    return ExitCode.OK if found.is_equal else ExitCode.CHECK_FAILED
 
 
 @recording.command()
@@ -59,7 +59,7 @@ def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None
     """
     from cachecost.conversations.editing import cutting
 
-    written = cutting.concat(logs, out, format_, _say, overwrite=force)
+    written = cutting.concat(logs, out, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} calls of {len(logs)} recordings")
 
 
@@ -106,7 +106,7 @@ def cut(
     wish = cutting.Cut(calls, start, end, session)
     if wish == cutting.Cut():
         raise click.UsageError("expected one of --calls, --from, --to and --session: else the cut is the whole")
-    written = cutting.cut(log, out, wish, format_, _say, overwrite=force)
+    written = cutting.cut(log, out, wish, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
 
 
@@ -121,14 +121,10 @@ def split(log: Path, out: Path) -> None:
     from cachecost.conversations.editing import splitting
     from cachecost.numbers import counted
 
-    click.echo(f"{out}  {counted(splitting.split(log, out, _say), 'session')}")
+    click.echo(f"{out}  {counted(splitting.split(log, out, print_diagnostic), 'session')}")
 
 
 @recording.command()
 def schema() -> None:
     """The JSON Schema of a line of a recording."""
     click.echo((files("cachecost.conversations") / "recording.schema.json").read_text("utf-8"), nl=False)
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

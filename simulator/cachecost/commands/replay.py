@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.time_order import in_file_order
+from cachecost.exit_codes import ExitCode
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.rules import data_date
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from cachecost.simulation import Call, Simulated
     from cachecost.terms import Terms
     from cachecost.views.replay_text import Billed
-
-
-NOT_EVALUATED_CODE = 3
 
 
 @click.command()
@@ -90,7 +89,7 @@ def replay(
     bill = Bill(base.prices, base.host)
     if model and base.rules.as_of is None:
         day = data_date(base.host)
-        _say(f"{model}: rules and prices of {day}; --as-of DATE for another day")
+        print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill, capacities)
     with reading_bar("reading", [log]), _no_garbage():
@@ -102,7 +101,7 @@ def replay(
             if html is not None:
                 _write_page(asked, made, html)
             failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)
-    return NOT_EVALUATED_CODE if failed else 0
+    return ExitCode.NOT_EVALUATED if failed else ExitCode.OK
 
 
 @contextmanager
@@ -139,7 +138,7 @@ class _Asked:
         return counter_name(self.tokens, bool(self.bill.usage.total_input))
 
     def calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
-        return self.bill.adding(read_calls(self.log, self.format_, _say, keep_content))
+        return self.bill.adding(read_calls(self.log, self.format_, print_diagnostic, keep_content))
 
     @property
     def plans(self) -> bool:
@@ -248,7 +247,7 @@ class _Asked:
     def _talks(self) -> tuple[list[Conversation], list[LoggedCall]]:
         from cachecost.conversations.sessions import read_talks
 
-        talks, calls = read_talks(self.log, self.format_, _say)
+        talks, calls = read_talks(self.log, self.format_, print_diagnostic)
         for call in calls:
             self.bill.add(call)
         return talks, calls
@@ -282,10 +281,6 @@ def _check_names(strategies: tuple[str, ...]) -> None:
             raise click.UsageError(f"--strategy {error}") from None
 
 
-def _say(words: str) -> None:
-    click.echo(words, err=True)
-
-
 def _print_json(rows: Iterable[CallRow]) -> bool:
     """Write each row as it comes; tell whether any could not be evaluated."""
     failed = False
@@ -309,7 +304,7 @@ def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
     from cachecost.views.replay_text import print_ledgers
 
     for why, calls in sorted(asked.bill.unpriced.items()):
-        _say(f"not in the bill's dollars: {calls} calls, because {why}")
+        print_diagnostic(f"not in the bill's dollars: {calls} calls, because {why}")
     with_causes, calls = not asked.capacities, asked.bill.calls
     print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, with_causes, calls)
     return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
@@ -343,7 +338,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
         bool(asked.capacities) or base.rules.is_bounded,
     )
     write_page(path, page)
-    _say(f"{path} written")
+    print_diagnostic(f"{path} written")
 
 
 def _explanations(asked: _Asked) -> Iterator[Explanation]:
@@ -355,4 +350,4 @@ def _explanations(asked: _Asked) -> Iterator[Explanation]:
     try:
         yield explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
     except CannotEvaluate as error:
-        _say(f"the page does not say what is avoidable: {error}")
+        print_diagnostic(f"the page does not say what is avoidable: {error}")

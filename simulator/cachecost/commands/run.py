@@ -8,11 +8,9 @@ from pathlib import Path
 import click
 
 from cachecost.commands.progress import progress_bar
+from cachecost.exit_codes import ExitCode
 
 REPORTS = Path("reports")
-
-
-NOT_EVALUATED = 3
 
 
 @click.command()
@@ -41,7 +39,7 @@ def run(
 
     if explain_defaults:
         click.echo(defaults(), nl=False)
-        return 0
+        return ExitCode.OK
     if scenario is None:
         raise click.UsageError("expected SCENARIO.yaml")
     loaded = load(scenario, sets)
@@ -53,4 +51,5 @@ def run(
     else:
         print_run(result, sys.stdout, report and report.with_name(PAGE))
     ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
-    return NOT_EVALUATED if any(row.error_type == "not_evaluated" for one in ledgers for row in one.rows) else 0
+    failed = any(row.error_type == "not_evaluated" for one in ledgers for row in one.rows)
+    return ExitCode.NOT_EVALUATED if failed else ExitCode.OK

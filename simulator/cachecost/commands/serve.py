@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import COUNTED, Ground, ground_options
+from cachecost.exit_codes import ExitCode
 from cachecost.extras import require
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
@@ -101,7 +103,7 @@ def serve(
         from cachecost.live.server.bill_text import print_bill
 
         print_bill(meter, sys.stdout)
-    return 1 if lost else 0
+    return ExitCode.CHECK_FAILED if lost else ExitCode.OK
 
 
 def _good(option: str, make: Callable[[], Made]) -> Made:
@@ -136,7 +138,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
         raise click.UsageError(str(error)) from None
     with taken, CallLog(options.record) if options.record else nullcontext() as log:
         if log is not None and log.cut:
-            _say(f"{log.path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
+            print_diagnostic(f"{log.path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
         served = _served(options, meter, log)
         app = app_of(served, routes(meter))
         serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
@@ -158,19 +160,19 @@ def _served(options: _Options, meter: Meter, log: CallLog | None) -> Served:
         models_of(base.rules, base.host),
         options.first_token_s,
         options.seed,
-        _say,
+        print_diagnostic,
     )
 
 
 def _greet(address: str, options: _Options) -> None:
     from cachecost.live.server.arrival import PLACEHOLDER
 
-    _say(f"Serving a simulated Messages API at {address}, on this machine only. Point a client at it:")
-    _say(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
-    _say(f"Clock: {_clock_in_words(options)}. The bill so far: {address}/cachecost")
+    print_diagnostic(f"Serving a simulated Messages API at {address}, on this machine only. Point a client at it:")
+    print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
+    print_diagnostic(f"Clock: {_clock_in_words(options)}. The bill so far: {address}/cachecost")
     if options.record:
-        _say(f"Recording to {options.record}")
-    _say("Ctrl-C ends it and prints the bill.")
+        print_diagnostic(f"Recording to {options.record}")
+    print_diagnostic("Ctrl-C ends it and prints the bill.")
 
 
 def _clock_in_words(options: _Options) -> str:
@@ -185,11 +187,7 @@ def _tell_end(served: Served, log: CallLog | None) -> int:
         return 0
     lines = log.recorded()
     lost = max(0, served.calls - served.unreadable - lines)
-    _say(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
+    print_diagnostic(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:
-        _say(f"not recorded: {served.unreadable} refused, because their body is no Messages request")
+        print_diagnostic(f"not recorded: {served.unreadable} refused, because their body is no Messages request")
     return lost
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, check_scenario, ground_options
 from cachecost.commands.progress import cells_bar
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
     from cachecost.sweep.store import Store
     from cachecost.sweep.sweeping import Sweep
-
-NOT_EVALUATED = 3
-
 
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path))
@@ -72,7 +71,7 @@ def sweep(
     workers.check()
     with nullcontext(opened(out, made.axes, made.about(), resume)) if out else anywhere(made.axes) as store:
         _swept(made, workers, store, bool(out))
-        return NOT_EVALUATED if _show(made, store, out, as_json) else 0
+        return ExitCode.NOT_EVALUATED if _show(made, store, out, as_json) else ExitCode.OK
 
 
 def _check(
@@ -93,7 +92,7 @@ def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
             swept(made, workers, store, progress)
     except KeyboardInterrupt:
         if is_kept:
-            click.echo("what was computed is kept; the same command with --resume goes on", err=True)
+            print_diagnostic("what was computed is kept; the same command with --resume goes on")
         raise
 
 

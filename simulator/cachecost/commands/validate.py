@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
+from cachecost.exit_codes import ExitCode
 
-NOT_EVALUATED = 3
 COUNTERS = ("ctok", "tiktoken")
 
 
@@ -55,7 +56,7 @@ def validate(
         write_html(fidelity, evidence, claims, html)
     if out is not None:
         again = f"cachecost validate {_shown(logs)}{' --readings' if readings else ''} --out {out}"
-        click.echo(f"{write_evidence(fidelity, evidence, claims, out, again)} written", err=True)
+        print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
     write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
         sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
@@ -63,7 +64,7 @@ def validate(
         from cachecost.views.fidelity_text import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
-    return 0 if fidelity.judgements else NOT_EVALUATED
+    return ExitCode.OK if fidelity.judgements else ExitCode.NOT_EVALUATED
 
 
 def _shown(logs: tuple[Path, ...]) -> str:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import Ground, csv_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.exit_codes import ExitCode
 
 
 @click.command()
@@ -52,7 +54,7 @@ def whatif(
     from cachecost.views.whatif_text import print_whatif
 
     with reading_bar("reading", [log]):
-        traffic = recorded(log, base.rules, base.prices, base.host, tokens, format_, _say)
+        traffic = recorded(log, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with progress_bar("replaying") as progress:
         told = what_if(traffic, names, actions, at, readings or None, progress)
@@ -62,8 +64,4 @@ def whatif(
         sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
     else:
         print_whatif(told, sys.stdout)
-    return 0
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)
+    return ExitCode.OK
