@@ -137,7 +137,7 @@ def test_all_bad_input_is_told_at_once(tmp_path: Path) -> None:
     assert lines[2] == (
         "role.json messages.0.role: expected one of assistant, system, user; got 'usr' (did you mean 'user'?)"
     )
-    assert lines[3] == "3 faults; nothing was run."
+    assert lines[3] == "3 errors; nothing was run."
 
 
 def test_a_margin_and_a_host_of_ones_own(tmp_path: Path) -> None:

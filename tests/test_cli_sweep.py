@@ -149,7 +149,7 @@ def test_a_table_goes_where_it_is_asked_to(scenario: Path, tmp_path: Path) -> No
     [
         (("--draw", "turn=3", *GRID), "--draw: expected --seeds N beside it"),
         (("--resume", *GRID), "--resume: expected --out beside it; without it nothing was kept"),
-        (("--as-of", "2026-01-01", *GRID), "is a scenario and says so itself; change it there"),
+        (("--as-of", "2026-01-01", *GRID), "not with a scenario; set it in"),
     ],
 )
 def test_options_that_do_not_go_together(scenario: Path, options: tuple[object, ...], words: str) -> None:

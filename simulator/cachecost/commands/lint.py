@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import COUNTED, Ground, csv_option, ground_options, write_rows
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import (
+    COUNTED,
+    Ground,
+    csv_option,
+    format_option,
+    ground_options,
+    json_option,
+    write_rows,
+)
 from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -27,7 +36,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 """Keys that a recording has and a body has not."""
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument(
     "requests",
     metavar="REQUEST...",
@@ -35,15 +44,15 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
     required=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
 )
-@click.option("--format", "format_", default="auto", show_default=True, help="What a recording is.")
+@format_option
 @click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
 @click.option(
     "--margin",
     type=click.IntRange(0),
-    help="Warn where fewer blocks than that would put the last mark out of reach.  [default: 3]",
+    help="Warn if fewer than this many further blocks would put the last mark out of reach.  [default: 3]",
 )
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 @ground_options
 def lint(
     requests: tuple[Path, ...],
@@ -54,10 +63,10 @@ def lint(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Check requests without a cache: what the API refuses, and what costs money.
+    """Check requests without simulating a cache: what the API refuses, and what costs money.
 
-    REQUEST is a Messages API body in a JSON file, - for stdin, or a recording in any known format. Several bodies are
-    taken as sent one after another. Exit code 1 if anything costs money or is refused; notes alone are 0.
+    REQUEST is a JSON file with a Messages API body, - for stdin, or a recording in any known format. Several bodies are
+    taken as consecutive requests. The exit code is 1 if anything is refused or costs money; notes alone exit with 0.
     """
     from cachecost.analysis.lint import MARGIN
     from cachecost.views.lint_text import lint_object, print_lint
@@ -154,7 +163,9 @@ class _Linting:
         self.requests += log.requests
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
-            print_diagnostic(f"{path}: not looked at: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
+            print_diagnostic(
+                f"{path}: not looked at: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}"
+            )
         return log.findings
 
 

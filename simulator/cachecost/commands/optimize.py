@@ -11,7 +11,17 @@ import click
 import msgspec
 
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, tokens_option, write_rows
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import (
+    Ground,
+    check_scenario,
+    csv_option,
+    format_option,
+    ground_options,
+    json_option,
+    tokens_option,
+    write_rows,
+)
 from cachecost.commands.progress import progress_bar, reading_bar
 from cachecost.exit_codes import ExitCode
 from cachecost.tokens.factory import ANCHORED, counter_name
@@ -23,14 +33,16 @@ if TYPE_CHECKING:
 SCENARIOS = (".yaml", ".yml")
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("path", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True))
-@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
-@click.option("--pings/--no-pings", default=True, show_default=True, help="Whether calls may be made beside.")
+@format_option
+@click.option(
+    "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
+)
 @tokens_option
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the answer as a page there.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write the result as an HTML page.")
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 @ground_options
 def optimize(
     path: Path,
@@ -42,9 +54,10 @@ def optimize(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Find the cheapest legal marks, lifetimes, pings and pre-warming for the calls of LOG or SCENARIO.
+    """Find the cheapest legal marks, TTLs, keep-alives and pre-warming for the calls of LOG or SCENARIO.yaml.
 
-    A recording's calls are taken as they were sent, without their marks; a scenario's as its first strategy sends them.
+    The calls of a log are taken as they were sent, without their marks; those of a scenario as its first strategy sends
+    them.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
     from cachecost.views.optimum_rows import optimum_object

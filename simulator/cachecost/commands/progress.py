@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import click
-
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.checked import WATCH
 

@@ -15,7 +15,8 @@ import click
 import msgspec
 
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import Ground, csv_option, ground_options, tokens_option, write_rows
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import Ground, csv_option, format_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
@@ -40,30 +41,38 @@ if TYPE_CHECKING:
     from cachecost.views.replay_text import Billed
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("log", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
+@format_option
 @click.option(
     "--strategy",
     "strategies",
     multiple=True,
     metavar="NAME",
-    help="Re-plan under this strategy (NAME, or NAME@1h for that TTL); repeatable.",
+    help="Plan the conversations again under this strategy (NAME, or NAME@1h for a 1h TTL); repeatable.",
 )
-@click.option("--all", "ranks", is_flag=True, help="Re-plan under every built-in strategy, the cheapest first.")
-@click.option("--model", metavar="MODEL", help="Re-plan as if all ran on this model.")
+@click.option(
+    "--all", "ranks", is_flag=True, help="Plan the conversations again under every built-in strategy, cheapest first."
+)
+@click.option(
+    "--model",
+    metavar="MODEL",
+    help="Model of all calls; needs --strategy or --all.  [default: the models in the log]",
+)
 @click.option(
     "--capacity",
     "capacities",
     multiple=True,
     type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="As if a server of one's own (--host vllm, sglang) kept that many; repeatable.",
+    help="Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
 )
 @tokens_option
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every prompt there.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write an HTML page that shows every prompt."
+)
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines, one a call.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of text, one object per call.")
 @ground_options
 def replay(
     log: Path,
@@ -78,12 +87,13 @@ def replay(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Predict the usage and the dollars of each call of LOG.
+    """Predict the usage and cost of each call of LOG.
 
-    As recorded when no strategy is named, else re-planned under each.
+    Without --strategy and --all, the calls are simulated as they were sent. With one of them, the conversations of LOG
+    are planned again under each strategy.
     """
     if model and not strategies and not ranks:
-        raise click.UsageError("--model needs --strategy or --all: as recorded, each call ran on its own model")
+        raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
     if capacities:
         _check_capacities(base.host, bool(strategies) or ranks)
     bill = Bill(base.prices, base.host)
@@ -209,9 +219,9 @@ class _Asked:
         _check_names(self.strategies)
         talks, bills = self._talks()
         if not talks:
-            raise CannotEvaluate(f"{self.log} holds no conversation that could be planned anew")
+            raise CannotEvaluate(f"{self.log} contains no conversation that can be planned again")
         if self.model is None and not any(talk.model for talk in talks):
-            raise CannotEvaluate(f"{self.log} names no model, so nothing can be planned for it: say --model")
+            raise CannotEvaluate(f"{self.log} names no model; name one with --model")
         base, anchors = self.ground, bills if self.may_anchor else []
         terms = Terms(
             self.model,
@@ -264,10 +274,10 @@ def _check_capacities(host: str, plans: bool) -> None:
     from cachecost.providers.rulefile import catalogue
 
     if catalogue(host).is_priced:
-        raise click.UsageError(f"--capacity: {host} is no server of one's own; expected --host vllm or --host sglang")
+        raise click.UsageError(f"--capacity: {host} is not self-hosted; expected --host vllm or --host sglang")
     if plans:
         raise click.UsageError(
-            "--capacity is for calls as recorded; for strategies, sweep a scenario: --grid rules.capacity_tokens=N1,N2"
+            "--capacity: not with --strategy or --all; sweep a scenario instead: --grid rules.capacity_tokens=N1,N2"
         )
 
 
@@ -317,7 +327,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     from cachecost.views.html.replay_page import replay_page
 
     if not made:
-        raise CannotEvaluate(f"{asked.log} holds no call that a page could show")
+        raise CannotEvaluate(f"{asked.log} contains no call to show on a page")
     base = asked.ground
     names = "".join(f" --strategy '{name}'" for name in asked.strategies) + (" --all" if asked.ranks else "")
     names += "".join(f" --capacity {kept}" for kept in asked.capacities)

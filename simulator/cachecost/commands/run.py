@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cachecost.commands.options import json_option, set_option
 from cachecost.commands.progress import progress_bar
 from cachecost.exit_codes import ExitCode
 
@@ -15,11 +16,11 @@ REPORTS = Path("reports")
 
 @click.command()
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
-@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Put a value over the file's; repeatable.")
+@set_option
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the report.  [default: reports/NAME]")
-@click.option("--no-report", is_flag=True, help="Write no files.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-@click.option("--explain-defaults", is_flag=True, help="Print every key of a scenario with its default, and stop.")
+@click.option("--no-report", is_flag=True, help="Do not write the report.")
+@json_option
+@click.option("--explain-defaults", is_flag=True, help="Print every key of a scenario with its default, and exit.")
 def run(
     scenario: Path | None,
     sets: tuple[str, ...],
@@ -28,7 +29,7 @@ def run(
     as_json: bool,
     explain_defaults: bool,
 ) -> int:
-    """Simulate every strategy of SCENARIO.yaml, print the comparison, write the report."""
+    """Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."""
     from cachecost import run as running
     from cachecost.scenario import explain_defaults as defaults
     from cachecost.scenario import load

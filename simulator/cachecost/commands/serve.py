@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import COUNTED, Ground, ground_options
 from cachecost.exit_codes import ExitCode
 from cachecost.extras import require
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 PORT = 8787
 COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 WHO_ANSWERS = (
-    "Who answers: agent[:N] (N tool calls a turn), agent:N:TOOL,TOOL (these tools too, also if they change something), "
-    "script:FILE, recording:FILE."
+    "Source of the answers: agent[:N] (N tool calls per turn), agent:N:TOOL,TOOL (may also call these tools, even if "
+    "they change something), script:FILE, recording:FILE."
 )
 Made = TypeVar("Made")
 
@@ -53,16 +54,28 @@ class _Options:
     seed: int
 
 
-@click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free one.")
-@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Write each call to this request log.")
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Port on 127.0.0.1; 0 picks a free one.",
+)
+@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
-@click.option("--clock", default="real", show_default=True, help=f"{CLOCKS}.")
+@click.option("--clock", default="real", show_default=True, help=f"Clock of the simulation: {CLOCKS}.")
 @click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
-@click.option("--first-token", type=click.FloatRange(0), default=0.0, help="Seconds until an answer's first token.")
-@click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"{FORM}; repeatable.")
-@click.option("--seed", type=int, default=0, help="Of faults that come by chance, and of ids.")
-@click.option("--no-bill", is_flag=True, help="Print no bill at the end.")
+@click.option(
+    "--first-token",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Seconds until the first token of an answer.",
+)
+@click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"Make calls fail: {FORM}; repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random failures and of ids.")
+@click.option("--no-bill", is_flag=True, help="Do not print the bill at the end.")
 @ground_options
 def serve(
     port: int,
@@ -76,9 +89,10 @@ def serve(
     no_bill: bool,
     base: Ground,
 ) -> int:
-    """Serve a simulated Messages API on loopback: point any client at it, and learn what its caching costs.
+    """Serve a simulated Messages API on this machine, to see what the caching of a client costs.
 
-    Answers cost nothing and need no network. Ctrl-C ends it and prints the bill; until then it stands at /cachecost.
+    Point a client at it with ANTHROPIC_BASE_URL. Answers are free and need no network. The bill so far is at
+    /cachecost; Ctrl-C stops the server and prints the bill.
     """
     require("cachecost serve", "starlette", "uvicorn")
     if tokens == "ctok":
