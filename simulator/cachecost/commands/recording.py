@@ -110,7 +110,7 @@ def cut(
 
     wish = cutting.Cut(calls, start, end, session)
     if wish == cutting.Cut():
-        raise click.UsageError("expected one of --calls, --from, --to and --session: without one, the cut is all of it")
+        raise click.UsageError("expected at least one of --calls, --from, --to and --session")
     written = cutting.cut(log, out, wish, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
 
