@@ -154,7 +154,7 @@ def test_what_a_kill_tore_is_taken_away_and_said(api: Upstream, tmp_path: Path) 
     running = recorder(at(api), path)
     calls(running.port, body("after"))
     running.stop()
-    assert running.first[0] == f"{path}: 70 bytes of a call that was not written to its end are taken away"
+    assert running.first[0] == f"{path}: 70 bytes of an incomplete call removed"
     assert len(list(read_calls(path))) == 2
 
 

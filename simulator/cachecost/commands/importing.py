@@ -73,7 +73,7 @@ def import_(
     --skip is given. An existing recording with other content is kept unless --force is given.
     """
     from cachecost.conversations.importing import import_files
-    from cachecost.numbers import exact
+    from cachecost.numbers import counted, exact
     from cachecost.tokens.raw import count_content
 
     if content == "digest" and redact:
@@ -101,7 +101,7 @@ def import_(
     for fault in report.refused:
         print_diagnostic(str(fault))
     for why, number in sorted(report.unpriced.items()):
-        print_diagnostic(f"not in the dollars: {number} calls, because {why}")
+        print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
     if as_json:
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:

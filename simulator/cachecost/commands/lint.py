@@ -164,7 +164,7 @@ class _Linting:
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
             print_diagnostic(
-                f"{path}: not looked at: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}"
+                f"{path}: not checked: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}"
             )
         return log.findings
 

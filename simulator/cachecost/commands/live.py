@@ -199,7 +199,7 @@ class _Live:
         made = plan(scenario, self.path.parent, run, now, options, self.told["prices"])
         if made.faults:
             told = "\n".join(made.faults)
-            raise click.ClickException(f"nothing was sent, as not all of it can be:\n{told}")
+            raise click.ClickException(f"nothing was sent; these calls cannot be:\n{told}")
         return made
 
     def _scenario(self) -> Scenario:

@@ -25,6 +25,7 @@ from cachecost.conversations.time_order import in_file_order
 from cachecost.exit_codes import ExitCode
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
+from cachecost.numbers import counted
 from cachecost.providers.rules import data_date
 from cachecost.rows import CallRow
 from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
@@ -313,8 +314,8 @@ def _billed(bill: Bill) -> Billed | None:
 def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
     from cachecost.views.replay_text import print_ledgers
 
-    for why, calls in sorted(asked.bill.unpriced.items()):
-        print_diagnostic(f"not in the bill's dollars: {calls} calls, because {why}")
+    for why, number in sorted(asked.bill.unpriced.items()):
+        print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
     with_causes, calls = not asked.capacities, asked.bill.calls
     print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, with_causes, calls)
     return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
@@ -360,4 +361,4 @@ def _explanations(asked: _Asked) -> Iterator[Explanation]:
     try:
         yield explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
     except CannotEvaluate as error:
-        print_diagnostic(f"the page does not say what is avoidable: {error}")
+        print_diagnostic(f"the page does not show avoidable costs: {error}")

@@ -152,7 +152,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
         raise click.UsageError(str(error)) from None
     with taken, CallLog(options.record) if options.record else nullcontext() as log:
         if log is not None and log.cut:
-            print_diagnostic(f"{log.path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
+            print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
         served = _served(options, meter, log)
         app = app_of(served, routes(meter))
         serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
@@ -186,7 +186,7 @@ def _greet(address: str, options: _Options) -> None:
     print_diagnostic(f"Clock: {_clock_in_words(options)}. The bill so far: {address}/cachecost")
     if options.record:
         print_diagnostic(f"Recording to {options.record}")
-    print_diagnostic("Ctrl-C ends it and prints the bill.")
+    print_diagnostic("Ctrl-C stops the server and prints the bill.")
 
 
 def _clock_in_words(options: _Options) -> str:
@@ -203,5 +203,5 @@ def _tell_end(served: Served, log: CallLog | None) -> int:
     lost = max(0, served.calls - served.unreadable - lines)
     print_diagnostic(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:
-        print_diagnostic(f"not recorded: {served.unreadable} refused, because their body is no Messages request")
+        print_diagnostic(f"{counted(served.unreadable, 'refused call')} not recorded: the body is not a Messages request")
     return lost
