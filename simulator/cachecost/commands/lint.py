@@ -163,9 +163,7 @@ class _Linting:
         self.requests += log.requests
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
-            print_diagnostic(
-                f"{path}: not checked: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}"
-            )
+            print_diagnostic(f"{path}: not checked: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
         return log.findings
 
 

@@ -203,5 +203,6 @@ def _tell_end(served: Served, log: CallLog | None) -> int:
     lost = max(0, served.calls - served.unreadable - lines)
     print_diagnostic(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:
-        print_diagnostic(f"{counted(served.unreadable, 'refused call')} not recorded: the body is not a Messages request")
+        refused = counted(served.unreadable, "refused call")
+        print_diagnostic(f"{refused} not recorded: the body is not a Messages request")
     return lost
