@@ -91,7 +91,7 @@ def test_a_damaged_line_and_all_other_faults_are_told_at_once(tmp_path: Path) ->
         "log.jsonl:7 usage.input_tokens: expected a whole number of tokens; got 'many'",
         "log.jsonl:8 messages: expected an array; got a string",
         "log.jsonl:9 tool_choice: expected an object; got 'any'",
-        "8 faults; nothing was run.",
+        "8 errors; nothing was run.",
     ]
 
 

@@ -171,7 +171,7 @@ def test_all_faults_of_all_scenarios_at_once(folder: Path, capsys: pytest.Captur
         "scenarios/third.yaml:9:6 budget[0].strategy: expected one of progressive, as recorded; got 'as recordet' "
         "(did you mean 'as recorded'?)",
         "scenarios/third.yaml:9:29 budget[0].max_regression: expected a percentage like 5%; got 5",
-        "4 faults; nothing was run.",
+        "4 errors; nothing was run.",
     ]
 
 

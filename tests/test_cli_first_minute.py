@@ -69,7 +69,7 @@ def test_on_another_model(sessions: Path) -> None:
     assert {row["model"] for row in rows} == {"claude-haiku-4-5"}
     done = cachecost("replay", "x.jsonl", "--model", "claude-haiku-4-5", cwd=sessions)
     assert done.returncode == 2
-    assert "--model needs --strategy or --all: as recorded, each call ran on its own model" in done.stderr
+    assert "--model: expected --strategy or --all too; without them each call keeps its own model" in done.stderr
 
 
 def test_a_call_of_which_only_the_bill_is_known_counts_in_the_bill_and_is_not_predicted(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_call_of_which_only_the_bill_is_known_counts_in_the_bill_and_is_not_pr
     planned = cachecost("replay", "log.jsonl", "--strategy", "none", cwd=tmp_path)
     assert planned.returncode == 3
     assert "1 calls of which the log holds only the bill: no part of a conversation" in planned.stderr
-    assert "log.jsonl holds no conversation that could be planned anew" in planned.stderr
+    assert "log.jsonl contains no conversation that can be planned again" in planned.stderr
     made = cachecost("replay", "log.jsonl", "--json", cwd=tmp_path)
     assert json.loads(made.stdout)["error"]["message"] == "the log holds nothing of what was sent, only the bill"
     judged = cachecost("validate", "log.jsonl", "--json", cwd=tmp_path)

@@ -48,7 +48,7 @@ def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> Non
     log_file(tmp_path, row(0, "claude-opus-46", usage={"output_tokens": 100}))
     made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
     assert made.returncode == 3 and (tmp_path / "out.jsonl").exists()
-    assert made.stderr.startswith("not in the dollars: 1 calls, because ") and "claude-opus-46" in made.stderr
+    assert made.stderr.startswith("1 call not in the billed dollars: ") and "claude-opus-46" in made.stderr
     assert json.loads(made.stdout)["billed_cost_usd"] == "0"
 
 

@@ -119,7 +119,7 @@ def test_a_log_and_calls_that_cannot_be_looked_at(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[2] == (
         "CC530  volatile content  system.0  log.jsonl in 2 calls, first in call 2 · 2.1k tokens"
     )
-    assert done.stderr.startswith("log.jsonl: not looked at: call 4: ") and "claude-x" in done.stderr
+    assert done.stderr.startswith("log.jsonl: not checked: call 4: ") and "claude-x" in done.stderr
     (tmp_path / "log.jsonl").write_text(json.dumps({"request": calls[-1]}) + "\n")
     done = lint(tmp_path, "log.jsonl")
     assert (done.returncode, done.stdout) == (3, "0 requests · nothing found\n")
@@ -137,7 +137,7 @@ def test_all_bad_input_is_told_at_once(tmp_path: Path) -> None:
     assert lines[2] == (
         "role.json messages.0.role: expected one of assistant, system, user; got 'usr' (did you mean 'user'?)"
     )
-    assert lines[3] == "3 faults; nothing was run."
+    assert lines[3] == "3 errors; nothing was run."
 
 
 def test_a_margin_and_a_host_of_ones_own(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_part_is_cut_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("wishes", "why"),
     [
-        ((), "expected one of --calls, --from, --to and --session: else the cut is the whole"),
+        ((), "expected at least one of --calls, --from, --to and --session"),
         (("--calls", "3-2"), "expected numbers from 1, the smaller first; got '3-2'"),
         (("--from", "noon"), "expected an ISO 8601 time like 2026-03-07T10:00:00Z; got 'noon'"),
         (("--calls", "7"), "a.jsonl no call is in the cut; the recording has 2"),

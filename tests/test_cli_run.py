@@ -111,7 +111,7 @@ def test_six_faults_are_told_at_once_with_their_lines_and_nothing_runs(folder: P
     (folder / "scenarios" / "bad.yaml").write_text(SIX_FAULTS)
     done = cachecost("run", "scenarios/bad.yaml", cwd=folder)
     lines = done.stderr.splitlines()
-    assert done.returncode == 2 and lines[-1] == "6 faults; nothing was run."
+    assert done.returncode == 2 and lines[-1] == "6 errors; nothing was run."
     assert [line.split(" ")[0] for line in lines[:-1]] == [
         "scenarios/bad.yaml:1:1",
         "scenarios/bad.yaml:4:1",

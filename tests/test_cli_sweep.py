@@ -125,7 +125,7 @@ def test_a_fault_of_a_cell_is_told_and_the_exit_code_is_3(scenario: Path) -> Non
     result = run(scenario, "--grid", "model=claude-opus-4-6,claude-opus-4-66", "--jobs", 1)
     assert result.return_value == 3
     lines = result.stdout.splitlines()
-    assert "1 fault; the other cells stand:" in lines
+    assert "1 error; all other cells were computed:" in lines
     assert lines[-1].startswith("  model=claude-opus-4-66: ")
     told = json.loads(run(scenario, "--grid", "model=claude-opus-4-6,claude-opus-4-66", "--jobs", 1, "--json").stdout)
     assert [fault["at"] for fault in told["faults"]] == [{"model": "claude-opus-4-66"}]
@@ -147,9 +147,9 @@ def test_a_table_goes_where_it_is_asked_to(scenario: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--draw", "turn=3", *GRID), "--draw: expected --seeds N beside it"),
-        (("--resume", *GRID), "--resume: expected --out beside it; without it nothing was kept"),
-        (("--as-of", "2026-01-01", *GRID), "is a scenario and says so itself; change it there"),
+        (("--draw", "turn=3", *GRID), "--draw: expected --seeds N too"),
+        (("--resume", *GRID), "--resume: expected --out too; without it nothing was kept"),
+        (("--as-of", "2026-01-01", *GRID), "not with a scenario; set it in"),
     ],
 )
 def test_options_that_do_not_go_together(scenario: Path, options: tuple[object, ...], words: str) -> None:

@@ -93,9 +93,9 @@ def test_bad_names_are_told_all_at_once(log: Path, capsys: pytest.CaptureFixture
     said = capsys.readouterr().err
     assert "got 'tool=sorted' (did you mean 'tools=sorted'?)" in said
     assert "--jointly 'ttl=1h' and 'ttl=5m' exclude each other" in said
-    assert "2 faults; nothing was run." in said
+    assert "2 errors; nothing was run." in said
     assert code_of(log, "--tokens", "bytes", "--action", "effort=lo", "--action", "speed=fast") == 2
-    assert "2 faults" in capsys.readouterr().err
+    assert "2 errors" in capsys.readouterr().err
 
 
 def test_what_cannot_be_evaluated(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

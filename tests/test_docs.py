@@ -38,7 +38,7 @@ def made() -> dict[str, str]:
 
 def test_every_command_and_every_option_is_documented() -> None:
     sections = dict(re.findall(r"^#+ cachecost (.+?)\n(.*?)(?=^#+ |\Z)", made()["commands.md"], flags=re.M | re.S))
-    shared = made()["commands.md"].split("## Options of every simulation")[1].split("\n## ")[0]
+    shared = made()["commands.md"].split("## Rules and prices")[1].split("\n## ")[0]
     told = [
         (command, option)
         for command, option in documented()

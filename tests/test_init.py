@@ -76,9 +76,9 @@ def test_a_file_that_is_there_stops_everything(project: Path, there: list[str]) 
         (project / name).write_text("mine")
     code, out, err = call(init)
     assert (code, out) == (2, "")
-    faults = "1 fault" if len(there) == 1 else "2 faults"
-    told = "".join(f"{name} is there already; --force writes it anew\n" for name in there)
-    assert err == f"{told}{faults}; nothing was run.\n"
+    errors = "1 error" if len(there) == 1 else "2 errors"
+    told = "".join(f"{name} exists already; overwrite it with --force\n" for name in there)
+    assert err == f"{told}{errors}; nothing was run.\n"
     assert files_in(project) == sorted(there)
     assert {(project / name).read_text() for name in there} == {"mine"}
 
@@ -87,7 +87,7 @@ def test_a_link_that_leads_nowhere_is_there_too(project: Path) -> None:
     (project / "scenarios").mkdir()
     (project / SCENARIO).symlink_to("gone.yaml")
     code, _, err = call(init)
-    assert (code, err.splitlines()[0]) == (2, f"{SCENARIO} is there already; --force writes it anew")
+    assert (code, err.splitlines()[0]) == (2, f"{SCENARIO} exists already; overwrite it with --force")
 
 
 def test_force_writes_anew(project: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_folder_in_the_place_of_a_file_is_a_fault(project: Path) -> None:
     (project / WORKFLOW).mkdir(parents=True)
     code, _, err = call(init, "--force")
     assert code == 2
-    assert err == f"{WORKFLOW} expected a file, or nothing; got a folder\n1 fault; nothing was run.\n"
+    assert err == f"{WORKFLOW} expected a file, or nothing; got a folder\n1 error; nothing was run.\n"
     assert files_in(project) == []
 
 

@@ -354,7 +354,7 @@ def test_an_unknown_layer_is_an_error(cost: CacheCost) -> None:
 def test_lint_has_severities_and_exceptions(cost: CacheCost) -> None:
     send(cost, body("Hello?", system="Short."))
     told = failure(cost.assert_no_lint)
-    assert re.match(r"lint found 1 fault\n  CC510 warning call 1, system\.0: ", told)
+    assert re.match(r"lint found 1 problem\n  CC510 warning call 1, system\.0: ", told)
     cost.assert_no_lint("error")
     cost.assert_no_lint(ignore=["CC510"])
     severity: Any = "fatal"

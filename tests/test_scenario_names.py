@@ -64,7 +64,7 @@ def test_only_a_name_that_is_not_known_is_not_evaluated(
         load(tmp_path / "mine.yaml")
     assert isinstance(raised.value, CannotEvaluate)
     assert exit_code(lambda: load(tmp_path / "mine.yaml")) == 3
-    assert capsys.readouterr().err.endswith("1 fault; nothing was run.\n")
+    assert capsys.readouterr().err.endswith("1 error; nothing was run.\n")
 
 
 def test_with_another_error_it_is_not_valid(tmp_path: Path) -> None:

@@ -168,8 +168,8 @@ def test_several_capacities_are_a_line_each(trace: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "fault"),
     [
-        (["--host", "openai"], "openai is no server of one's own; expected --host vllm or --host sglang"),
-        (["--host", "vllm", "--strategy", "none"], "--capacity is for calls as recorded"),
+        (["--host", "openai"], "openai is not self-hosted; expected --host vllm or --host sglang"),
+        (["--host", "vllm", "--strategy", "none"], "--capacity: not with --strategy or --all"),
     ],
 )
 def test_where_no_capacity_can_be_said(trace: Path, args: list[str], fault: str) -> None:

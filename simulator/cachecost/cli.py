@@ -1,4 +1,4 @@
-"""The command line: commands are imported when they are called, faults become exit codes in one place."""
+"""The command line: commands are imported when they are called, exceptions become exit codes in one place."""
 
 from __future__ import annotations
 
@@ -12,34 +12,42 @@ from typing import Any
 import click
 
 from cachecost import __version__
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.exit_codes import MEANINGS, ExitCode
 from cachecost.faults import CannotEvaluate, InputError
 from cachecost.inert import inert
 from cachecost.views.streams import inert_streams
 
-FINE, BROKEN, INVALID, NOT_EVALUATED, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 70, 130
-
-WHOLE = 400
-"""Characters of a command's first sentence: more than any has."""
-COMMANDS = {
-    "run": "run:run",
-    "replay": "replay:replay",
-    "explain": "explain:explain",
-    "whatif": "whatif:whatif",
-    "optimize": "optimize:optimize",
-    "lint": "lint:lint",
-    "validate": "validate:validate",
-    "check": "check:check",
-    "sweep": "sweep:sweep",
-    "init": "init:init",
-    "import": "importing:import_",
-    "recording": "recording:recording",
-    "serve": "serve:serve",
-    "record": "record:record",
-    "live": "live:live",
-    "strategies": "listings:strategies",
-    "models": "listings:models",
-    "rules": "listings:rules",
+COMMAND_GROUPS = {
+    "Start": {
+        "import": "importing:import_",
+        "replay": "replay:replay",
+        "explain": "explain:explain",
+        "check": "check:check",
+        "serve": "serve:serve",
+    },
+    "Design": {
+        "run": "run:run",
+        "strategies": "listings:strategies",
+        "sweep": "sweep:sweep",
+        "optimize": "optimize:optimize",
+        "whatif": "whatif:whatif",
+    },
+    "Prove": {
+        "validate": "validate:validate",
+        "record": "record:record",
+        "live": "live:live",
+        "lint": "lint:lint",
+    },
+    "Look up and manage": {
+        "models": "listings:models",
+        "rules": "listings:rules",
+        "recording": "recording:recording",
+        "init": "init:init",
+    },
 }
+"""The commands as help shows them: heading, name, `module:function` in `cachecost.commands`."""
+COMMANDS = {name: place for group in COMMAND_GROUPS.values() for name, place in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -56,10 +64,18 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Each command with its whole first sentence, wrapped."""
-        commands = ((name, self.get_command(ctx, name)) for name in COMMANDS)
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(WHOLE)) for name, command in commands if command])
+        """The commands by group, each with the first sentence of its help."""
+        width = max(map(len, COMMANDS))
+        for heading, names in COMMAND_GROUPS.items():
+            commands = ((name, self.get_command(ctx, name)) for name in names)
+            with formatter.section(heading):
+                rows = [(name.ljust(width), first_sentence(command)) for name, command in commands if command]
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The exit codes."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         from cachecost.faults import nearest
@@ -69,13 +85,18 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="cachecost")
-def cachecost() -> None:
-    """What does LLM prompt caching cost, and what would it cost another way?
+def first_sentence(command: click.Command) -> str:
+    """The first paragraph of a command's help up to its first full stop, not shortened."""
+    return command.get_short_help_str(limit=sys.maxsize)
 
-    Replays recorded or synthetic conversations against a simulated prefix cache. Results go to stdout, words to
-    stderr. Exit codes: 0 fine, 1 a budget is broken, 2 invalid input, 3 could not be evaluated, 70 a fault of ours.
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="cachecost", help="Show the version and exit.")
+def cachecost() -> None:
+    """Simulate what LLM prompt caching costs, and what it would cost with other settings.
+
+    cachecost replays recorded or synthetic conversations against a simulated prompt cache. Results go to stdout,
+    diagnostics to stderr. For the options of a command: cachecost COMMAND --help.
     """
 
 
@@ -85,65 +106,69 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def exit_code(command: Callable[[], Any]) -> int:
-    """Run `command` and turn whatever it raises into words on stderr and an exit code (docs/output-formats.md)."""
+    """Run `command`; report whatever it raises on stderr and return the exit code (docs/output-formats.md)."""
     with inert_streams():
         return _exit_code(command)
 
 
 def _exit_code(command: Callable[[], Any]) -> int:
     try:
-        code = command() or FINE
+        code = command() or ExitCode.OK
         sys.stdout.flush()
         return code
     except InputError as error:
-        code = NOT_EVALUATED if isinstance(error, CannotEvaluate) else INVALID
-        return _say(f"{error}\n{_count(len(error.faults))}; nothing was run.", code)
+        return _report_input(error)
     except CannotEvaluate as error:
-        return _say(inert(str(error)), NOT_EVALUATED)
+        return _report(inert(str(error)), ExitCode.NOT_EVALUATED)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
         error.show()
-        return INVALID
+        return ExitCode.INVALID_INPUT
     except BrokenPipeError:
-        return _closed()
+        return _close_stdout()
     except ImportError as error:
-        return _not_found(error)
+        return _report_import(error)
     except OSError as error:
-        return _say(f"{error.filename or 'file'}: {error.strerror or error}", INVALID)
+        return _report(f"{error.filename or 'file'}: {error.strerror or error}", ExitCode.INVALID_INPUT)
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", INTERRUPTED)
+        return _report("interrupted", ExitCode.INTERRUPTED)
     except Exception as error:
-        return _our_fault(error)
+        return _report_internal(error)
 
 
-def _count(faults: int) -> str:
-    return "1 fault" if faults == 1 else f"{faults} faults"
-
-
-def _say(text: str, code: int) -> int:
-    click.echo(text, err=True)
+def _report(text: str, code: ExitCode) -> ExitCode:
+    print_diagnostic(text)
     return code
 
 
-def _closed() -> int:
-    """The reader of our output went away (`| head`): not an error, but Python must not flush again."""
+def _report_input(error: InputError) -> ExitCode:
+    """Every error with its place, then how many there are."""
+    number = len(error.faults)
+    count = "1 error" if number == 1 else f"{number} errors"
+    code = ExitCode.NOT_EVALUATED if isinstance(error, CannotEvaluate) else ExitCode.INVALID_INPUT
+    return _report(f"{error}\n{count}; nothing was run.", code)
+
+
+def _close_stdout() -> ExitCode:
+    """The reader of our output is gone (`| head`): not an error, but Python must not flush again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FINE
+    return ExitCode.OK
 
 
-def _not_found(error: ImportError) -> int:
+def _report_import(error: ImportError) -> ExitCode:
     from cachecost.extras import not_found
 
-    words = not_found(error)
-    return _say(words, NOT_EVALUATED) if words else _our_fault(error)
+    text = not_found(error)
+    return _report(text, ExitCode.NOT_EVALUATED) if text else _report_internal(error)
 
 
-def _our_fault(error: Exception) -> int:
+def _report_internal(error: Exception) -> ExitCode:
     import traceback
 
     if os.environ.get("CACHECOST_DEBUG"):
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(frame.filename).name}:{frame.lineno}; set CACHECOST_DEBUG=1 for the whole story"
-    return _say(f"a fault of ours: {type(error).__name__}: {inert(str(error))} (at {where})", OUR_FAULT)
+    where = f"{Path(frame.filename).name}:{frame.lineno}; set CACHECOST_DEBUG=1 for the traceback"
+    text = f"internal error: {type(error).__name__}: {inert(str(error))} (at {where})"
+    return _report(text, ExitCode.INTERNAL_ERROR)

@@ -37,7 +37,7 @@ def test_each_format_is_known_by_its_beginning(tmp_path: Path, text: str, name: 
     path.write_text(text)
     assert detect(path) == (name, why)
     assert detect(path, otherwise="jp") == (name, why)
-    assert detect(path, "jp", otherwise="recording") == ("jp", "as told")
+    assert detect(path, "jp", otherwise="recording") == ("jp", "named with --format")
 
 
 def test_what_nobody_knows_is_what_the_caller_says_or_a_fault(tmp_path: Path) -> None:

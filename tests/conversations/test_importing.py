@@ -168,7 +168,7 @@ def test_an_unknown_format_is_told(tmp_path: Path, text: str, why: str) -> None:
 
 def test_a_format_can_be_named(tmp_path: Path) -> None:
     path = jp_file(tmp_path)
-    assert detect(path, "jp") == ("jp", "as told")
+    assert detect(path, "jp") == ("jp", "named with --format")
     with pytest.raises(InputError) as error:
         detect(path, "recordin")
     known = ", ".join(["auto", *READERS])

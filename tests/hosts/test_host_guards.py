@@ -81,7 +81,7 @@ def test_a_page_of_a_replay_is_written_without_what_explain_cannot_say(tmp_path:
     page = tmp_path / "page.html"
     told = asked_of(tmp_path, "replay", host, model, "--html", page)
     assert told.code == 0, told.words
-    assert "the page does not say what is avoidable: explain knows no caches but" in told.words
+    assert "the page does not show avoidable costs: explain knows no caches but" in told.words
     assert "<html" in page.read_text(encoding="utf-8")
 
 
@@ -103,7 +103,7 @@ def test_a_bill_that_the_host_has_no_price_for_is_no_row_of_no_dollars(tmp_path:
     assert "as billed" in ask(*words).out
     told = ask(*words, "--host", "xai", "--model", "grok-4.7")
     assert "as billed" not in told.out
-    assert "not in the bill's dollars: 2 calls, because unknown model 'claude-opus-5-5' on host xai" in told.words
+    assert "2 calls not in the billed dollars: unknown model 'claude-opus-5-5' on host xai" in told.words
 
 
 def scenario(folder: Path, host: str, model: str, budget: str = "") -> Path:

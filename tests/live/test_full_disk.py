@@ -150,7 +150,7 @@ def test_the_end_of_serve_tells_what_the_recording_lacks(tmp_path: Path) -> None
     command = [sys.executable, "-c", SERVE.format(3_000), "serve", "--port", "0", "--no-bill", "--record", str(path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
-        begin = "".join(iter(process.stderr.readline, "Ctrl-C ends it and prints the bill.\n"))
+        begin = "".join(iter(process.stderr.readline, "Ctrl-C stops the server and prints the bill.\n"))
         found = re.search(r"http://127\.0\.0\.1:\d+", begin)
         assert found
         for _ in range(9):

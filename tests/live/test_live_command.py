@@ -99,7 +99,7 @@ def test_a_dry_run_as_json(scenario: Path, capsys: pytest.CaptureFixture[str]) -
 def test_without_a_key_it_says_what_to_do(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(scenario, "--max-usd", "1", "--yes") == 2
     said = capsys.readouterr().err
-    assert "set ANTHROPIC_API_KEY in the environment: nothing was sent. Try it first without a cent" in said
+    assert "ANTHROPIC_API_KEY is not set; nothing was sent. To try it for free, start `cachecost serve`" in said
     assert "cachecost serve" in said and "--base-url http://127.0.0.1:8787" in said
 
 
@@ -108,7 +108,7 @@ def test_nobody_to_ask_and_no_yes(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     assert called(scenario, "--max-usd", "1") == 2
-    assert "nothing was sent: --yes is needed where nobody can be asked" in capsys.readouterr().err
+    assert "stdin is not a terminal; nothing was sent. Add --yes to confirm" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_run_against_the_simulated_api(
     assert KEY not in said.out + said.err
     assert all(KEY not in path.read_text() for path in Path("out").iterdir())
     assert called(*args) == 2
-    assert "there is a run in out already: go on with it by --resume out/journal.jsonl" in capsys.readouterr().err
+    assert "out contains a run already; continue it with --resume out/journal.jsonl" in capsys.readouterr().err
     assert called(*args, "--resume", "out/journal.jsonl") == 0
     assert json.loads(capsys.readouterr().out)["billed_usd"] == told["billed_usd"]
 

@@ -154,7 +154,7 @@ def test_what_a_kill_tore_is_taken_away_and_said(api: Upstream, tmp_path: Path) 
     running = recorder(at(api), path)
     calls(running.port, body("after"))
     running.stop()
-    assert running.first[0] == f"{path}: 70 bytes of a call that was not written to its end are taken away"
+    assert running.first[0] == f"{path}: 70 bytes of an incomplete call removed"
     assert len(list(read_calls(path))) == 2
 
 
@@ -163,7 +163,7 @@ def test_two_recorders_never_write_one_file(api: Upstream, tmp_path: Path) -> No
     running = recorder(at(api), path)
     with pytest.raises(NotStarted) as stopped:
         recorder(at(api), path)
-    assert stopped.value.args == (2, [f"{path} another recorder is writing it", "1 fault; nothing was run."])
+    assert stopped.value.args == (2, [f"{path} another recorder is writing it", "1 error; nothing was run."])
     _, said = running.stop()
     assert f"0 calls recorded in {path}" in said
 

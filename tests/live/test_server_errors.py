@@ -225,7 +225,7 @@ def test_a_fault_of_ours_is_the_apis_500_and_names_no_key(tmp_path):
     with CallLog(tmp_path / "log.jsonl") as log:
         response = post(served_by(Says(by=fails), say=said.append, log=log), body)
     assert error_of(response) == (500, "api_error", "Internal server error")
-    assert said == ["a fault of ours: RuntimeError: cannot do it with [key]"]
+    assert said == ["internal error: RuntimeError: cannot do it with [key]"]
     assert lines_of(tmp_path / "log.jsonl")[0]["status"] == 500
 
 

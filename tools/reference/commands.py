@@ -1,4 +1,4 @@
-"""The page of commands: what click knows of each, with the options that stand on every one told once."""
+"""The page of commands: what click knows of each, with the shared options described once."""
 
 from __future__ import annotations
 
@@ -8,32 +8,27 @@ from collections.abc import Iterator
 import click
 
 from cachecost.cli import cachecost
+from cachecost.commands.help import SHARED_HEADING, SharedOption
 from cachecost.commands.options import ground_options
+from cachecost.exit_codes import MEANINGS
 from tools.reference.markdown import code, prose, table
 
 HEAD = """# Commands
 
-Results go to stdout, words to stderr; `--json` prints nothing else on stdout.
+Results go to stdout, diagnostics to stderr; with `--json`, stdout holds nothing but JSON.
+[Shell completion](../guides/shell-completion.md) is built in.
 
-| exit code | means |
-| --- | --- |
-| 0 | fine |
-| 1 | a budget is broken, or a check failed |
-| 2 | usage, or input that is not valid: all faults at once, each with its place |
-| 3 | could not be evaluated: an unknown model, price or rule; a live call failed |
-| 70 | a fault of ours |
-| 130 | interrupted |
 """
-GROUND = "Options of every simulation"
-GROUND_ANCHOR = "options-of-every-simulation"
-ABOUT_GROUND = "They stand on every command whose section links here."
+SHARED_ANCHOR = SHARED_HEADING.lower().replace(" ", "-")
+ABOUT_SHARED = "Every command that simulates has these options; its section links here."
 
 
 def page() -> str:
-    """The page: the options of every simulation, then command by command."""
-    shared = table(("option", "what"), _records(_ground()))
+    """The page: the exit codes, the shared options, then command by command."""
+    exit_codes = table(("exit code", "means"), ((str(int(each)), prose(text)) for each, text in MEANINGS.items()))
+    shared = table(("option", "what"), _records(_shared(click.command()(ground_options(lambda base: base)))))
     sections = [section for name, command in _subcommands(cachecost) for section in _sections(name, command)]
-    return "\n".join([HEAD, f"## {GROUND}\n\n{ABOUT_GROUND}\n\n{shared}", *sections])
+    return "\n".join([HEAD + exit_codes, f"## {SHARED_HEADING}\n\n{ABOUT_SHARED}\n\n{shared}", *sections])
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -68,10 +63,11 @@ def _sections(name: str, command: click.Command, level: int = 2) -> Iterator[str
 def _section(name: str, command: click.Command, level: int) -> str:
     context = click.Context(command, info_name=name)
     usage = " ".join(command.collect_usage_pieces(context))
-    own = [option for option in _options(command) if not _is_ground(option)]
+    shared = _shared(command)
+    own = [option for option in _options(command) if option not in shared]
     parts = [f"{'#' * level} cachecost {name}", f"```text\ncachecost {name} {usage}\n```", _help(command)]
     parts += [table(("option", "what"), _records(own))] if own else []
-    parts += [f"And the [options of every simulation](#{GROUND_ANCHOR})."] if len(own) < len(_options(command)) else []
+    parts += [f"[{SHARED_HEADING}](#{SHARED_ANCHOR}): {_listed(shared)}."] if shared else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -93,15 +89,15 @@ def _records(options: list[click.Option]) -> Iterator[tuple[str, str]]:
 
 
 def _choices(option: click.Option) -> str:
-    """What may be chosen, said behind the help: a bar in a cell would end it."""
-    if not isinstance(option.type, click.Choice):
+    """The choices after the help text, because a bar would end the cell; "" where the help lists them itself."""
+    if not isinstance(option.type, click.Choice) or option.metavar:
         return ""
     return f" One of {', '.join(code(str(each)) for each in option.type.choices)}."
 
 
-def _ground() -> list[click.Option]:
-    return _options(click.command()(ground_options(lambda base: base)))
+def _shared(command: click.Command) -> list[click.Option]:
+    return [option for option in _options(command) if isinstance(option, SharedOption)]
 
 
-def _is_ground(option: click.Option) -> bool:
-    return any(option.opts == other.opts and option.help == other.help for other in _ground())
+def _listed(options: list[click.Option]) -> str:
+    return ", ".join(code(option.opts[0]) for option in options)

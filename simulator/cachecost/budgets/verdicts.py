@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from cachecost.exit_codes import ExitCode
 from cachecost.inputs.yaml_text import Place
 
 State = Literal["pass", "fail", "not_comparable"]
-EXIT_CODES: Mapping[State, int] = {"pass": 0, "not_comparable": 3, "fail": 1}
+EXIT_CODES: Mapping[State, ExitCode] = {
+    "pass": ExitCode.OK,
+    "not_comparable": ExitCode.NOT_EVALUATED,
+    "fail": ExitCode.CHECK_FAILED,
+}
 RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
 """What broke is told first."""
 

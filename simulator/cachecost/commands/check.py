@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.options import json_option
 from cachecost.commands.progress import progress_bar
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
@@ -18,16 +20,20 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False)
 
 @click.command()
 @click.argument("scenarios", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--update", is_flag=True, help="Write today's costs as the baseline.")
+@click.option("--update", is_flag=True, help="Write the current costs as the new baselines.")
 @click.option(
-    "--reports", type=click.Path(path_type=Path), default=REPORTS, show_default=True, help="Folder of baselines."
+    "--reports", type=click.Path(path_type=Path), default=REPORTS, show_default=True, help="Folder of the baselines."
 )
-@click.option("--sessions-per-day", type=click.IntRange(1), metavar="N", help="Also tell the dollars of a month.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-@click.option("--markdown", metavar="FILE", type=OUTPUT, help="One comment; no file where nothing changed.")
-@click.option("--junit", metavar="FILE", type=OUTPUT, help="JUnit XML, a test case a budget.")
-@click.option("--sarif", metavar="FILE", type=OUTPUT, help="SARIF 2.1.0, at the lines of the limits.")
-@click.option("--github", is_flag=True, help="Print annotations of a GitHub workflow, too.")
+@click.option(
+    "--sessions-per-day", type=click.IntRange(1), metavar="N", help="Also show monthly costs, at N sessions a day."
+)
+@json_option
+@click.option(
+    "--markdown", metavar="FILE", type=OUTPUT, help="Write a pull request comment; no file if nothing changed."
+)
+@click.option("--junit", metavar="FILE", type=OUTPUT, help="Write JUnit XML, one test case per budget.")
+@click.option("--sarif", metavar="FILE", type=OUTPUT, help="Write SARIF 2.1.0 that points to the lines of the limits.")
+@click.option("--github", is_flag=True, help="Also print GitHub workflow annotations.")
 def check(
     scenarios: tuple[Path, ...],
     update: bool,
@@ -39,7 +45,11 @@ def check(
     sarif: Path | None,
     github: bool,
 ) -> int:
-    """Hold SCENARIOS (default: all of scenarios/) to their budgets and their baselines."""
+    """Check the costs of scenarios against their budgets and baselines.
+
+    Without SCENARIOS, every scenarios/*.yaml is checked. The exit code is 1 if a budget is exceeded, and 3 if there is
+    no baseline or it cannot be compared.
+    """
     from cachecost.checking import check_scenarios
     from cachecost.views.check_json import check_object
     from cachecost.views.check_text import text_lines
@@ -49,7 +59,7 @@ def check(
         raise click.UsageError(f"expected SCENARIO.yaml …; there is none in {SCENARIOS}/")
     result = check_scenarios(paths, reports, update, progress_bar, date.today())  # noqa: DTZ011 - the user's own day
     for place in result.updated:
-        click.echo(f"{place} updated", err=True)
+        print_diagnostic(f"{place} updated")
     told = check_object(result, sessions_per_day)
     _write_files(told, markdown, junit, sarif)
     if as_json:

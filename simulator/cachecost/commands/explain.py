@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, tokens_option, write_rows
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import (
+    Ground,
+    check_scenario,
+    csv_option,
+    format_option,
+    ground_options,
+    tokens_option,
+    write_rows,
+)
 from cachecost.commands.progress import reading_bar
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.traffic import Traffic
@@ -19,15 +30,24 @@ if TYPE_CHECKING:
 SCENARIOS = (".yaml", ".yml")
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("source", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
-@click.option("--strategy", metavar="NAME", help="Of a scenario: this strategy only.")
+@format_option
+@click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
 @tokens_option
-@click.option("--readings", is_flag=True, help="Ask under every reading of the open rules: which change the answer?")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings as a page there.")
+@click.option(
+    "--readings", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write the findings as an HTML page."
+)
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines, an object a strategy (one for a log).")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON Lines instead of text: one object per strategy, or one for a log.",
+)
 @ground_options
 def explain(
     source: Path,
@@ -40,7 +60,7 @@ def explain(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Say what LOG, or what SCENARIO.yaml would send, pays more than it must: each cause, its place and its dollars."""
+    """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars."""
     from cachecost.analysis.explain.codes import codes
     from cachecost.analysis.explain.explaining import explained
     from cachecost.views.explain_json import explanation_object
@@ -53,7 +73,7 @@ def explain(
         from cachecost.traffic import recorded
 
         with reading_bar("reading", [source]):
-            found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, _say)]
+            found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)]
     titles = {cause: code.name for cause, code in codes().items()}
     page = []
     csv_rows: list[dict[str, Any]] = []
@@ -73,8 +93,8 @@ def explain(
         from cachecost.views.html.frame import write_page
 
         write_page(html, explain_page(str(source), page, f"cachecost explain {source} --html {html}"))
-        _say(f"{html} written")
-    return 0
+        print_diagnostic(f"{html} written")
+    return ExitCode.OK
 
 
 def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traffic]:
@@ -92,7 +112,3 @@ def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traff
     if strategy is not None and strategy not in known:
         names = ", ".join(known)
         raise click.UsageError(f"--strategy: expected one of {names}; got '{strategy}'{nearest(strategy, known)}")
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

@@ -8,44 +8,48 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
-from cachecost.commands.options import Ground, force_option, ground_options
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import Ground, content_option, force_option, format_option, ground_options, json_option
 from cachecost.commands.progress import reading_bar
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.conversations.import_report import ImportReport
 
-SKIPPED, INVALID, NOT_EVALUATED = 1, 2, 3
 
-
-@click.command("import")
+@click.command("import", cls=SectionedCommand)
 @click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A .jsonl file, or a folder.")
 @click.option(
-    "--content",
-    type=click.Choice(("keep", "digest")),
-    default="keep",
-    show_default=True,
-    help="digest: no word of the conversation, only digests, sizes, token counts and times.",
+    "-o", "--out", required=True, type=click.Path(path_type=Path), help="Recording to write (.jsonl), or a folder."
 )
+@content_option
 @click.option(
     "--redact",
     is_flag=True,
-    help="Replace names, keys and e-mail addresses in what is kept, as far as they are recognised: look it through.",
+    help="Replace names, keys and e-mail addresses that are recognized in kept content; review the result.",
 )
 @click.option(
-    "--round-sizes", type=click.IntRange(1), default=1, metavar="N", help="Without content: round sizes and counts up."
+    "--round-sizes",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="With --content digest: round sizes and token counts up to multiples of N.",
 )
 @click.option(
     "--key",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Without content: a file with the key of the digests.  [default: from the source]",
+    help="With --content digest: file with the key of the digests.  [default: a key derived from the log]",
 )
-@click.option("--format", "format_", default="auto", show_default=True, help="What the files are.")
-@click.option("--source", help="Where the recording comes from, for its header.")
-@click.option("--licence", help="Its licence, for its header.")
-@click.option("--skip", "may_skip", is_flag=True, help="Files of unrecognized formats in folders are no failure.")
+@format_option
+@click.option("--source", help="Where the recording comes from, for its header.  [default: as in the log]")
+@click.option("--licence", help="Licence of the recording, for its header.  [default: as in the log]")
+@click.option(
+    "--skip", "may_skip", is_flag=True, help="Exit with 0 even if files of unrecognized formats were skipped."
+)
 @force_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 @ground_options
 def import_(
     logs: tuple[Path, ...],
@@ -62,13 +66,14 @@ def import_(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Read LOGS and write a recording of each; a file that cannot be read is refused with its errors.
+    """Convert logs of any known format to recordings.
 
-    A recording that is there with other content is kept, unless --force. In folders, files of unrecognized formats
-    are skipped: named on stderr, and the exit code is 1 unless --skip.
+    LOGS are files or folders. The errors of a file that cannot be read are listed, and the other files are still
+    imported. In folders, files of unrecognized formats are skipped and named on stderr, and the exit code is 1 unless
+    --skip is given. An existing recording with other content is kept unless --force is given.
     """
     from cachecost.conversations.importing import import_files
-    from cachecost.numbers import exact
+    from cachecost.numbers import counted, exact
     from cachecost.tokens.raw import count_content
 
     if content == "digest" and redact:
@@ -85,7 +90,7 @@ def import_(
             format_=format_,
             source=source,
             licence=licence,
-            warn=lambda words: click.echo(words, err=True),
+            warn=print_diagnostic,
             prices=base.prices,
             host=base.host,
             redact=redact,
@@ -94,17 +99,17 @@ def import_(
             overwrite=force,
         )
     for fault in report.refused:
-        click.echo(str(fault), err=True)
+        print_diagnostic(str(fault))
     for why, number in sorted(report.unpriced.items()):
-        click.echo(f"not in the dollars: {number} calls, because {why}", err=True)
+        print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
     if as_json:
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
         _tell(report)
     _name_skipped(report, may_skip)
     if report.refused or report.unpriced:
-        return INVALID if report.refused else NOT_EVALUATED
-    return SKIPPED if report.skipped and not may_skip else 0
+        return ExitCode.INVALID_INPUT if report.refused else ExitCode.NOT_EVALUATED
+    return ExitCode.CHECK_FAILED if report.skipped and not may_skip else ExitCode.OK
 
 
 def _name_skipped(report: ImportReport, may_skip: bool) -> None:
@@ -113,7 +118,7 @@ def _name_skipped(report: ImportReport, may_skip: bool) -> None:
 
     if report.skipped:
         then = "" if may_skip else ": name the format with --format, or accept that with --skip"
-        click.echo(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}", err=True)
+        print_diagnostic(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}")
 
 
 def _tell(report: ImportReport) -> None:

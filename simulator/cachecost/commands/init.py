@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from cachecost import __version__
+from cachecost.exit_codes import ExitCode
 from cachecost.faults import Fault, InputError
 
 SCENARIO = "scenarios/my-agent.yaml"
@@ -37,11 +38,11 @@ Then take a session of your own: point your agent at `cachecost record`, or impo
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--force", is_flag=True, help="Write files anew that are there already.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def init(folder: Path, force: bool) -> int:
-    """Write a scenario, a small recording and a GitHub workflow into the project in DIR (default: here).
+    """Write a scenario, a small recording and a GitHub workflow to DIR (default: the current folder).
 
-    Files that are there already are never touched, and then nothing is written at all, unless --force is given.
+    If any of the files exists, nothing is written unless --force is given.
     """
     contents = starting_files()
     if not force:
@@ -51,7 +52,7 @@ def init(folder: Path, force: bool) -> int:
         click.echo(f"{folder / name!s:<40} {about}")
     cd = "" if folder == Path() else f"  cd {folder}\n"
     click.echo(NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING), nl=False)
-    return 0
+    return ExitCode.OK
 
 
 def starting_files() -> dict[str, str]:
@@ -70,7 +71,7 @@ def starting_files() -> dict[str, str]:
 def _check_absent(folder: Path, contents: Mapping[str, str]) -> None:
     there = [folder / name for name in contents if os.path.lexists(folder / name)]
     if there:
-        raise InputError([Fault(str(path), "is there already; --force writes it anew") for path in there])
+        raise InputError([Fault(str(path), "exists already; overwrite it with --force") for path in there])
 
 
 def _check_replaceable(places: Iterable[Path]) -> None:

@@ -11,13 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.commands.options import COUNTED, Ground, csv_option, ground_options, write_rows
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import (
+    COUNTED,
+    Ground,
+    csv_option,
+    format_option,
+    ground_options,
+    json_option,
+    write_rows,
+)
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import Desk, LintFinding
     from cachecost.providers.rules import RuleBook
 
-FOUND, NOT_EVALUATED = 1, 3
 STDIN = "-"
 LARGEST_BODY = 64 << 20
 """A larger file is a log: the API takes no more than 32 MB."""
@@ -26,7 +36,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 """Keys that a recording has and a body has not."""
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument(
     "requests",
     metavar="REQUEST...",
@@ -34,15 +44,15 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
     required=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
 )
-@click.option("--format", "format_", default="auto", show_default=True, help="What a recording is.")
+@format_option
 @click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
 @click.option(
     "--margin",
     type=click.IntRange(0),
-    help="Warn where fewer blocks than that would put the last mark out of reach.  [default: 3]",
+    help="Warn if fewer than this many further blocks would put the last mark out of reach.  [default: 3]",
 )
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 @ground_options
 def lint(
     requests: tuple[Path, ...],
@@ -53,10 +63,10 @@ def lint(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Check requests without a cache: what the API refuses, and what costs money.
+    """Check requests without simulating a cache: what the API refuses, and what costs money.
 
-    REQUEST is a Messages API body in a JSON file, - for stdin, or a recording in any known format. Several bodies are
-    taken as sent one after another. Exit code 1 if anything costs money or is refused; notes alone are 0.
+    REQUEST is a JSON file with a Messages API body, - for stdin, or a recording in any known format. Several bodies are
+    taken as consecutive requests. The exit code is 1 if anything is refused or costs money; notes alone exit with 0.
     """
     from cachecost.analysis.lint import MARGIN
     from cachecost.views.lint_text import lint_object, print_lint
@@ -70,8 +80,8 @@ def lint(
     else:
         print_lint(findings, linting.requests, sys.stdout)
     if any(not one.is_note for one in findings):
-        return FOUND
-    return NOT_EVALUATED if linting.left_out else 0
+        return ExitCode.CHECK_FAILED
+    return ExitCode.NOT_EVALUATED if linting.left_out else ExitCode.OK
 
 
 @dataclass(slots=True)
@@ -146,14 +156,14 @@ class _Linting:
 
         try:
             with reading_bar("reading", [path]):
-                log = lint_log(read_calls(path, self.format_, _say), str(path), self._desk(), self.margin)
+                log = lint_log(read_calls(path, self.format_, print_diagnostic), str(path), self._desk(), self.margin)
         except InputError as error:
             self.faults += error.faults
             return []
         self.requests += log.requests
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
-            _say(f"{path}: not looked at: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
+            print_diagnostic(f"{path}: not checked: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
         return log.findings
 
 
@@ -199,7 +209,3 @@ def _shown(path: Path) -> str:
 def _numbers(calls: Sequence[int]) -> str:
     shown = ", ".join(map(str, calls[:5]))
     return f"{shown} … ({len(calls):,} in all)" if len(calls) > 5 else shown
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

@@ -9,7 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import Ground, ground_options, json_option
 from cachecost.faults import CannotEvaluate
 from cachecost.providers.listing import ModelRow, RuleRow, SwitchRow, model_rows, rule_rows, switch_rows
 from cachecost.providers.prices import PriceBook, Prices
@@ -23,15 +24,14 @@ MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokeni
 MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
 """In a narrow terminal, the first first."""
 RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
-as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.command()
-@click.option("--marks", is_flag=True, help="The primitives that placements are made of, with their options.")
-@click.option("--changes", is_flag=True, help="What agents do besides marking, with the options.")
-@as_json_option
+@click.command(cls=SectionedCommand)
+@click.option("--marks", is_flag=True, help="List the primitives that place marks instead, with their options.")
+@click.option("--changes", is_flag=True, help="List the other things that strategies do instead, with their options.")
+@json_option
 def strategies(marks: bool, changes: bool, as_json: bool) -> None:
-    """The strategies by name: what they do, who does it so, and when that was read."""
+    """List the strategies by name: what they do, who uses them, and when that was checked."""
     from cachecost.strategies.registry import listing
 
     if marks or changes:
@@ -52,11 +52,11 @@ def _print_parts(marks: bool, changes: bool, as_json: bool) -> None:
     return print_table("", ("name", "what it does", "options"), [tuple(row) for row in rows])
 
 
-@click.command()
-@as_json_option
+@click.command(cls=SectionedCommand)
+@json_option
 @ground_options
 def models(as_json: bool, base: Ground) -> None:
-    """The models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
+    """List the models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
     host = base.host
     rows = list(model_rows(base.rules, host))
     priced = [(row, price_of(row, base.prices)) for row in rows]
@@ -108,12 +108,16 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
     return tuple(f"{amount.normalize():f}" for amount in amounts)
 
 
-@click.command()
-@click.option("--switches", is_flag=True, help="The switches with every reading and who says so.")
-@as_json_option
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--switches",
+    is_flag=True,
+    help="List the assumptions about open rules instead: every value, what it means, and its source.",
+)
+@json_option
 @ground_options
 def rules(switches: bool, as_json: bool, base: Ground) -> None:
-    """Every rule by host and model: value, the days it held, and its source."""
+    """List every rule by host and model: its value, the days it applies, and its source."""
     if switches:
         return _print_switches(list(switch_rows()), as_json)
     rows = list(rule_rows(base.host))

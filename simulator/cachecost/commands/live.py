@@ -16,7 +16,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from cachecost.commands.options import switch_pairs
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import json_option, prices_option, rule_option, set_option, switch_pairs
+from cachecost.exit_codes import ExitCode
 from cachecost.extras import require
 
 if TYPE_CHECKING:
@@ -28,13 +31,12 @@ if TYPE_CHECKING:
     from cachecost.live.driver.planning import Options, Plan, Step
     from cachecost.scenario import Scenario
 
-NOT_EVALUATED = 3
 JOURNAL = "journal.jsonl"
 KEY, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NO_KEY = (
-    f"set {KEY} in the environment: nothing was sent. Try it first without a cent: `cachecost serve`, then "
-    f"--base-url http://127.0.0.1:8787 with any {KEY}; or --dry-run, which needs no key"
+    f"{KEY} is not set; nothing was sent. To try it for free, start `cachecost serve` and pass "
+    f"--base-url http://127.0.0.1:8787 with any {KEY}, or use --dry-run, which needs no key"
 )
 
 
@@ -66,40 +68,78 @@ DRY_RUN = "00000000"
 """The id of a run that sends nothing: what it says is the same each time."""
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
-@click.option("--max-usd", required=True, metavar="X", callback=_usd, help="Dollars that are never exceeded.")
-@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Put a value over the file's; repeatable.")
-@click.option("--strategy", "only", multiple=True, metavar="NAME", help="Only this strategy; repeatable.")
-@click.option("--dry-run", is_flag=True, help="Say what would be sent and what it costs, and stop. Needs no key.")
-@click.option("--yes", is_flag=True, help="Do not ask before the first call.")
+@click.option("--max-usd", required=True, metavar="X", callback=_usd, help="Spending limit in dollars; never exceeded.")
+@set_option
 @click.option(
-    "--base-url", envvar=BASE_URL, callback=_url, metavar="URL", help=f"Where the API is.  [default: {BASE_URL}]"
+    "--strategy", "only", multiple=True, metavar="NAME", help="Send only this strategy; repeatable.  [default: all]"
 )
-@click.option("--max-output", "output", type=click.IntRange(1), default=16, show_default=True, help="Tokens an answer.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent and what it costs, and exit. Needs no key.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation before the first call.")
 @click.option(
-    "--pace", type=click.FloatRange(0, 100, min_open=True), default=1.0, show_default=True, help="Scales the pauses."
+    "--base-url",
+    envvar=BASE_URL,
+    callback=_url,
+    metavar="URL",
+    help=f"URL of the API.  [default: {BASE_URL} if set, else the public API]",
 )
-@click.option("--parallel", type=click.IntRange(1), default=1, show_default=True, help="Strategies at once.")
-@click.option("--retries", type=click.IntRange(0, 20), default=4, show_default=True, help="Of each call.")
-@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, help="Seconds without a byte.")
-@click.option("--beta", "betas", multiple=True, metavar="NAME", help="Sent in anthropic-beta; repeatable.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the files.  [default: live-NAME-DATE]")
-@click.option("--resume", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Go on with this journal.")
-@click.option("--prices", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Own prices.")
-@click.option("--rule", multiple=True, metavar="NAME=VALUE", help="A rule switch (see: rules --switches).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-@click.option("--verify-rules", is_flag=True, help="No scenario: small probes that settle the open rules.")
-@click.option("--model", metavar="MODEL", help="With --verify-rules: the model to probe.")
-@click.option("--probe", "names", multiple=True, metavar="NAME", help="With --verify-rules: only this; repeatable.")
+@click.option(
+    "--max-output",
+    "output",
+    type=click.IntRange(1),
+    default=16,
+    show_default=True,
+    help="Limit of output tokens per answer.",
+)
+@click.option(
+    "--pace",
+    type=click.FloatRange(0, 100, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Factor for the pauses between calls.",
+)
+@click.option("--parallel", type=click.IntRange(1), default=1, show_default=True, help="Strategies to run at once.")
+@click.option("--retries", type=click.IntRange(0, 20), default=4, show_default=True, help="Retries per call.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=300.0,
+    show_default=True,
+    help="Seconds without a byte after which a call has failed.",
+)
+@click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the files; with --verify-rules, the rules file."
+    "  [default: live-NAME-DATE or rules-MODEL-DATE.toml]",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Journal of the interrupted run to continue.",
+)
+@json_option
+@click.option("--verify-rules", is_flag=True, help="Send small probes that settle open rules, instead of a scenario.")
+@click.option("--model", metavar="MODEL", help="With --verify-rules (required): model to probe.")
+@click.option(
+    "--probe",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="With --verify-rules: send only this probe; repeatable.  [default: all]",
+)
+@rule_option
+@prices_option
 def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tuple[str, ...], **told: Any) -> int:
-    """Send SCENARIO.yaml's strategies to the API, and print predicted against billed.
+    """Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.
 
-    The key comes from ANTHROPIC_API_KEY only. A run that was interrupted goes on with --resume, and pays for nothing
-    twice that was answered.
+    The key is read from ANTHROPIC_API_KEY. An interrupted run is continued with --resume; calls that were answered are
+    not sent and paid again.
 
-    With --verify-rules --model MODEL it sends small probes instead, each with its price beforehand, and writes what
-    they find as a dated rules file for --rules.
+    With --verify-rules --model MODEL, small probes are sent instead. The price of each is printed first, and what they
+    find is written to a dated rules file for --rules.
     """
     require("cachecost live", "anthropic")
     if verify_rules:
@@ -118,7 +158,7 @@ def _verify(scenario: Path | None, model: str | None, names: tuple[str, ...], to
     asked = Verifying(model, names, told["max_usd"], told["prices"], told["out"])
     asked.show()
     if told["dry_run"]:
-        return 0
+        return ExitCode.OK
     if not os.environ.get(KEY):
         raise click.ClickException(NO_KEY)
     _confirm(told)
@@ -129,7 +169,7 @@ def _confirm(told: dict[str, Any]) -> None:
     if told["yes"]:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("nothing was sent: --yes is needed where nobody can be asked")
+        raise click.UsageError("stdin is not a terminal; nothing was sent. Add --yes to confirm")
     click.confirm(f"Spend up to ${told['max_usd']}?", abort=True, err=True)
 
 
@@ -147,7 +187,7 @@ class _Live:
         plan = self._plan()
         self._show_plan(plan)
         if self.told["dry_run"]:
-            return 0
+            return ExitCode.OK
         _confirm(self.told)
         return self._send(plan)
 
@@ -159,7 +199,7 @@ class _Live:
         made = plan(scenario, self.path.parent, run, now, options, self.told["prices"])
         if made.faults:
             told = "\n".join(made.faults)
-            raise click.ClickException(f"nothing was sent, as not all of it can be:\n{told}")
+            raise click.ClickException(f"nothing was sent; these calls cannot be:\n{told}")
         return made
 
     def _scenario(self) -> Scenario:
@@ -204,7 +244,7 @@ class _Live:
         else:
             shown.print_plan(plan, self.limit, parallel)
         for sentence in shown.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
-            click.echo(sentence, err=True)
+            print_diagnostic(sentence)
 
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
@@ -232,7 +272,7 @@ class _Live:
         folder = self.told["out"] or Path(f"live-{plan.scenario.name}-{day}")
         path = self.told["resume"] or folder / JOURNAL
         if self.told["resume"] is None and path.exists():
-            raise click.UsageError(f"there is a run in {folder} already: go on with it by --resume {path}")
+            raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
 
     def _tell(self, driven: Driven) -> int:
@@ -252,9 +292,9 @@ class _Live:
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
         for sentence in shown.sentences(driven):
-            click.echo(sentence, err=True)
+            print_diagnostic(sentence)
         ended = driven.ended
-        return NOT_EVALUATED if ended.why or ended.failed or ended.undone else 0
+        return ExitCode.NOT_EVALUATED if ended.why or ended.failed or ended.undone else ExitCode.OK
 
 
 def _driven(given: Drive, journal: Journal) -> Driven:
@@ -264,20 +304,19 @@ def _driven(given: Drive, journal: Journal) -> Driven:
     from cachecost.live.driver.driving import drive
 
     try:
-        return asyncio.run(drive(given, journal, _say))
+        return asyncio.run(drive(given, journal, _print_call))
     except KeyboardInterrupt:
-        click.echo(f"what was answered is kept; go on with --resume {journal.path}", err=True)
+        print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
         raise
 
 
-def _say(step: Step, sent: Sent, budget: Budget) -> None:
+def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
     from cachecost.numbers import dollars
 
     usage = sent.usage
-    click.echo(
+    print_diagnostic(
         f"{step.label}  read {usage.read:,}  written {usage.write:,}  uncached {usage.input_tokens:,}  "
-        f"{dollars(budget.spent)} of {dollars(budget.limit)}",
-        err=True,
+        f"{dollars(budget.spent)} of {dollars(budget.limit)}"
     )
 
 

@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, check_scenario, csv_option, ground_options, tokens_option, write_rows
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import (
+    Ground,
+    check_scenario,
+    csv_option,
+    format_option,
+    ground_options,
+    json_option,
+    tokens_option,
+    write_rows,
+)
 from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.exit_codes import ExitCode
 from cachecost.tokens.factory import ANCHORED, counter_name
 
 if TYPE_CHECKING:
@@ -21,14 +33,16 @@ if TYPE_CHECKING:
 SCENARIOS = (".yaml", ".yml")
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("path", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True))
-@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
-@click.option("--pings/--no-pings", default=True, show_default=True, help="Whether calls may be made beside.")
+@format_option
+@click.option(
+    "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
+)
 @tokens_option
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the answer as a page there.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write the result as an HTML page.")
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 @ground_options
 def optimize(
     path: Path,
@@ -40,9 +54,10 @@ def optimize(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Find the cheapest legal marks, lifetimes, pings and pre-warming for the calls of LOG or SCENARIO.
+    """Find the cheapest legal marks, TTLs, keep-alives and pre-warming for the calls of LOG or SCENARIO.yaml.
 
-    A recording's calls are taken as they were sent, without their marks; a scenario's as its first strategy sends them.
+    The calls of a log are taken as they were sent, without their marks; those of a scenario as its first strategy sends
+    them.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
     from cachecost.views.optimum_rows import optimum_object
@@ -60,7 +75,7 @@ def optimize(
         from cachecost.views.html.frame import write_page
 
         write_page(html, optimum_page(str(path), found, f"cachecost optimize {path} --html {html}"))
-        _say(f"{html} written")
+        print_diagnostic(f"{html} written")
     told = optimum_object(found)
     write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in told["strategies"].items()))
     if as_json:
@@ -68,7 +83,7 @@ def optimize(
         sys.stdout.buffer.flush()
     else:
         print_optimum(found, str(path), sys.stdout)
-    return 0
+    return ExitCode.OK
 
 
 def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple[str, Sequence[Call], Terms]:
@@ -78,7 +93,7 @@ def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple
     from cachecost.terms import Terms
 
     with reading_bar("reading", [path]):
-        talks, logged_calls = read_talks(path, format_, _say)
+        talks, logged_calls = read_talks(path, format_, print_diagnostic)
     has_bills = any(call.billed for call in logged_calls)
     counter = counter_name(tokens, has_bills)
     bills = logged_calls if tokens in (None, ANCHORED) else []
@@ -98,11 +113,7 @@ def _of_scenario(path: Path, base: Ground) -> tuple[str, Sequence[Call], Terms]:
     from cachecost.traffic import of_strategy, terms_of
 
     scenario = load(path, [])
-    talks, bills = talks_of(scenario, path.parent, _say)
+    talks, bills = talks_of(scenario, path.parent, print_diagnostic)
     terms = terms_of(scenario, path.parent, bills, base.readings, base.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
     return first.name, of_strategy(first, talks, terms).calls, terms
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

@@ -1,4 +1,4 @@
-"""Options that stand on every command, and what they are made into."""
+"""Options that several commands share, and what they are made into."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SharedOption
 from cachecost.facts import fact
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
@@ -79,6 +81,56 @@ class Asked:
         return Ground(RuleBook(switches, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host, self)
 
 
+def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
+    """The value of a day option. Raises BadParameter."""
+    if value is None:
+        return None
+    try:
+        return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
+    except ValueError:
+        raise click.BadParameter(f"expected a date like 2026-03-07; got '{value}'") from None
+
+
+A_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+rule_option = click.option(
+    "--rule",
+    cls=SharedOption,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change an assumption about an open rule; `cachecost rules --switches` lists them. Repeatable.",
+)
+rules_option = click.option(
+    "--rules",
+    "rules_file",
+    cls=SharedOption,
+    type=A_FILE,
+    help="Rules file that overrides the built-in rules, as written by `cachecost live --verify-rules`.",
+)
+prices_option = click.option(
+    "--prices",
+    cls=SharedOption,
+    type=A_FILE,
+    help="Price file (TOML) that overrides the public prices.",
+)
+as_of_option = click.option(
+    "--as-of",
+    cls=SharedOption,
+    metavar="DATE",
+    callback=parse_date,
+    help="Use the rules and prices of this day (YYYY-MM-DD).  [default: the day of each call, else of the rule data]",
+)
+host_option = click.option(
+    "--host",
+    cls=SharedOption,
+    type=click.Choice(HOSTS),
+    metavar="HOST",
+    default="anthropic",
+    show_default=True,
+    help=f"Host; in a log, that of calls that name none. One of {', '.join(HOSTS)}.",
+)
+
+
 def ground_options(command: Command) -> Command:
     """Add --rule, --rules, --prices, --as-of and --host; the command gets what they come to as `base`."""
 
@@ -95,42 +147,47 @@ def ground_options(command: Command) -> Command:
         return command(*args, base=Asked(rule, rules_file, prices, as_of, host).ground(), **told)
 
     grounded: Any = on_ground
-    for option in (
-        click.option("--host", type=click.Choice(HOSTS), default="anthropic", help="The host where a call names none."),
-        click.option("--as-of", metavar="DATE", callback=_date, help="Rules and prices of that day (YYYY-MM-DD)."),
-        click.option(
-            "--prices",
-            type=click.Path(path_type=Path, exists=True, dir_okay=False),
-            help="Own prices over public ones.",
-        ),
-        click.option(
-            "--rules",
-            "rules_file",
-            type=click.Path(path_type=Path, exists=True, dir_okay=False),
-            help="Own rules over the shipped ones, as live --verify-rules writes them.",
-        ),
-        click.option(
-            "--rule", "rule", multiple=True, metavar="NAME=VALUE", help="A rule switch (see: rules --switches)."
-        ),
-    ):
+    for option in (host_option, as_of_option, prices_option, rules_option, rule_option):
         grounded = option(grounded)
     return cast("Command", grounded)
 
 
 COUNTERS = ("anchored", "auto", "tiktoken", "bytes", "ctok", "count_tokens")
-COUNTED = "Where token counts come from; auto: ctok for Claude's models where it is installed, else tiktoken."
+COUNTED = "Source of token counts; auto is ctok for Claude models if it is installed, else tiktoken."
 
 
 def tokens_option(command: Command) -> Command:
     """Add --tokens to a command that takes a log; None: by the log's bills, else as `auto`."""
-    words = f"{COUNTED}  [default: anchored where the log has bills, else auto]"
-    return click.option("--tokens", type=click.Choice(COUNTERS), help=words)(command)
+    text = f"{COUNTED} anchored is calibrated on the bills of the log.  [default: anchored if it has bills, else auto]"
+    return click.option("--tokens", type=click.Choice(COUNTERS), help=text)(command)
 
 
-force_option = click.option("--force", is_flag=True, help="Overwrite a recording that is there with other content.")
-csv_option = click.option(
-    "--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows of the table there, too."
+format_option = click.option(
+    "--format",
+    "format_",
+    metavar="FORMAT",
+    default="auto",
+    show_default=True,
+    help="Format of the log; auto detects it, and an unknown name prints the list.",
 )
+set_option = click.option(
+    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Override a value of the scenario; repeatable."
+)
+content_option = click.option(
+    "--content",
+    type=click.Choice(("keep", "digest")),
+    default="keep",
+    show_default=True,
+    help="What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
+)
+force_option = click.option("--force", is_flag=True, help="Overwrite an existing recording that has other content.")
+csv_option = click.option(
+    "--csv",
+    "csv_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the rows of the table as CSV.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 
 
 def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -139,7 +196,7 @@ def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
         from cachecost.views.csv_rows import write_csv
 
         write_csv(path, rows)
-        click.echo(f"{path} written", err=True)
+        print_diagnostic(f"{path} written")
 
 
 def check_scenario(path: Path, tokens: str | None, base: Ground) -> None:
@@ -148,7 +205,7 @@ def check_scenario(path: Path, tokens: str | None, base: Ground) -> None:
     given = {"--tokens": tokens, "--prices": asked.prices, "--as-of": asked.as_of}
     given["--host"] = None if asked.host == "anthropic" else asked.host
     if named := [name for name, value in given.items() if value is not None]:
-        raise click.UsageError(f"{', '.join(named)}: {path} is a scenario and says so itself; change it there")
+        raise click.UsageError(f"{', '.join(named)}: not with a scenario; set it in {path}")
 
 
 def switch_pairs(rule: tuple[str, ...]) -> dict[str, str]:
@@ -160,12 +217,3 @@ def switch_pairs(rule: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--rule {item}: expected NAME=VALUE")
         pairs[name] = value
     return pairs
-
-
-def _date(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
-    if value is None:
-        return None
-    try:
-        return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
-    except ValueError:
-        raise click.BadParameter(f"expected a date like 2026-03-07; got '{value}'") from None

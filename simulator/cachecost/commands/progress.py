@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import click
-
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.checked import WATCH
 
 SECONDS_BEFORE_SHOWN = 1.0
@@ -127,4 +126,4 @@ class _CellLines:
             self._told = now
             each = (now - self._began) / (self._done - self._before)
             left = timedelta(seconds=round(each * (self._total - self._done)))
-            click.echo(f"{self._title}: {self._done:,} of {self._total:,} cells, {left} left", err=True)
+            print_diagnostic(f"{self._title}: {self._done:,} of {self._total:,} cells, {left} left")

@@ -10,7 +10,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from cachecost.commands.options import Ground, ground_options
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import Ground, content_option, ground_options
+from cachecost.exit_codes import ExitCode
 from cachecost.extras import require
 
 if TYPE_CHECKING:
@@ -20,25 +23,25 @@ UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
 
 
-@click.command()
-@click.option("--upstream", metavar="URL", default=UPSTREAM, show_default=True, help="The API; it may have a path.")
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--upstream", metavar="URL", default=UPSTREAM, show_default=True, help="URL of the API; may include a path."
+)
 @click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The recording; one that is there is gone on with.  [default: recording-DATE.jsonl]",
+    help="Recording to write; an existing one is continued.  [default: recording-DATE.jsonl]",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="On 127.0.0.1; 0: any that is free."
-)
-@click.option(
-    "--content",
-    type=click.Choice(("keep", "digest")),
-    default="keep",
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
     show_default=True,
-    help="digest: no word of the conversation, only digests, sizes, token counts and times.",
+    help="Port on 127.0.0.1; 0 picks a free one.",
 )
-@click.option("--quiet", is_flag=True, help="No line for each call.")
+@content_option
+@click.option("--quiet", is_flag=True, help="Do not print a line for each call.")
 @ground_options
 def record(
     upstream: str,
@@ -48,10 +51,10 @@ def record(
     quiet: bool,
     base: Ground,
 ) -> int:
-    """Pass calls on to the API and record them, with what they were billed and when they came.
+    """Record the calls between a client and the API, with their billed usage and times.
 
-    Point a client at it (ANTHROPIC_BASE_URL=http://127.0.0.1:PORT). No byte is changed or held back, no key is stored.
-    Ctrl-C ends it when the running calls have ended; a second one cuts them.
+    Point the client at it (ANTHROPIC_BASE_URL=http://127.0.0.1:PORT). Calls are passed on unchanged and without delay,
+    and no key is stored. Ctrl-C stops it when the running calls have ended; a second Ctrl-C cuts them off.
     """
     require("cachecost record", "uvicorn", "httpx2")
     from cachecost.live.recorder.session import record as recorded
@@ -69,13 +72,13 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
-    done = recorded(_url(upstream), port, wishes, _say)
+    done = recorded(_url(upstream), port, wishes, print_diagnostic)
     _tell(done, base)
-    return 1 if done.lost else 0
+    return ExitCode.CHECK_FAILED if done.lost else ExitCode.OK
 
 
 def _url(text: str) -> Any:
-    """The upstream as a URL. A fault never repeats it: it may hold a password. Raises UsageError."""
+    """The upstream as a URL. The error never repeats it: it may hold a password. Raises UsageError."""
     import httpx2
 
     try:
@@ -90,18 +93,14 @@ def _url(text: str) -> Any:
     return url
 
 
-def _say(words: str) -> None:
-    click.echo(words, err=True)
-
-
 def _tell(recorded: Recorded, base: Ground) -> None:
     """The summary: what was recorded, and how good predictions of it are."""
     lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
     calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
-    _say(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")
+    print_diagnostic(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")
     if recorded.calls:
         for line in _fidelity(recorded.paths, base):
-            _say(f"  {line}")
+            print_diagnostic(f"  {line}")
 
 
 def _fidelity(logs: Sequence[Path], base: Ground) -> list[str]:

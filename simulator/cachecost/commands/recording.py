@@ -9,42 +9,44 @@ from typing import Any
 
 import click
 
-from cachecost.commands.options import force_option
-
-DIFFERENT = 1
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.options import force_option, format_option, json_option
+from cachecost.exit_codes import ExitCode
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
-out_option = click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A .jsonl file.")
-format_option = click.option("--format", "format_", default="auto", show_default=True, help="What the files are.")
+out_option = click.option(
+    "-o", "--out", required=True, type=click.Path(path_type=Path), help="Recording to write (.jsonl)."
+)
 
 
 @click.group()
 def recording() -> None:
-    """Compare recordings, put them together, cut and split them."""
+    """Compare, concatenate, cut and split recordings."""
 
 
 @recording.command()
 @click.argument("a", type=a_recording)
 @click.argument("b", type=a_recording)
 @format_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
-    """What differs between A and B, call by call; exit code 0 if nothing does, 1 if anything.
+    """Show what differs between recordings A and B, call by call.
 
-    Calls are matched by what was sent. Names, sources and licences of the recordings are not compared.
+    Calls are matched by what was sent. Names, sources and licences of the recordings are not compared. The exit code is
+    1 if anything differs.
     """
     from cachecost.conversations.editing.diffing import diff_files
     from cachecost.views.recording_diff import diff_lines, diff_object
 
-    found = diff_files(a, b, format_, _say)
+    found = diff_files(a, b, format_, print_diagnostic)
     if as_json:
         click.echo(json.dumps(diff_object(found), indent=2, ensure_ascii=False))
     else:
         for note in found.notes:
-            _say(f"A is {a}, B is {b}: {note}")
+            print_diagnostic(f"A is {a}, B is {b}: {note}")
         for line in diff_lines(found):
             click.echo(line)
-    return 0 if found.is_equal else DIFFERENT
+    return ExitCode.OK if found.is_equal else ExitCode.CHECK_FAILED
 
 
 @recording.command()
@@ -53,13 +55,13 @@ def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
 @force_option
 @format_option
 def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None:
-    """Write the calls of LOGS as one recording, in the order of their times, or as given where any has none.
+    """Write the calls of LOGS as one recording, so that they share one cache.
 
-    Their calls then share one cache.
+    The calls are ordered by time, or as given if any of them has no time.
     """
     from cachecost.conversations.editing import cutting
 
-    written = cutting.concat(logs, out, format_, _say, overwrite=force)
+    written = cutting.concat(logs, out, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} calls of {len(logs)} recordings")
 
 
@@ -84,10 +86,10 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 @recording.command()
 @click.argument("log", type=a_recording)
 @out_option
-@click.option("--calls", metavar="10-20", callback=_ranges, help="Calls by number, from 1: 10-20, 7, 10-, 1-3,7.")
+@click.option("--calls", metavar="10-20", callback=_ranges, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
 @click.option("--from", "start", metavar="TIME", callback=_time, help="Calls at this time or later (ISO 8601).")
 @click.option("--to", "end", metavar="TIME", callback=_time, help="Calls before this time.")
-@click.option("--session", metavar="NAME", help="Calls that the log says are of this conversation.")
+@click.option("--session", metavar="NAME", help="Calls of this session, as named in the log.")
 @force_option
 @format_option
 def cut(
@@ -100,35 +102,35 @@ def cut(
     force: bool,
     format_: str,
 ) -> None:
-    """Write the calls of LOG for which all wishes hold. Of a conversation, what was said before the cut is not sent."""
+    """Write the calls of LOG that match all filters.
+
+    In a conversation, messages before the cut are not sent.
+    """
     from cachecost.conversations.editing import cutting
 
     wish = cutting.Cut(calls, start, end, session)
     if wish == cutting.Cut():
-        raise click.UsageError("expected one of --calls, --from, --to and --session: else the cut is the whole")
-    written = cutting.cut(log, out, wish, format_, _say, overwrite=force)
+        raise click.UsageError("expected at least one of --calls, --from, --to and --session")
+    written = cutting.cut(log, out, wish, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
 
 
 @recording.command()
 @click.argument("log", type=a_recording)
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="A folder that is not there yet.")
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="Folder to create.")
 def split(log: Path, out: Path) -> None:
-    """Write the calls of a request log as one file a session, however large it is: one line at a time.
+    """Write the calls of a request log to one file per session.
 
-    For `sweep --grid "conversation.recording='DIR/*.jsonl'"`. What one session reads that another one wrote is lost.
+    The log is read line by line, so it may be of any size. Cache reads across sessions are lost. To sweep over the
+    files: `cachecost sweep SCENARIO --grid "conversation.recording='DIR/*.jsonl'"`.
     """
     from cachecost.conversations.editing import splitting
     from cachecost.numbers import counted
 
-    click.echo(f"{out}  {counted(splitting.split(log, out, _say), 'session')}")
+    click.echo(f"{out}  {counted(splitting.split(log, out, print_diagnostic), 'session')}")
 
 
 @recording.command()
 def schema() -> None:
-    """The JSON Schema of a line of a recording."""
+    """Print the JSON Schema of a line of a recording."""
     click.echo((files("cachecost.conversations") / "recording.schema.json").read_text("utf-8"), nl=False)
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.commands.options import Ground, csv_option, ground_options, tokens_option, write_rows
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import Ground, csv_option, format_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.time_order import in_file_order
+from cachecost.exit_codes import ExitCode
 from cachecost.facts import fact
 from cachecost.faults import CannotEvaluate
+from cachecost.numbers import counted
 from cachecost.providers.rules import data_date
 from cachecost.rows import CallRow
 from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
@@ -38,33 +42,38 @@ if TYPE_CHECKING:
     from cachecost.views.replay_text import Billed
 
 
-NOT_EVALUATED_CODE = 3
-
-
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("log", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
+@format_option
 @click.option(
     "--strategy",
     "strategies",
     multiple=True,
     metavar="NAME",
-    help="Re-plan under this strategy (NAME, or NAME@1h for that TTL); repeatable.",
+    help="Plan the conversations again under this strategy (NAME, or NAME@1h for a 1h TTL); repeatable.",
 )
-@click.option("--all", "ranks", is_flag=True, help="Re-plan under every built-in strategy, the cheapest first.")
-@click.option("--model", metavar="MODEL", help="Re-plan as if all ran on this model.")
+@click.option(
+    "--all", "ranks", is_flag=True, help="Plan the conversations again under every built-in strategy, cheapest first."
+)
+@click.option(
+    "--model",
+    metavar="MODEL",
+    help="Model of all calls; needs --strategy or --all.  [default: the models in the log]",
+)
 @click.option(
     "--capacity",
     "capacities",
     multiple=True,
     type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="As if a server of one's own (--host vllm, sglang) kept that many; repeatable.",
+    help="Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
 )
 @tokens_option
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every prompt there.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write an HTML page that shows every prompt."
+)
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="JSON Lines, one a call.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of text, one object per call.")
 @ground_options
 def replay(
     log: Path,
@@ -79,18 +88,19 @@ def replay(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Predict the usage and the dollars of each call of LOG.
+    """Predict the usage and cost of each call of LOG.
 
-    As recorded when no strategy is named, else re-planned under each.
+    Without --strategy and --all, the calls are simulated as they were sent. With one of them, the conversations of LOG
+    are planned again under each strategy.
     """
     if model and not strategies and not ranks:
-        raise click.UsageError("--model needs --strategy or --all: as recorded, each call ran on its own model")
+        raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
     if capacities:
         _check_capacities(base.host, bool(strategies) or ranks)
     bill = Bill(base.prices, base.host)
     if model and base.rules.as_of is None:
         day = data_date(base.host)
-        _say(f"{model}: rules and prices of {day}; --as-of DATE for another day")
+        print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
         base = base.on(day)
     asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill, capacities)
     with reading_bar("reading", [log]), _no_garbage():
@@ -102,7 +112,7 @@ def replay(
             if html is not None:
                 _write_page(asked, made, html)
             failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)
-    return NOT_EVALUATED_CODE if failed else 0
+    return ExitCode.NOT_EVALUATED if failed else ExitCode.OK
 
 
 @contextmanager
@@ -139,7 +149,7 @@ class _Asked:
         return counter_name(self.tokens, bool(self.bill.usage.total_input))
 
     def calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
-        return self.bill.adding(read_calls(self.log, self.format_, _say, keep_content))
+        return self.bill.adding(read_calls(self.log, self.format_, print_diagnostic, keep_content))
 
     @property
     def plans(self) -> bool:
@@ -210,9 +220,9 @@ class _Asked:
         _check_names(self.strategies)
         talks, bills = self._talks()
         if not talks:
-            raise CannotEvaluate(f"{self.log} holds no conversation that could be planned anew")
+            raise CannotEvaluate(f"{self.log} contains no conversation that can be planned again")
         if self.model is None and not any(talk.model for talk in talks):
-            raise CannotEvaluate(f"{self.log} names no model, so nothing can be planned for it: say --model")
+            raise CannotEvaluate(f"{self.log} names no model; name one with --model")
         base, anchors = self.ground, bills if self.may_anchor else []
         terms = Terms(
             self.model,
@@ -248,7 +258,7 @@ class _Asked:
     def _talks(self) -> tuple[list[Conversation], list[LoggedCall]]:
         from cachecost.conversations.sessions import read_talks
 
-        talks, calls = read_talks(self.log, self.format_, _say)
+        talks, calls = read_talks(self.log, self.format_, print_diagnostic)
         for call in calls:
             self.bill.add(call)
         return talks, calls
@@ -265,10 +275,10 @@ def _check_capacities(host: str, plans: bool) -> None:
     from cachecost.providers.rulefile import catalogue
 
     if catalogue(host).is_priced:
-        raise click.UsageError(f"--capacity: {host} is no server of one's own; expected --host vllm or --host sglang")
+        raise click.UsageError(f"--capacity: {host} is not self-hosted; expected --host vllm or --host sglang")
     if plans:
         raise click.UsageError(
-            "--capacity is for calls as recorded; for strategies, sweep a scenario: --grid rules.capacity_tokens=N1,N2"
+            "--capacity: not with --strategy or --all; sweep a scenario instead: --grid rules.capacity_tokens=N1,N2"
         )
 
 
@@ -280,10 +290,6 @@ def _check_names(strategies: tuple[str, ...]) -> None:
             find(name)
         except ValueError as error:
             raise click.UsageError(f"--strategy {error}") from None
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)
 
 
 def _print_json(rows: Iterable[CallRow]) -> bool:
@@ -308,8 +314,8 @@ def _billed(bill: Bill) -> Billed | None:
 def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
     from cachecost.views.replay_text import print_ledgers
 
-    for why, calls in sorted(asked.bill.unpriced.items()):
-        _say(f"not in the bill's dollars: {calls} calls, because {why}")
+    for why, number in sorted(asked.bill.unpriced.items()):
+        print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
     with_causes, calls = not asked.capacities, asked.bill.calls
     print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, with_causes, calls)
     return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
@@ -322,7 +328,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     from cachecost.views.html.replay_page import replay_page
 
     if not made:
-        raise CannotEvaluate(f"{asked.log} holds no call that a page could show")
+        raise CannotEvaluate(f"{asked.log} contains no call to show on a page")
     base = asked.ground
     names = "".join(f" --strategy '{name}'" for name in asked.strategies) + (" --all" if asked.ranks else "")
     names += "".join(f" --capacity {kept}" for kept in asked.capacities)
@@ -343,7 +349,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
         bool(asked.capacities) or base.rules.is_bounded,
     )
     write_page(path, page)
-    _say(f"{path} written")
+    print_diagnostic(f"{path} written")
 
 
 def _explanations(asked: _Asked) -> Iterator[Explanation]:
@@ -355,4 +361,4 @@ def _explanations(asked: _Asked) -> Iterator[Explanation]:
     try:
         yield explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
     except CannotEvaluate as error:
-        _say(f"the page does not say what is avoidable: {error}")
+        print_diagnostic(f"the page does not show avoidable costs: {error}")

@@ -7,21 +7,20 @@ from pathlib import Path
 
 import click
 
+from cachecost.commands.options import json_option, set_option
 from cachecost.commands.progress import progress_bar
+from cachecost.exit_codes import ExitCode
 
 REPORTS = Path("reports")
 
 
-NOT_EVALUATED = 3
-
-
 @click.command()
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
-@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Put a value over the file's; repeatable.")
+@set_option
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the report.  [default: reports/NAME]")
-@click.option("--no-report", is_flag=True, help="Write no files.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-@click.option("--explain-defaults", is_flag=True, help="Print every key of a scenario with its default, and stop.")
+@click.option("--no-report", is_flag=True, help="Do not write the report.")
+@json_option
+@click.option("--explain-defaults", is_flag=True, help="Print every key of a scenario with its default, and exit.")
 def run(
     scenario: Path | None,
     sets: tuple[str, ...],
@@ -30,7 +29,7 @@ def run(
     as_json: bool,
     explain_defaults: bool,
 ) -> int:
-    """Simulate every strategy of SCENARIO.yaml, print the comparison, write the report."""
+    """Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."""
     from cachecost import run as running
     from cachecost.scenario import explain_defaults as defaults
     from cachecost.scenario import load
@@ -41,7 +40,7 @@ def run(
 
     if explain_defaults:
         click.echo(defaults(), nl=False)
-        return 0
+        return ExitCode.OK
     if scenario is None:
         raise click.UsageError("expected SCENARIO.yaml")
     loaded = load(scenario, sets)
@@ -53,4 +52,5 @@ def run(
     else:
         print_run(result, sys.stdout, report and report.with_name(PAGE))
     ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
-    return NOT_EVALUATED if any(row.error_type == "not_evaluated" for one in ledgers for row in one.rows) else 0
+    failed = any(row.error_type == "not_evaluated" for one in ledgers for row in one.rows)
+    return ExitCode.NOT_EVALUATED if failed else ExitCode.OK

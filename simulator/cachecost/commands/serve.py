@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import COUNTED, Ground, ground_options
+from cachecost.exit_codes import ExitCode
 from cachecost.extras import require
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
 PORT = 8787
 COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 WHO_ANSWERS = (
-    "Who answers: agent[:N] (N tool calls a turn), agent:N:TOOL,TOOL (these tools too, also if they change something), "
-    "script:FILE, recording:FILE."
+    "Source of the answers: agent[:N] (N tool calls per turn), agent:N:TOOL,TOOL (may also call these tools, even if "
+    "they change something), script:FILE, recording:FILE."
 )
 Made = TypeVar("Made")
 
@@ -51,16 +54,28 @@ class _Options:
     seed: int
 
 
-@click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free one.")
-@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Write each call to this request log.")
+@click.command(cls=SectionedCommand)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Port on 127.0.0.1; 0 picks a free one.",
+)
+@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
-@click.option("--clock", default="real", show_default=True, help=f"{CLOCKS}.")
+@click.option("--clock", default="real", show_default=True, help=f"Clock of the simulation: {CLOCKS}.")
 @click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
-@click.option("--first-token", type=click.FloatRange(0), default=0.0, help="Seconds until an answer's first token.")
-@click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"{FORM}; repeatable.")
-@click.option("--seed", type=int, default=0, help="Of faults that come by chance, and of ids.")
-@click.option("--no-bill", is_flag=True, help="Print no bill at the end.")
+@click.option(
+    "--first-token",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Seconds until the first token of an answer.",
+)
+@click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"Make calls fail: {FORM}; repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random failures and of ids.")
+@click.option("--no-bill", is_flag=True, help="Do not print the bill at the end.")
 @ground_options
 def serve(
     port: int,
@@ -74,9 +89,10 @@ def serve(
     no_bill: bool,
     base: Ground,
 ) -> int:
-    """Serve a simulated Messages API on loopback: point any client at it, and learn what its caching costs.
+    """Serve a simulated Messages API on this machine, to see what the caching of a client costs.
 
-    Answers cost nothing and need no network. Ctrl-C ends it and prints the bill; until then it stands at /cachecost.
+    Point a client at it with ANTHROPIC_BASE_URL. Answers are free and need no network. The bill so far is at
+    /cachecost; Ctrl-C stops the server and prints the bill.
     """
     require("cachecost serve", "starlette", "uvicorn")
     if tokens == "ctok":
@@ -101,7 +117,7 @@ def serve(
         from cachecost.live.server.bill_text import print_bill
 
         print_bill(meter, sys.stdout)
-    return 1 if lost else 0
+    return ExitCode.CHECK_FAILED if lost else ExitCode.OK
 
 
 def _good(option: str, make: Callable[[], Made]) -> Made:
@@ -136,7 +152,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
         raise click.UsageError(str(error)) from None
     with taken, CallLog(options.record) if options.record else nullcontext() as log:
         if log is not None and log.cut:
-            _say(f"{log.path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
+            print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
         served = _served(options, meter, log)
         app = app_of(served, routes(meter))
         serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
@@ -158,19 +174,19 @@ def _served(options: _Options, meter: Meter, log: CallLog | None) -> Served:
         models_of(base.rules, base.host),
         options.first_token_s,
         options.seed,
-        _say,
+        print_diagnostic,
     )
 
 
 def _greet(address: str, options: _Options) -> None:
     from cachecost.live.server.arrival import PLACEHOLDER
 
-    _say(f"Serving a simulated Messages API at {address}, on this machine only. Point a client at it:")
-    _say(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
-    _say(f"Clock: {_clock_in_words(options)}. The bill so far: {address}/cachecost")
+    print_diagnostic(f"Serving a simulated Messages API at {address}, on this machine only. Point a client at it:")
+    print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
+    print_diagnostic(f"Clock: {_clock_in_words(options)}. The bill so far: {address}/cachecost")
     if options.record:
-        _say(f"Recording to {options.record}")
-    _say("Ctrl-C ends it and prints the bill.")
+        print_diagnostic(f"Recording to {options.record}")
+    print_diagnostic("Ctrl-C stops the server and prints the bill.")
 
 
 def _clock_in_words(options: _Options) -> str:
@@ -185,11 +201,8 @@ def _tell_end(served: Served, log: CallLog | None) -> int:
         return 0
     lines = log.recorded()
     lost = max(0, served.calls - served.unreadable - lines)
-    _say(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
+    print_diagnostic(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:
-        _say(f"not recorded: {served.unreadable} refused, because their body is no Messages request")
+        refused = counted(served.unreadable, "refused call")
+        print_diagnostic(f"{refused} not recorded: the body is not a Messages request")
     return lost
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)

@@ -10,37 +10,57 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.commands.options import Ground, check_scenario, ground_options
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import Ground, check_scenario, ground_options, json_option, set_option
 from cachecost.commands.progress import cells_bar
+from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
     from cachecost.sweep.store import Store
     from cachecost.sweep.sweeping import Sweep
 
-NOT_EVALUATED = 3
 
-
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
-@click.option("--grid", multiple=True, metavar="A.B=V1,V2", help="An axis: values at a path of the file; repeatable.")
-@click.option("--seeds", type=click.IntRange(min=1), help="Seeds 1 to N for each point: percentiles of what is drawn.")
+@click.option(
+    "--grid", multiple=True, metavar="A.B=V1,V2", help="Values for one key of the scenario, an axis; repeatable."
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Simulate each point with seeds 1 to N, and show percentiles.  [default: no random draws]",
+)
 @click.option(
     "--draw",
     multiple=True,
     metavar="NAME=SPREAD",
-    help="What seeds draw: turn, loop, first_token (seconds), eviction, lag_probability, lag_s, retry_rate, retry_wait,"
-    " retry_billed.  [default: the scenario's pauses, or the recording's own]",
+    help="Distribution of a value that the seeds draw; repeatable. NAME: turn, loop, first_token (seconds), eviction,"
+    " lag_probability, lag_s, retry_rate, retry_wait, retry_billed.  [default: the pauses of the scenario or its"
+    " recording]",
 )
-@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Put a value over the file's; repeatable.")
-@click.option("--backend", type=click.Choice(["loky", "dask", "ray"]), default="loky", show_default=True)
-@click.option("--scheduler", metavar="ADDRESS", help="The cluster, as tcp://host:8786.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes of this machine.  [default: one a core]")
+@set_option
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="F.parquet|F.csv|DIR", help="Where the whole table goes."
+    "--backend",
+    type=click.Choice(["loky", "dask", "ray"]),
+    default="loky",
+    show_default=True,
+    help="Where to compute: loky is processes of this machine, dask and ray are clusters.",
 )
-@click.option("--resume", is_flag=True, help="Go on with the sweep that was interrupted.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--scheduler", metavar="ADDRESS", help="Address of the cluster, like tcp://host:8786.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes on this machine.  [default: one per core]"
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="F.parquet|F.csv|DIR",
+    help="File or folder for the whole table.  [default: not written]",
+)
+@click.option("--resume", is_flag=True, help="Continue an interrupted sweep; needs --out.")
+@json_option
 @ground_options
 def sweep(
     scenario: Path,
@@ -56,7 +76,10 @@ def sweep(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Cost every strategy of SCENARIO.yaml at each point of a grid, seed by seed where --seeds is given."""
+    """Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.
+
+    With --seeds, each point is simulated once per seed.
+    """
     from cachecost.sweep import processes
 
     _check(scenario, seeds, draw, out, resume, base)
@@ -72,7 +95,7 @@ def sweep(
     workers.check()
     with nullcontext(opened(out, made.axes, made.about(), resume)) if out else anywhere(made.axes) as store:
         _swept(made, workers, store, bool(out))
-        return NOT_EVALUATED if _show(made, store, out, as_json) else 0
+        return ExitCode.NOT_EVALUATED if _show(made, store, out, as_json) else ExitCode.OK
 
 
 def _check(
@@ -80,9 +103,9 @@ def _check(
 ) -> None:
     check_scenario(scenario, None, base)
     if draw and not seeds:
-        raise click.UsageError("--draw: expected --seeds N beside it")
+        raise click.UsageError("--draw: expected --seeds N too")
     if resume and not out:
-        raise click.UsageError("--resume: expected --out beside it; without it nothing was kept")
+        raise click.UsageError("--resume: expected --out too; without it nothing was kept")
 
 
 def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
@@ -93,7 +116,7 @@ def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
             swept(made, workers, store, progress)
     except KeyboardInterrupt:
         if is_kept:
-            click.echo("what was computed is kept; the same command with --resume goes on", err=True)
+            print_diagnostic("results so far are kept; run the same command with --resume to continue")
         raise
 
 

@@ -9,25 +9,33 @@ from pathlib import Path
 
 import click
 
-from cachecost.commands.options import Ground, csv_option, ground_options, write_rows
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import Ground, csv_option, ground_options, json_option, write_rows
+from cachecost.exit_codes import ExitCode
 
-NOT_EVALUATED = 3
 COUNTERS = ("ctok", "tiktoken")
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--tokens",
     type=click.Choice(COUNTERS),
-    help="What fills the gaps between billed lengths.  [default: ctok where installed]",
+    help="Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
 )
-@click.option("--unanchored", is_flag=True, help="Use no bill at all for sizes: what a prediction without usage gives.")
-@click.option("--readings", is_flag=True, help="Compare the readings of every rule switch: which do the bills support?")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with a residual chart there.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the evidence page: which rules bills show.")
+@click.option(
+    "--unanchored", is_flag=True, help="Do not calibrate token counts on the bills, as in a prediction without them."
+)
+@click.option("--readings", is_flag=True, help="Compare the assumptions about open rules: which do the bills support?")
+@click.option("--html", type=click.Path(path_type=Path), help="Also write an HTML page with a residual chart.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for a page that shows which rules the bills support.  [default: not written]",
+)
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 @ground_options
 def validate(
     logs: tuple[Path, ...],
@@ -40,7 +48,10 @@ def validate(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Predict the usage of each call of LOGS and compare it with what was billed. Each file is a cache of its own."""
+    """Compare the predicted usage of each call of LOGS with its billed usage.
+
+    Each file is a cache of its own. The exit code is 3 if no call can be compared.
+    """
     from cachecost.analysis.evidence import evidence_of, evidence_of_hosts
     from cachecost.analysis.validation import Validation
     from cachecost.views.fidelity_json import fidelity_object, judgement_row
@@ -55,7 +66,7 @@ def validate(
         write_html(fidelity, evidence, claims, html)
     if out is not None:
         again = f"cachecost validate {_shown(logs)}{' --readings' if readings else ''} --out {out}"
-        click.echo(f"{write_evidence(fidelity, evidence, claims, out, again)} written", err=True)
+        print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
     write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
         sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
@@ -63,7 +74,7 @@ def validate(
         from cachecost.views.fidelity_text import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
-    return 0 if fidelity.judgements else NOT_EVALUATED
+    return ExitCode.OK if fidelity.judgements else ExitCode.NOT_EVALUATED
 
 
 def _shown(logs: tuple[Path, ...]) -> str:

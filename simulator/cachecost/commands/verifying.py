@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from cachecost.live.probes import Finding
 
-NOT_EVALUATED = 3
 SEED_BYTES = 4
 
 
@@ -56,10 +58,11 @@ class Verifying:
         finally:
             if findings:
                 probes.write(findings, self.out, self.day)
-                click.echo(f"{self.out} written: read it with --rules {self.out}", err=True)
+                print_diagnostic(f"{self.out} written: read it with --rules {self.out}")
         spent = sum((finding.dollars for finding in findings), Decimal(0))
         sys.stdout.write(f"{len(findings)} questions asked, {_settled(findings)} settled, ${spent:.4f} billed\n")
-        return NOT_EVALUATED if any(finding.told.startswith(("not run", "stopped")) for finding in findings) else 0
+        is_incomplete = any(finding.told.startswith(("not run", "stopped")) for finding in findings)
+        return ExitCode.NOT_EVALUATED if is_incomplete else ExitCode.OK
 
 
 def _settled(findings: Sequence[Finding]) -> int:
@@ -77,8 +80,4 @@ async def _verified(asked: Verifying, key: str, base_url: str | None, retries: i
     clock, nonce = ScaledClock(), token_hex(SEED_BYTES)
     pricing, budget = Pricing(asked.book), Budget(asked.limit)
     async with sender_to(key, base_url, pricing, budget, clock, Retries(retries, nonce)) as sender:
-        await probes.verify(sender, asked.model, clock, asked.planned, nonce, say=_say, keep=findings.append)
-
-
-def _say(words: str) -> None:
-    click.echo(words)
+        await probes.verify(sender, asked.model, clock, asked.planned, nonce, say=click.echo, keep=findings.append)

@@ -8,26 +8,44 @@ from pathlib import Path
 
 import click
 
-from cachecost.commands.options import Ground, csv_option, ground_options, tokens_option, write_rows
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import (
+    Ground,
+    csv_option,
+    format_option,
+    ground_options,
+    json_option,
+    tokens_option,
+    write_rows,
+)
 from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.exit_codes import ExitCode
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--format", "format_", default="auto", show_default=True, help="What the recording is.")
-@click.option("--jointly", metavar="A,B,…", help="Replay these promises together too, by their names in the table.")
+@format_option
+@click.option("--jointly", metavar="A,B,…", help="Also replay these alternatives combined; names as in the table.")
 @click.option(
     "--action",
     "actions",
     multiple=True,
     metavar="ACTION",
-    help="What switching now costs: model=MODEL, effort=low, tool_choice=any, tools+=NAME, tools-=NAME, format=json.",
+    help="Price a switch in mid-session; repeatable: model=MODEL, effort=low, tool_choice=any, tools+=NAME,"
+    " tools-=NAME, format=json.",
 )
-@click.option("--at", type=int, metavar="CALL", help="Switch after this call, from 1.  [default: the last]")
-@click.option("--readings", is_flag=True, help="Ask under other readings of the open rules, however long LOG is.")
+@click.option(
+    "--at", type=int, metavar="CALL", help="With --action: switch after this call, from 1.  [default: the last]"
+)
+@click.option(
+    "--readings",
+    is_flag=True,
+    help="Repeat under other assumptions about open rules, even for a long LOG.  [default: only up to 500 calls]",
+)
 @tokens_option
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="One object.")
+@json_option
 @ground_options
 def whatif(
     log: Path,
@@ -41,10 +59,10 @@ def whatif(
     as_json: bool,
     base: Ground,
 ) -> int:
-    """Price other ways to send LOG: lifetimes, pings, marks, models, hosts, batches, compaction, alone and jointly.
+    """Price alternative ways to send LOG: TTLs, keep-alives, marks, models, hosts, batches and compaction.
 
-    Each is replayed beside LOG as it was sent, and only the difference is believed; "not supported by the data" is an
-    answer.
+    Each alternative is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not
+    contain what an alternative needs, the answer is "not supported by the data".
     """
     from cachecost.analysis.whatif.study import what_if
     from cachecost.traffic import recorded
@@ -52,7 +70,7 @@ def whatif(
     from cachecost.views.whatif_text import print_whatif
 
     with reading_bar("reading", [log]):
-        traffic = recorded(log, base.rules, base.prices, base.host, tokens, format_, _say)
+        traffic = recorded(log, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with progress_bar("replaying") as progress:
         told = what_if(traffic, names, actions, at, readings or None, progress)
@@ -62,8 +80,4 @@ def whatif(
         sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
     else:
         print_whatif(told, sys.stdout)
-    return 0
-
-
-def _say(words: str) -> None:
-    click.echo(words, err=True)
+    return ExitCode.OK

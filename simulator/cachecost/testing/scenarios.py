@@ -110,7 +110,7 @@ class BudgetItem(pytest.Item):
             raise BudgetBroken(words)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
-        """Sentences; a stack only for a fault of ours."""
+        """Sentences; a stack trace only for an internal error."""
         error = excinfo.value
         if isinstance(error, (BudgetBroken, InputError, CannotEvaluate, NotInstalled)):
             return str(error)

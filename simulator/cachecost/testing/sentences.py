@@ -111,7 +111,7 @@ def _changed(first: Change, count: int) -> Iterator[str]:
 
 def lint_found(found: Sequence[LintFinding]) -> str:
     """Each finding with its place and its mend."""
-    lines = [f"lint found {counted(len(found), 'fault')}"]
+    lines = [f"lint found {counted(len(found), 'problem')}"]
     for one in found:
         where = f" call {one.call}" if one.call is not None else ""
         often = f" (in {one.calls} calls)" if one.calls > 1 else ""

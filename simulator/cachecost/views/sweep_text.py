@@ -211,7 +211,7 @@ def _rest(axes: Sequence[str], summary: Summary, out: Path | None) -> Iterator[s
     if summary.count > MOST_LINES:
         yield f"… {summary.count - MOST_LINES:,} more{where}"
     if summary.faults:
-        yield f"\n{counted(summary.fault_count, 'fault')}; the other cells stand:"
+        yield f"\n{counted(summary.fault_count, 'error')}; all other cells were computed:"
     for line in summary.faults:
         at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
         yield f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}"

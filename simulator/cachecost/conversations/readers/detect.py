@@ -129,7 +129,7 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     Raises InputError if no reader knows the file and there is no `otherwise`, or if none has the name `format_`.
     """
     if format_ != "auto":
-        return _named(path, format_), "as told"
+        return _named(path, format_), "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
     with opened(path) as stream:

@@ -48,7 +48,7 @@ def _kept(wishes: Wishes, say: Say, run: Run) -> Recorded:
     path = Path(wishes.path)
     with CallLog(path) as log:
         if log.cut:
-            say(f"{path}: {log.cut:,} bytes of a call that was not written to its end are taken away")
+            say(f"{path}: {log.cut:,} bytes of an incomplete call removed")
         size = path.stat().st_size
         if size:
             say(f"{path}: going on with it")

@@ -82,7 +82,7 @@ class Writer:
             try:
                 self._write(capture)
             except Exception as error:  # whatever is odd in one call, the next one is recorded
-                self._lose(capture, f"a fault of ours: {type(error).__name__}")
+                self._lose(capture, f"internal error: {type(error).__name__}")
             finally:
                 capture.drop()
 

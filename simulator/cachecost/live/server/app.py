@@ -104,4 +104,4 @@ class _Site:
         """Say what went wrong, and never a key that came with the call."""
         words = "".join(traceback.format_exception_only(error)).strip()
         clean = without(words.encode("utf-8", "replace"), secrets_of(request.headers)).decode("utf-8", "replace")
-        self.served.say(f"a fault of ours at {request.method} {request.url.path}: {clean}")
+        self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")

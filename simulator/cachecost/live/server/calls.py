@@ -87,7 +87,7 @@ def _answer(served: Served, call: _Call, fault: Fault | None) -> Answered:
     try:
         billed = _billed(served, _asked(call), fault)
     except Exception as error:
-        served.say(f"a fault of ours: {''.join(traceback.format_exception_only(error)).strip()}")
+        served.say(f"internal error: {''.join(traceback.format_exception_only(error)).strip()}")
         billed = of_status(500)
     if isinstance(billed, Refused):
         return _refuse(served, call, billed)

@@ -1,0 +1,25 @@
+"""How commands show their options: options that many commands share stand last, under a heading of their own."""
+
+from __future__ import annotations
+
+import click
+
+SHARED_HEADING = "Rules and prices"
+
+
+class SharedOption(click.Option):
+    """An option that every simulation has."""
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists the shared options after its own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the two sections; one without options is left out."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        own = [option for option in options if not isinstance(option, SharedOption)]
+        shared = [option for option in options if isinstance(option, SharedOption)]
+        for heading, section in (("Options", own), (SHARED_HEADING, shared)):
+            if records := [record for option in section if (record := option.get_help_record(ctx))]:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
