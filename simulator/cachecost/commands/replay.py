@@ -188,9 +188,9 @@ class _Asked:
             rules = rules or each.rules
             if pictured:
                 made.strips.append(each.strip)
-        counted = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
+        counters_named = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
         has_bills = self.may_anchor and self.bill.usage.total_input
-        source = f"the recording's bills, then {counted}" if has_bills else counted
+        source = f"the recording's bills, then {counters_named}" if has_bills else counters_named
         band = margin(made.rows, max((each.band for each in counters.values()), default=0.0))
         return replace(made, token_source=source, band=band, lifetimes=lifetimes_of([rules] if rules else []))
 
