@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.faults import InputError
+from cachecost.base.errors import InputError
 from cachecost.run import run
 from cachecost.scenario import from_mapping
 from cachecost.views.markdown_tables import claim_table

@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.exit_codes import MEANINGS, ExitCode
 from cachecost.cli import COMMAND_GROUPS, COMMANDS, cachecost, exit_code
-from cachecost.exit_codes import MEANINGS, ExitCode
-from cachecost.faults import Fault, InputError
 
 WORDS_NOT_USED = re.compile(
     r"\b(asked|told|wish(es)?|dear(er|est)?|beside|whole story|a fault|lifetimes?|words to)\b", re.I

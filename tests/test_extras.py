@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import cachecost
-from cachecost.extras import EXTRAS, WITHOUT_EXTRA, NotInstalled, how_to_install, is_installed, require
+from cachecost.base.extras import EXTRAS, WITHOUT_EXTRA, NotInstalled, how_to_install, is_installed, require
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(cachecost.__file__).parent

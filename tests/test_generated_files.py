@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.listing import ModelRow
 from cachecost.providers.prices import PriceBook
 from tools.reference import generated, models, update

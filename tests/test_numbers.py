@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost import numbers
+from cachecost.base import formatting as numbers
 
 AMOUNTS = st.decimals(min_value="1e-9", max_value="1e9", allow_nan=False, places=9).filter(bool)
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from cachecost.extras import NotInstalled
+from cachecost.base.extras import NotInstalled
 from cachecost.testing import CacheCost
 
 MODEL = "claude-sonnet-5-5"

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from cachecost.base import yaml_text
+from cachecost.base.errors import InputError
 from cachecost.conversations import synthetic as making
 from cachecost.conversations.model import Conversation, Human, Reply
 from cachecost.conversations.recording import write
-from cachecost.faults import InputError
-from cachecost.inputs import yaml_text
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.prompts.wire import text_block
 from cachecost.scenario import (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cachecost.base import yaml_text
+from cachecost.base.errors import CannotEvaluate, InputError, NamesNotKnown
 from cachecost.cli import exit_code
-from cachecost.faults import CannotEvaluate, InputError, NamesNotKnown
-from cachecost.inputs import yaml_text
 from cachecost.scenario import load
 from cachecost.strategies.spec import StrategySpec
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from cachecost.inputs.schema_faults import faults_of, keys_at, one_of, shown
-from cachecost.inputs.yaml_text import Number, parse
+from cachecost.base.schema_errors import faults_of, keys_at, one_of, shown
+from cachecost.base.yaml_text import Number, parse
 
 
 class Inner(BaseModel):

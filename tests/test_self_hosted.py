@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import cachecost as library
+from cachecost.base.errors import CannotEvaluate
 from cachecost.cli import main
-from cachecost.faults import CannotEvaluate
 from cachecost.run import run as run_scenario
 from cachecost.scenario import load
 from cachecost.views.report import report_files

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cachecost.faults import InputError
-from cachecost.inputs.yaml_text import Place, parse, read, spell
+from cachecost.base.errors import InputError
+from cachecost.base.yaml_text import Place, parse, read, spell
 
 SCALARS = [
     ("21_000", 21_000),

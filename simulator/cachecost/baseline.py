@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
 
-from cachecost.faults import InputError
-from cachecost.inputs import yaml_text
-from cachecost.inputs.schema_faults import faults_of, shown
-from cachecost.numbers import exact
+from cachecost.base import yaml_text
+from cachecost.base.atomic_files import write_text
+from cachecost.base.errors import InputError
+from cachecost.base.formatting import exact
+from cachecost.base.schema_errors import faults_of, shown
 from cachecost.scenario.models import Strict
-from cachecost.whole_files import write_text
 
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, eq=False):
         return "live" if now - self.touched < self.ttl_s else "expired"
 
 
-@fact
+@value
 class Outcome:
     """What the cache did with a prompt. `read` + `write_1h` + `write_5m` + `uncached` is the whole prompt.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from cachecost.base.structs import value
 from cachecost.cache import Outcome, State
-from cachecost.facts import fact
 from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.host_salts import effort_asked, model_of, thinking_asked
 from cachecost.prompts.output_format import output_format
@@ -60,7 +60,7 @@ class Before(Protocol):
     def rules(self) -> ModelRules: ...
 
 
-@fact
+@value
 class Like:
     """The first of all calls that are alike in what later calls ask of them, to stand for each of these."""
 
@@ -69,7 +69,7 @@ class Like:
     rules: ModelRules
 
 
-@fact
+@value
 class Seen:
     """A call as later calls look back on it: what it was like, and the deepest of its marks that counted."""
 
@@ -120,7 +120,7 @@ class CauseFinder:
         return next((known[node] for node in thread.back() if node in known), None)
 
 
-@fact
+@value
 class Lost:
     """The deepest entry of the relative `seen`, and its state: absent, live, expired, unreadable or changed."""
 

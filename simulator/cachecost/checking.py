@@ -9,13 +9,13 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.baseline import FILE_NAME, Baseline, read_baseline, write_baseline
 from cachecost.budgets.accepting import baseline_of
 from cachecost.budgets.comparable import differences
 from cachecost.budgets.judging import judged
 from cachecost.budgets.playing import Played, played
 from cachecost.budgets.verdicts import Change, State, Verdict, exit_code, overall
-from cachecost.faults import Fault, InputError
 from cachecost.scenario import Scenario, load
 from cachecost.terms import Progress, quiet
 

@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from cachecost import __version__
+from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.exit_codes import MEANINGS, ExitCode
+from cachecost.base.inert import inert
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.exit_codes import MEANINGS, ExitCode
-from cachecost.faults import CannotEvaluate, InputError
-from cachecost.inert import inert
 from cachecost.views.streams import inert_streams
 
 COMMAND_GROUPS = {
@@ -78,7 +78,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        from cachecost.faults import nearest
+        from cachecost.base.errors import nearest
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             ctx.fail(f"no such command '{args[0]}'{nearest(args[0], COMMANDS)}; commands are {', '.join(COMMANDS)}")
@@ -157,7 +157,7 @@ def _close_stdout() -> ExitCode:
 
 
 def _report_import(error: ImportError) -> ExitCode:
-    from cachecost.extras import not_found
+    from cachecost.base.extras import not_found
 
     text = not_found(error)
     return _report(text, ExitCode.NOT_EVALUATED) if text else _report_internal(error)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeVar
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
@@ -18,7 +18,7 @@ from cachecost.rows import ZERO, LayerTokens
 Value = TypeVar("Value", covariant=True)
 
 
-@fact
+@value
 class Spans:
     """Where a pass's prompt divides, in tokens from its start: the spans of rule 15, and the ends of the layers."""
 

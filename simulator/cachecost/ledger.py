@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from cachecost.numbers import counted
+from cachecost.base.formatting import counted
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 from cachecost.rows import TOKEN_CLASSES as TOKEN_CLASSES

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
@@ -15,7 +15,7 @@ ZERO = Decimal(0)
 TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 
 
-@fact
+@value
 class Cost:
     """Dollars of a call, by token class. Exact: nothing is rounded before printing."""
 
@@ -42,7 +42,7 @@ class Cost:
         return {name: getattr(self, name) for name in TOKEN_CLASSES}
 
 
-@fact
+@value
 class LayerTokens:
     """Input tokens of one layer in one call, by what became of them."""
 
@@ -60,7 +60,7 @@ class LayerTokens:
         )
 
 
-@fact
+@value
 class CallRow:
     """One call of a replay. `error` is why it has no usage (then usage and cost are zero, cause is None).
 

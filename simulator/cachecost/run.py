@@ -11,7 +11,7 @@ from pathlib import Path
 from cachecost import __version__
 from cachecost.analysis.explain.explaining import explained
 from cachecost.analysis.optimum.floor import floor_of
-from cachecost.conversations.times import day_of
+from cachecost.base.times import day_of
 from cachecost.findings import Explanation
 from cachecost.ledger import Claim, Comparison, RunResult
 from cachecost.providers.rules import data_date

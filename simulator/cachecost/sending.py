@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from cachecost.base.structs import value
 from cachecost.cache import Entry, Outcome, PrefixCache
 from cachecost.causes import Cause, CauseFinder, cause_of
-from cachecost.facts import fact
 from cachecost.matching.choosing import ByRules
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
@@ -19,7 +19,7 @@ from cachecost.prompts.translated import Told, translated
 from cachecost.providers.rules import ModelRules
 
 
-@fact
+@value
 class Sent:
     """A request in its host's own terms, and the marks that the host sees."""
 

@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
+from cachecost.base.times import day_of
 from cachecost.cache import Outcome, PrefixCache
 from cachecost.causes import ancestor
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import day_of
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate
 from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.margin import estimated_usd
 from cachecost.prompts.blocks import COMPACTION, Block, Prefix, given_block
@@ -41,7 +41,7 @@ NOT_EVALUATED = "not_evaluated"
 BEST_EFFORT = "best_effort"
 
 
-@fact
+@value
 class Call:
     """A request and everything about it that is not in the body.
 
@@ -163,7 +163,7 @@ def quoted(
     )
 
 
-@fact
+@value
 class Pass:
     """One pass of a call: what was sent, how long that is, what the cache did with it."""
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from cachecost.base.structs import value
 from cachecost.cache import Outcome
-from cachecost.facts import fact
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import Sizes
 
 
-@fact
+@value
 class MarkAt:
     """A mark that counts: the tokens up to it, and the lifetime it asks for."""
 
@@ -23,7 +23,7 @@ class MarkAt:
     ttl: str
 
 
-@fact
+@value
 class Strip:
     """What one call adds to the picture. `fresh` counts the blocks that were not read, by kind, in prompt order.
 

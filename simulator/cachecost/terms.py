@@ -8,9 +8,9 @@ from datetime import date
 from decimal import Decimal
 from heapq import heappop, heappush
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import CannotEvaluate
 from cachecost.ledger import CallRow, Ledger
 from cachecost.margin import margin
 from cachecost.prompts.blocks import Thread

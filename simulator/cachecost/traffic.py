@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.cache import PrefixCache
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import CannotEvaluate
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook

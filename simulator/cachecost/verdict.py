@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cachecost.base.formatting import UNKNOWN, all_of, compared, quoted
 from cachecost.ledger import Comparison
-from cachecost.numbers import UNKNOWN, all_of, compared, quoted
 from cachecost.views.sentences import MANY, named, who_is_cheapest
 from cachecost.views.summary import Line, Summary, complete, same_order, summarise
 

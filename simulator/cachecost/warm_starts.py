@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.providers.rules import ModelRules
@@ -40,7 +40,7 @@ SizesOf = Callable[[Prompt], KnownSizes]
 Told = Callable[[Prefix], int | None]
 
 
-@fact
+@value
 class SentCall:
     """A recorded call as rendered. `start` is seconds; `billed` is None where nothing tells what one pass read."""
 
@@ -51,7 +51,7 @@ class SentCall:
     billed: Usage | None = None
 
 
-@fact
+@value
 class WarmStart:
     """The prefix that the call with this number read, `tokens` long, and the TTL of the breakpoint that found it."""
 

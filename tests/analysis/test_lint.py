@@ -11,7 +11,7 @@ from lint_bodies import ANSWER, NEXT, QUESTION, SYSTEM, TOOLS, first, found, lin
 
 from bodies import HOUR, MARK, Body, assistant, body, mark_last, marked, text, thinking, tool, tool_result, user
 from cachecost.analysis.lint import codes, lint
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 
 
 def test_a_good_request_has_no_finding() -> None:

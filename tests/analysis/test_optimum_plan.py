@@ -14,7 +14,7 @@ from cachecost.analysis.optimum.latency import Fit, fit_of, load_of
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_rows
 from cachecost.analysis.optimum.readings import other_readings
 from cachecost.analysis.optimum.search import rounds
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook

@@ -10,7 +10,7 @@ from whatif_logs import Row, told, two_calls, usd
 
 from bodies import Body, assistant, body, marked, text, tool, user
 from cachecost.analysis.whatif.facts import Action
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 
 HEAD: dict[str, Any] = {"tools": [marked(tool(5_000, "f"))], "system": [marked(text(5_000, "s"))]}
 

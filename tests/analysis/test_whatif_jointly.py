@@ -20,7 +20,7 @@ from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.analysis.whatif.replaying import Replays
 from cachecost.analysis.whatif.steps import cost
 from cachecost.analysis.whatif.study import what_if
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.traffic import Traffic, recorded

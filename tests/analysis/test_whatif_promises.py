@@ -14,7 +14,7 @@ from bodies import HOUR, MARK, Body, assistant, body, marked, text, thinking, to
 from cachecost.analysis.whatif.facts import YES
 from cachecost.analysis.whatif.serving import must_be_served, served
 from cachecost.analysis.whatif.study import what_if
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 
 COLD = usd(2_000, 3.75, 2_300, 3.75)
 WARM = usd(2_000, 3.75, 2_000, 0.3, 300, 3.75)

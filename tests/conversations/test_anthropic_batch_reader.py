@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.readers.anthropic_batch import calls, sniff
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import InputError
 from cachecost.providers.usage import Usage
 from cachecost.simulation import logged
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.times import day_of, seconds
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.request_log import Iteration, LoggedCall
-from cachecost.conversations.times import day_of, seconds
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from random_logs import DEFERRED, SECRETS, lines, logs
 from shapes import block_shape
 
+from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.readers import calls, request_log
 from cachecost.conversations.readers.request_log import Iteration, LoggedCall
-from cachecost.faults import InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import text_block
 from cachecost.providers.prices import PriceBook

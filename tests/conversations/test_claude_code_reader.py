@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.claude_code import calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import conversations_of
-from cachecost.faults import InputError
 from cachecost.prompts.request import Mark
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.checked import GZIP
 from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS, ContentFree, key_from, key_of
 from cachecost.conversations.model import Inquiry
-from cachecost.faults import InputError
 from cachecost.prompts.blocks import given_block
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.rulefile import catalogue

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.detect import READERS, detect, read_calls, read_conversation
-from cachecost.faults import InputError
 
 CALLS = '{"format":1,"kind":"calls","content":"keep","name":"n"}\n'
 CONVERSATION = CALLS.replace("calls", "conversation")

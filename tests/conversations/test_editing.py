@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_logs import lines, logs
 
+from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.editing.cutting import Cut, concat, content_of, cut, cut_conversation, ranges
@@ -20,7 +21,6 @@ from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, R
 from cachecost.conversations.readers import calls, request_log
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import InputError
 from cachecost.prompts.blocks import Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.views.recording_diff import diff_lines, diff_object

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.line_buffer import PIECE, Line
 from cachecost.conversations.readers import growing
 from cachecost.conversations.readers.request_log import LoggedCall, RequestLog
-from cachecost.faults import InputError
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.wire import parse_message

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from shapes import blocks_of, event_shapes, pattern, whole
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.readers.detect import READERS, detect
 from cachecost.conversations.recording import read
-from cachecost.faults import InputError
 from cachecost.prompts.blocks import Block
 
 AT = "2026-01-02 10:00:0"

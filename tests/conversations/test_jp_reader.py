@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.errors import InputError
+from cachecost.base.times import seconds
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
 from cachecost.conversations.readers.jp import read, sniff
-from cachecost.conversations.times import seconds
-from cachecost.faults import InputError
 from cachecost.prompts.wire import block_of, text_block
 
 START = seconds("2026-01-02T10:00:00")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.langfuse import calls, sniff
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import InputError
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

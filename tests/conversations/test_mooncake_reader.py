@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.readers import calls as recordings
 from cachecost.conversations.readers import mooncake, request_log
 from cachecost.conversations.readers.mooncake import MODEL, calls, sniff
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import InputError
 
 Row = dict[str, Any]
 

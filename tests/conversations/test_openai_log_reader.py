@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.errors import InputError
+from cachecost.base.times import seconds
 from cachecost.conversations.readers import request_log
 from cachecost.conversations.readers.openai_log import calls, sniff
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import seconds
-from cachecost.faults import InputError
 from cachecost.providers.usage import Usage
 
 Row = dict[str, Any]

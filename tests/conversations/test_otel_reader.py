@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.checked import quiet
 from cachecost.conversations.readers.otel import calls, sniff
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import InputError
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
 

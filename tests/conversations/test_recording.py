@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shapes import block_shape, blocks_of, event_shapes, pattern, whole
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
 from cachecost.conversations.recording import read, sniff, write
-from cachecost.faults import InputError
 from cachecost.prompts.blocks import Block, Part, given_block
 from cachecost.prompts.wire import block_of, text_block
 

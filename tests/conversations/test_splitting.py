@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from cachecost.base.errors import InputError
 from cachecost.commands.recording import recording
 from cachecost.conversations.editing import splitting
 from cachecost.conversations.editing.splitting import MOST_OPEN, split
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.faults import InputError
 
 
 def line(session: str | None, number: int, timed: bool = True) -> bytes:

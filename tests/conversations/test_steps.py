@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.transcripts.transcript import read_steps
 from cachecost.conversations.steps import BETWEEN, MODES, Step, steps_of, steps_to_records
-from cachecost.faults import Fault, InputError
 from cachecost.providers.usage import Usage
 
 AT = 1767348000.0

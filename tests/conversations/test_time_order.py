@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.checked import quiet
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.readers.calls import calls
@@ -21,7 +22,6 @@ from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.time_order import in_file_order, in_time
-from cachecost.faults import InputError
 
 LONG = "word " * 2_000
 AT = "2026-03-07T10:00:{:02}Z"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.readers.transcripts.transcript import read_steps, sniff
 from cachecost.conversations.steps import Step
-from cachecost.faults import InputError
 from cachecost.providers.usage import Usage
 
 MODEL = "claude-opus-4-5"

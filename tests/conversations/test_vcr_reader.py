@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.readers.vcr import calls, sniff
-from cachecost.faults import InputError
 from cachecost.providers.usage import Usage
 
 URL = "https://api.anthropic.com/v1/messages"

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cachecost.inert import IN_TEXT, inert, inert_cell, inert_output, inert_text
+from cachecost.base.inert import IN_TEXT, inert, inert_cell, inert_output, inert_text
 from cachecost.views.check_github import annotation_lines
 from cachecost.views.check_junit import junit
 from cachecost.views.check_markdown import markdown

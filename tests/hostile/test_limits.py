@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cachecost.faults import InputError
-from cachecost.inputs.limits import (
+from cachecost.base.errors import InputError
+from cachecost.base.limits import (
     BLOCKS,
     DEEPEST,
     LINE,

@@ -11,8 +11,8 @@ from host_logs import ask, body, every, write_log
 from host_models import MODELS
 
 from bodies import assistant, text, user
+from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.options import HOSTS
-from cachecost.faults import CannotEvaluate
 from cachecost.providers import prices as pricing
 from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.pricefile import shipped

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from cachecost.conversations.times import day_of
+from cachecost.base.times import day_of
 from cachecost.live.driver.driving import Drive, Driven, drive
 from cachecost.live.driver.journal import Journal
 from cachecost.live.driver.planning import Options, Plan, plan

@@ -7,7 +7,7 @@ from decimal import Decimal
 import anthropic
 import httpx2
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.ledger import CallRow, Cost
 from cachecost.live.clock import SteppingClock
 from cachecost.live.server.app import app_of

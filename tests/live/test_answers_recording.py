@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.faults import InputError
+from cachecost.base.errors import InputError
 from cachecost.live.answers import answerer_from, notes_of
 from cachecost.live.answers.recording import RecordedAnswer
 from cachecost.live.server.model import Answer, Answerer, Asked

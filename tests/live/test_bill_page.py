@@ -22,12 +22,12 @@ from simulated_calls import Served, an_hour, automatic, first_text_only, refusab
 from starlette.applications import Starlette
 
 from browser import FLAGS, browser
+from cachecost.base.formatting import dollars, percent, tokens
 from cachecost.ledger import ZERO
 from cachecost.live.server.bill import Bill, bill_of
 from cachecost.live.server.bill_figures import bill_json, facts, verdict
 from cachecost.live.server.bill_text import bill_text, print_bill
 from cachecost.live.server.page import html, routes
-from cachecost.numbers import dollars, percent, tokens
 from cachecost.providers.usage import Usage
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cachecost.base.errors import InputError
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.faults import InputError
 from cachecost.live.log import CallLog, moment
 
 BODY = b'{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}'

@@ -22,8 +22,8 @@ from simulated_calls import (
     unmarked,
 )
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.cli import cachecost
-from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO
 from cachecost.live.answers.recording import RecordedAnswer
 from cachecost.live.server.model import Answer, Metered, Refused

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budget, tried
 
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.driver.model import CallFailed
 from cachecost.live.driver.money import OverBilled
 from cachecost.live.probes import Finding, bench, plan, registry, rules_text, summary, write

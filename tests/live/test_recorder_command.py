@@ -31,9 +31,9 @@ from recorder_upstream import (
     usage,
 )
 
+from cachecost.base.extras import NotInstalled
 from cachecost.commands import record as command
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.extras import NotInstalled
 
 KEY = "sk-ant-api03-planted-key-1"
 BEARER = "planted-oauth-token-2"

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from probe_bench import FakeClock
 from server_fakes import Says, served_by
 
+from cachecost.base.errors import InputError
 from cachecost.cli import cachecost
-from cachecost.faults import InputError
 from cachecost.live.server.app import app_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.serving import serving

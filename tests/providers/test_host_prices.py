@@ -11,7 +11,7 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.pricefile import HOSTS, OVERLAY, shipped
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue

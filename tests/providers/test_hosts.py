@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.listing import rule_rows
 from cachecost.providers.rulefile import FOLDER, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook

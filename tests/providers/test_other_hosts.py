@@ -5,9 +5,9 @@ from datetime import date
 import pytest
 from click.testing import CliRunner
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.commands import listings
 from cachecost.commands.listings import value_words
-from cachecost.faults import CannotEvaluate
 from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import HiddenTokens, ModelRules, RuleBook, Switches

@@ -10,7 +10,7 @@ import pytest
 from genai_prices import Usage as TheirUsage
 from genai_prices import data_units
 
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.pricefile import shipped
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.pricefile import OVERLAY
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.faults import InputError
+from cachecost.base.errors import InputError
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.rules import RuleBook
 

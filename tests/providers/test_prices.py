@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.usage import Usage

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.providers import rulefile
 from cachecost.providers.rulefile import FOLDER, NO_HOST, catalogue, hosts
 from cachecost.providers.rules import HiddenTokens, RuleBook, Switches, VisibilityLag, data_date

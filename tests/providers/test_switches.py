@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.faults import InputError
+from cachecost.base.errors import InputError
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import Switches, switches_from

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_talks import SIX_CALLS, asked, conversation, fingerprint, question, result, said, thought, used, user
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
-from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import is_markable
 from cachecost.prompts.request import block_at

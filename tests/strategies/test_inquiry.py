@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from small_talks import MODEL, asked, conversation, question, result, said, spelled, thought, used, user
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation, Human, Reply, Results
-from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import NOTHING, Thread, given_block
 from cachecost.prompts.refusals import last_markable
 from cachecost.strategies.agent import Agent

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_talks import SIX_CALLS, asked, conversation, question
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent, Facts
 from cachecost.strategies.build import build

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 from small_talks import asked, question, spelled
 
-from cachecost.inputs import yaml_text
-from cachecost.inputs.schema_faults import faults_of
+from cachecost.base import yaml_text
+from cachecost.base.schema_errors import faults_of
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.inquiry import Asking

@@ -17,8 +17,8 @@ from secrets import token_hex
 import pytest
 from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
 
-from cachecost.extras import NotInstalled
-from cachecost.faults import InputError
+from cachecost.base.errors import InputError
+from cachecost.base.extras import NotInstalled
 from cachecost.sweep.backends import MOST_CELLS, MOST_TASKS, Workers, bundles
 from cachecost.sweep.cells import Task
 from cachecost.sweep.grid import Point

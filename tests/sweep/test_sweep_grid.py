@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sweep_bench import SCENARIO, scenario_at
 
-from cachecost.faults import InputError
-from cachecost.inputs.yaml_text import Number
+from cachecost.base.errors import InputError
+from cachecost.base.yaml_text import Number
 from cachecost.sweep.grid import Axis, axes_of, axis_of, label, points_of
 from cachecost.sweep.sweeping import sweep_of
 from cachecost.sweep.varying import drawing_of

@@ -11,8 +11,8 @@ from random import Random
 import pytest
 from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
 
-from cachecost.extras import NotInstalled
-from cachecost.faults import InputError
+from cachecost.base.errors import InputError
+from cachecost.base.extras import NotInstalled
 from cachecost.sweep import backends, tables
 from cachecost.sweep.cells import Job, Task, evaluated
 from cachecost.sweep.rows import Key, Row, faulty

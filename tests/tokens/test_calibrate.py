@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from files_of_images import base64, png
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.content import parts_of
 from cachecost.tokens.ctok_ import Ctok, has_ctok

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.tokens.tiktoken_ import encoder
 from tools.calibrate import harmony, makers
 from tools.calibrate.desk import Desk, Fit, Piece, features_of

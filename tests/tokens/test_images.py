@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.tokens.images import Tier, fitted, image_tokens, page_tokens, tier_of, unknown
 
 STANDARD, HIGH = Tier(1568, 1568), Tier(2576, 4784)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_token_counters import BLOCKS, IMAGE, PAPER, without_content
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import CannotCount, Hidden, TokenCounter
 from cachecost.prompts.intake import Intake

@@ -11,8 +11,8 @@ from files_of_images import base64, pdf, png
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.extras import NotInstalled
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.extras import NotInstalled
 from cachecost.prompts.blocks import Block, given_block
 from cachecost.prompts.counting import CannotCount, TokenCounter
 from cachecost.prompts.intake import Intake

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from fake_results import comparison, ledger, result, small, ten_arms
 from html_page import Page
 
+from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import RunResult
-from cachecost.numbers import dollar_places, dollars
 from cachecost.prompts.blocks import Layer
 from cachecost.strips import MarkAt, Strip
 from cachecost.views.html.run_page import run_page

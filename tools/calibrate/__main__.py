@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from cachecost.extras import NotInstalled, require
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.extras import NotInstalled, require
 from cachecost.tokens.calibration import DATA, Calibration
 from tools.calibrate.fit import Text
 from tools.calibrate.measure import COUNTERS, Bench, Errors

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 
 FILLER_CHARS = 1000
 FILLER_SHARE = 0.2

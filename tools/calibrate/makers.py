@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import CannotEvaluate, Fault, InputError
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake

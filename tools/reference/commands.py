@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import click
 
+from cachecost.base.exit_codes import MEANINGS
 from cachecost.cli import cachecost
 from cachecost.commands.help import SHARED_HEADING, SharedOption
 from cachecost.commands.options import ground_options
-from cachecost.exit_codes import MEANINGS
 from tools.reference.markdown import code, prose, table
 
 HEAD = """# Commands

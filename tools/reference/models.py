@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.listings import MODEL_COLUMNS, model_cells, price_cells, price_of
-from cachecost.faults import CannotEvaluate
 from cachecost.providers.listing import ModelRow, model_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import hosts

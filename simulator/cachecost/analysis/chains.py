@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.analysis.chain_states import TOLERANCE, Entry, Span, State, in_loop, span_of, states_of
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.times import day_of
 from cachecost.conversations.readers.transcripts.transcript import Step, read_steps
-from cachecost.conversations.times import day_of
-from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO, Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook

@@ -13,9 +13,9 @@ from cachecost.analysis.earlier import Earlier
 from cachecost.analysis.exercised import Facts, broken, exercised
 from cachecost.analysis.features import features_of
 from cachecost.analysis.verdicts import Held, Possible, Verdict, of_marks, of_prefixes, of_range
+from cachecost.base.errors import CannotEvaluate
 from cachecost.cache import Outcome
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import CannotEvaluate
 from cachecost.ledger import ZERO, Judgement
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from cachecost.analysis.chains import judge_transcript
 from cachecost.analysis.fidelity import Judge
+from cachecost.base.errors import InputError
 from cachecost.conversations.checked import opened
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.readers.transcripts import transcript
-from cachecost.faults import InputError
 from cachecost.ledger import Fidelity, Judgement, Supported
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.listing import switch_rows

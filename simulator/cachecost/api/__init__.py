@@ -17,8 +17,8 @@ from cachecost.api.optimized import Optimized, optimize
 from cachecost.api.projection import Monthly, Projection
 from cachecost.api.reading import Recording, read
 from cachecost.api.validated import Validated, validate
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.conversations.model import Conversation
-from cachecost.faults import CannotEvaluate, InputError
 
 __all__ = [
     "Alternatives",

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source
 from cachecost.api.terms import CountOptions, traffic_of
-from cachecost.numbers import counted, dollar_change, dollars, percent
+from cachecost.base.formatting import counted, dollar_change, dollars, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from cachecost.api.comparing import compare
 from cachecost.api.html import Table, paragraph
 from cachecost.api.projection import DAYS, Monthly
-from cachecost.faults import Fault, InputError
-from cachecost.numbers import counted, percent
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import counted, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,12 +17,12 @@ from cachecost.api.projection import DAYS, Monthly, monthly
 from cachecost.api.reading import Recording, Source, taken, talks_in
 from cachecost.api.strategies import Chosen, StrategyLike, spec_of, specs_of
 from cachecost.api.terms import TermOptions, terms_of, traffic_of
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.formatting import counted, dollars, percent, tokens
+from cachecost.base.times import day_of
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.times import day_of
-from cachecost.faults import CannotEvaluate, Fault, InputError
 from cachecost.ledger import Comparison, Ledger
 from cachecost.margin import margin
-from cachecost.numbers import counted, dollars, percent, tokens
 from cachecost.providers.rules import data_date
 from cachecost.simulation import AS_RECORDED
 from cachecost.verdict import verdict_of

@@ -13,7 +13,7 @@ from cachecost.analysis.lint.study import MARGIN
 from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source, bills_in, taken
 from cachecost.api.terms import day_from
-from cachecost.numbers import counted, tokens
+from cachecost.base.formatting import counted, tokens
 from cachecost.tokens.factory import AUTO
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source, bills_in, taken, talks_in
 from cachecost.api.terms import TermOptions, terms_of
-from cachecost.numbers import change, counted, dollars, percent
+from cachecost.base.formatting import change, counted, dollars, percent
 from cachecost.simulation import AS_RECORDED, logged
 
 if TYPE_CHECKING:

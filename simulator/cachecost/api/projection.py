@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cachecost.api.html import Table, paragraph
-from cachecost.faults import Fault, InputError
-from cachecost.numbers import change, dollars, percent
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import change, dollars, percent
 
 if TYPE_CHECKING:
     import pandas as pd

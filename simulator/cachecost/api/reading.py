@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import counted
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import read_talks
-from cachecost.faults import Fault, InputError
-from cachecost.numbers import counted
 from cachecost.scenario import head_parts
 from cachecost.scenario.models import Head
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.schema_faults import faults_of
-from cachecost.inputs.yaml_text import Place, Placed
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.schema_errors import faults_of
+from cachecost.base.yaml_text import Place, Placed
 from cachecost.simulation import AS_RECORDED
 from cachecost.strategies.spec import StrategySpec
 

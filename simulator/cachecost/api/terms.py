@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from cachecost.api.reading import Recording, Source, bills_in, taken, talks_in
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.schema_errors import one_of
 from cachecost.conversations.model import Conversation
-from cachecost.faults import CannotEvaluate, Fault, InputError
-from cachecost.inputs.schema_faults import one_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date

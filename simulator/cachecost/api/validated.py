@@ -10,10 +10,10 @@ from typing_extensions import Unpack
 
 from cachecost.api.html import Table, paragraph
 from cachecost.api.terms import CountOptions, ground
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.schema_faults import one_of
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import dollars, percent
+from cachecost.base.schema_errors import one_of
 from cachecost.ledger import Fidelity, Judgement, Supported
-from cachecost.numbers import dollars, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,11 +10,11 @@ from importlib.metadata import version
 from typing import Any
 
 from cachecost import __version__
+from cachecost.base.formatting import exact
 from cachecost.baseline import FORMAT, Baseline, Entry, Figures, HeadFrom, Row, baseline_text
 from cachecost.budgets.playing import Played
 from cachecost.budgets.prints import LAYERS, Prints, short
 from cachecost.ledger import TOKEN_CLASSES, ZERO
-from cachecost.numbers import exact
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
 from cachecost.scenario import Scenario

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal, localcontext
 from itertools import count
 
-from cachecost.numbers import dollars, exact_dollars, percent
+from cachecost.base.formatting import dollars, exact_dollars, percent
 
 EXACT_DIGITS = 200
 """Enough for any sum of dollars: nothing is rounded before it is compared."""

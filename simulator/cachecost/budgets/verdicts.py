@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from cachecost.exit_codes import ExitCode
-from cachecost.inputs.yaml_text import Place
+from cachecost.base.exit_codes import ExitCode
+from cachecost.base.yaml_text import Place
 
 State = Literal["pass", "fail", "not_comparable"]
 EXIT_CODES: Mapping[State, ExitCode] = {

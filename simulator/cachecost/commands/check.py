@@ -75,8 +75,8 @@ def check(
 def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None, sarif: Path | None) -> None:
     """The renderings that were asked for; a comment that has nothing to say is no file. Raises InputError."""
     from cachecost.analysis.explain.codes import codes
+    from cachecost.base.atomic_files import write_text
     from cachecost.views import check_junit, check_markdown, check_sarif
-    from cachecost.whole_files import write_text
 
     if markdown:
         write_text(markdown, check_markdown.markdown(told))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
@@ -22,7 +23,6 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.progress import reading_bar
-from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.traffic import Traffic
@@ -99,7 +99,7 @@ def explain(
 
 def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traffic]:
     """What each strategy of a scenario sends, or the one that is named. Raises UsageError."""
-    from cachecost.faults import nearest
+    from cachecost.base.errors import nearest
     from cachecost.scenario import load
     from cachecost.traffic import of_scenario
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, content_option, force_option, format_option, ground_options, json_option
 from cachecost.commands.progress import reading_bar
-from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.conversations.import_report import ImportReport
@@ -72,8 +72,8 @@ def import_(
     imported. In folders, files of unrecognized formats are skipped and named on stderr, and the exit code is 1 unless
     --skip is given. An existing recording with other content is kept unless --force is given.
     """
+    from cachecost.base.formatting import counted, exact
     from cachecost.conversations.importing import import_files
-    from cachecost.numbers import counted, exact
     from cachecost.tokens.raw import count_content
 
     if content == "digest" and redact:
@@ -114,7 +114,7 @@ def import_(
 
 def _name_skipped(report: ImportReport, may_skip: bool) -> None:
     """The last line: what is missing from the recordings, and what to type where it should not be."""
-    from cachecost.numbers import counted
+    from cachecost.base.formatting import counted
 
     if report.skipped:
         then = "" if may_skip else ": name the format with --format, or accept that with --skip"
@@ -123,7 +123,7 @@ def _name_skipped(report: ImportReport, may_skip: bool) -> None:
 
 def _tell(report: ImportReport) -> None:
     """What was made, what it was billed, and how many files were refused."""
-    from cachecost.numbers import dollars, tokens
+    from cachecost.base.formatting import dollars, tokens
 
     for one in report.imported:
         asked = f", {one.inquiries} inquiries" if one.inquiries else ""

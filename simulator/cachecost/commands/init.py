@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from cachecost import __version__
-from cachecost.exit_codes import ExitCode
-from cachecost.faults import Fault, InputError
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.exit_codes import ExitCode
 
 SCENARIO = "scenarios/my-agent.yaml"
 RECORDING = "scenarios/recordings/my-agent.jsonl"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
@@ -22,7 +23,6 @@ from cachecost.commands.options import (
     json_option,
     write_rows,
 )
-from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import Desk, LintFinding
@@ -100,7 +100,7 @@ class _Linting:
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
         """Of bodies as one sequence, and of each recording. Raises InputError with the faults of all files."""
         from cachecost.analysis.lint import sorted_findings
-        from cachecost.faults import InputError
+        from cachecost.base.errors import InputError
 
         bodies = list(self._bodies(paths))
         logs = [path for path in paths if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
@@ -114,7 +114,7 @@ class _Linting:
         return any(fault.file == _shown(path) for fault in self.faults)
 
     def _bodies(self, paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
-        from cachecost.faults import InputError
+        from cachecost.base.errors import InputError
 
         for path in paths:
             try:
@@ -139,7 +139,7 @@ class _Linting:
         return lint_bodies(bodies, desk, self.margin) if all(good) else []
 
     def _is_request(self, desk: Desk, label: str, body: dict[str, Any]) -> bool:
-        from cachecost.faults import InputError
+        from cachecost.base.errors import InputError
 
         try:
             desk.body(body, label)
@@ -150,9 +150,9 @@ class _Linting:
 
     def _log(self, path: Path) -> list[LintFinding]:
         from cachecost.analysis.lint import lint_log
+        from cachecost.base.errors import InputError
         from cachecost.commands.progress import reading_bar
         from cachecost.conversations.readers.detect import read_calls
-        from cachecost.faults import InputError
 
         try:
             with reading_bar("reading", [path]):
@@ -169,8 +169,8 @@ class _Linting:
 
 def _body(path: Path) -> dict[str, Any] | None:
     """The Messages body in a file; None where it is a recording. Raises InputError where it is neither."""
-    from cachecost.faults import Fault, InputError
-    from cachecost.inputs.limits import OutOfLimits, json_value, read_at_most, read_whole
+    from cachecost.base.errors import Fault, InputError
+    from cachecost.base.limits import OutOfLimits, json_value, read_at_most, read_whole
 
     if str(path) != STDIN and path.stat().st_size > LARGEST_BODY:
         return None

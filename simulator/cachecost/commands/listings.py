@@ -9,9 +9,9 @@ from typing import Any
 import click
 import msgspec
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, ground_options, json_option
-from cachecost.faults import CannotEvaluate
 from cachecost.providers.listing import ModelRow, RuleRow, SwitchRow, model_rows, rule_rows, switch_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
+from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import json_option, prices_option, rule_option, set_option, switch_pairs
-from cachecost.exit_codes import ExitCode
-from cachecost.extras import require
 
 if TYPE_CHECKING:
     from cachecost.ledger import Fidelity
@@ -213,7 +213,7 @@ class _Live:
         known = [spec.name for spec in scenario.strategies]
         for name in self.told["only"]:
             if name not in known:
-                from cachecost.faults import nearest
+                from cachecost.base.errors import nearest
 
                 raise click.UsageError(
                     f"--strategy: expected one of {', '.join(known)}; got '{name}'{nearest(name, known)}"
@@ -311,7 +311,7 @@ def _driven(given: Drive, journal: Journal) -> Driven:
 
 
 def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
-    from cachecost.numbers import dollars
+    from cachecost.base.formatting import dollars
 
     usage = sent.usage
     print_diagnostic(

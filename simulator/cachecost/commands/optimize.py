@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
@@ -23,7 +24,6 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.progress import progress_bar, reading_bar
-from cachecost.exit_codes import ExitCode
 from cachecost.tokens.factory import ANCHORED, counter_name
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SharedOption
-from cachecost.facts import fact
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -38,7 +38,7 @@ HOSTS = (
 )
 
 
-@fact
+@value
 class Ground:
     """What every simulation stands on: rules, prices and the host of calls that name none.
 
@@ -64,7 +64,7 @@ class Ground:
         return replace(self.asked, as_of=day).ground()
 
 
-@fact
+@value
 class Asked:
     """The options that stand on every command."""
 

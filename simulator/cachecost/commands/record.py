@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
+from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, content_option, ground_options
-from cachecost.exit_codes import ExitCode
-from cachecost.extras import require
 
 if TYPE_CHECKING:
     from cachecost.live.recorder.session import Recorded

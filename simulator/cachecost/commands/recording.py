@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import force_option, format_option, json_option
-from cachecost.exit_codes import ExitCode
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option(
@@ -75,7 +75,7 @@ def _ranges(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 
 
 def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    from cachecost.conversations.times import seconds
+    from cachecost.base.times import seconds
 
     try:
         return None if value is None else seconds(value)
@@ -124,8 +124,8 @@ def split(log: Path, out: Path) -> None:
     The log is read line by line, so it may be of any size. Cache reads across sessions are lost. To sweep over the
     files: `cachecost sweep SCENARIO --grid "conversation.recording='DIR/*.jsonl'"`.
     """
+    from cachecost.base.formatting import counted
     from cachecost.conversations.editing import splitting
-    from cachecost.numbers import counted
 
     click.echo(f"{out}  {counted(splitting.split(log, out, print_diagnostic), 'session')}")
 

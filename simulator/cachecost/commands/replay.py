@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.exit_codes import ExitCode
+from cachecost.base.formatting import counted
+from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, csv_option, format_option, ground_options, tokens_option, write_rows
@@ -22,10 +26,6 @@ from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.time_order import in_file_order
-from cachecost.exit_codes import ExitCode
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate
-from cachecost.numbers import counted
 from cachecost.providers.rules import data_date
 from cachecost.rows import CallRow
 from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
@@ -125,7 +125,7 @@ def _no_garbage() -> Iterator[None]:
         gc.enable()
 
 
-@fact
+@value
 class _Asked:
     """What is to be replayed, on what ground; the bills that are met on the way are added to `bill`."""
 

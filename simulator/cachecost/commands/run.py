@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.options import json_option, set_option
 from cachecost.commands.progress import progress_bar
-from cachecost.exit_codes import ExitCode
 
 REPORTS = Path("reports")
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
+from cachecost.base.extras import require
+from cachecost.base.formatting import counted
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import COUNTED, Ground, ground_options
-from cachecost.exit_codes import ExitCode
-from cachecost.extras import require
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, Faults, faults_from
-from cachecost.numbers import counted
 from cachecost.providers.rules import data_date
 from cachecost.tokens.ctok_ import require_ctok
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, check_scenario, ground_options, json_option, set_option
 from cachecost.commands.progress import cells_bar
-from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers

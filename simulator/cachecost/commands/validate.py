@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, csv_option, ground_options, json_option, write_rows
-from cachecost.exit_codes import ExitCode
 
 COUNTERS = ("ctok", "tiktoken")
 

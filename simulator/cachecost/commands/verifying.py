@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from cachecost.live.probes import Finding

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
@@ -20,7 +21,6 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.progress import progress_bar, reading_bar
-from cachecost.exit_codes import ExitCode
 
 
 @click.command(cls=SectionedCommand)

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import msgspec
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import CannotEvaluate
 from cachecost.providers.prices import PriceBook, ways_of
 from cachecost.providers.usage import Usage
 

@@ -10,9 +10,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.times import LATEST, seconds
-from cachecost.faults import Fault, InputError, nearest
-from cachecost.inputs import limits
+from cachecost.base import limits
+from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.base.times import LATEST, seconds
 from cachecost.prompts.wire import shown
 
 Warn = Callable[[str], None]

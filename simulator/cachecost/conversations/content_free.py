@@ -18,10 +18,10 @@ from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import FILE, read_whole
 from cachecost.conversations.checked import opened
 from cachecost.conversations.model import Inquiry
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import FILE, read_whole
 from cachecost.prompts.blocks import DIGEST_BYTES, compact
 
 ANSWER_TYPES = frozenset({"boolean", "select", "text", "number", "string"})

@@ -14,8 +14,8 @@ from math import exp, floor, log, sqrt
 from operator import mul
 from random import Random
 
-from cachecost.faults import nearest
-from cachecost.inputs.limits import MOST_NUMBER, is_number
+from cachecost.base.errors import nearest
+from cachecost.base.limits import MOST_NUMBER, is_number
 
 WIDEST = 1_000_000
 """Of a standard deviation, in means: beyond that the sums of its squares are no numbers any more."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from cachecost.base.errors import Fault
 from cachecost.conversations.bills import Bill
-from cachecost.faults import Fault
 from cachecost.providers.usage import Usage
 
 

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.block_table import Count
@@ -24,7 +25,6 @@ from cachecost.conversations.recording import CannotWrite, Content
 from cachecost.conversations.redaction.redactor import Redactor
 from cachecost.conversations.sessions import CallTree
 from cachecost.conversations.unknown_blocks import UnknownBlocks
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
 

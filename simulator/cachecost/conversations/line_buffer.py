@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from cachecost.base.limits import LINE
 from cachecost.conversations.checked import WATCH, opened, too_long
-from cachecost.inputs.limits import LINE
 
 PIECE = 256 * 1024
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""

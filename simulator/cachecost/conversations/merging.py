@@ -9,11 +9,11 @@ from heapq import merge
 from itertools import chain
 from pathlib import Path
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import counted
 from cachecost.conversations.checked import Warn
 from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import Fault, InputError
-from cachecost.numbers import counted
 
 NEVER_LOGS = (
     *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),

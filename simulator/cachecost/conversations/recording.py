@@ -21,12 +21,12 @@ from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import iso
 from cachecost.conversations.block_table import BlockReader, BlockWriter, Count
 from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Talk
-from cachecost.conversations.times import iso
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import NOTHING, Block, Part
 from cachecost.prompts.wire import shown
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.base.times import iso, seconds
 from cachecost.conversations.checked import Checked
-from cachecost.conversations.times import iso, seconds
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
 

@@ -12,10 +12,10 @@ from hashlib import blake2b
 from random import Random
 from typing import Any
 
+from cachecost.base.limits import BLOCKS, OutOfLimits
+from cachecost.base.times import LATEST
 from cachecost.conversations.distributions import Distribution, draw, mean, whole
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
-from cachecost.conversations.times import LATEST
-from cachecost.inputs.limits import BLOCKS, OutOfLimits
 from cachecost.prompts.blocks import NOTHING, Block, Part, given_block
 
 Parts = Sequence[tuple[str, Distribution]]

@@ -11,8 +11,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import UNPACKED
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import UNPACKED
 
 
 class Unpacked(gzip.GzipFile):

@@ -27,9 +27,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from cachecost.base.limits import is_tokens
 from cachecost.conversations.readers.request_log import usage_of
 from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, Shape
-from cachecost.inputs.limits import is_tokens
 from cachecost.prompts.wire import NotAMessage, Word
 from cachecost.providers.usage import Usage
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.request_log import sniff
-from cachecost.faults import Fault, InputError
 from cachecost.live.line_file import InUse, LineFile, last_line_end, lines_in
 
 HEAD = 1 << 20

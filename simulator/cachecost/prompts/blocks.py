@@ -15,7 +15,7 @@ from enum import StrEnum
 from json import JSONEncoder
 from typing import Any
 
-from cachecost.facts import thing
+from cachecost.base.structs import thing
 
 try:
     from _blake2 import blake2b  # as `random` does: hashlib loads OpenSSL, which takes milliseconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import MARK

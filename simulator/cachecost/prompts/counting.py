@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
@@ -15,7 +15,7 @@ class CannotCount(CannotEvaluate):
     """A block that has neither content nor the counts this counter needs. The text says what would help."""
 
 
-@fact
+@value
 class Hidden:
     """Prompt tokens that no block shows, by where they stand (rule 4). All in tokens.
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cachecost.inputs.limits import OutOfLimits, check_depth, json_value
+from cachecost.base.limits import OutOfLimits, check_depth, json_value
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage, Word, Write
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Part
 from cachecost.prompts.request import TTL, Mark, Request, block_at, place_as_sent, writes
 from cachecost.providers.rules import ModelRules
@@ -16,7 +16,7 @@ AFTER_5M = (
 LAYERS = tuple(Layer)
 
 
-@fact
+@value
 class SentMarks:
     """The marks of a request with the automatic one resolved; `fault` is why that fails.
 

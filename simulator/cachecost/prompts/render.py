@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import edited, edits_of, since_compaction
@@ -20,7 +20,7 @@ MOST_SALTS = 64
 """Parameters whose salts are kept."""
 
 
-@fact
+@value
 class MarkedPrefix:
     """A mark as rendered: the prefix it ends, and the TTL it asks for."""
 
@@ -28,7 +28,7 @@ class MarkedPrefix:
     ttl: TTL
 
 
-@fact
+@value
 class Prompt:
     """What the cache sees of a call. Tokens are whole tokens of the model.
 
@@ -47,7 +47,7 @@ class Prompt:
     boundaries: tuple[Prefix, ...] | None = None
 
 
-@fact
+@value
 class _Head:
     tools: tuple[Prefix, ...]
     system: tuple[Prefix, ...]

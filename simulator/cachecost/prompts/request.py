@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from cachecost.facts import fact, thing
+from cachecost.base.structs import thing, value
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Part, Thread
 
 TTL = Literal["5m", "1h"]
 
 
-@fact
+@value
 class Mark:
     """A `cache_control` on a block: the `index`-th of its part, or of the message `node` ends with."""
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.refusals import is_markable, last_markable, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
@@ -30,7 +30,7 @@ FIRST_MARKS, LATEST_MARKS, MARKS_OF_SDK = 2, 50, 80
 """Marks that are looked at: the first 2 and the latest 50 (guide), or the latest 80 (SDK of November 2026)."""
 
 
-@fact
+@value
 class Told:
     """A request as a host gets it. `looks_at` are the only places where it looks for an entry; None: rule 9's."""
 

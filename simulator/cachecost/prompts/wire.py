@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from cachecost.facts import fact
-from cachecost.faults import nearest
+from cachecost.base.errors import nearest
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import THINKING, Block, Message, compact, digest_of
 from cachecost.prompts.request import TTL
 
@@ -49,7 +49,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "…'"
 
 
-@fact
+@value
 class ParsedMessage:
     """A message with what its bytes say besides content.
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 
 ANY_ENDPOINT = "*"
 
 
-@fact
+@value
 class Naming:
     """The ids of a host. `pattern` has the groups `model` and, where ids tell them, `endpoint` and `version`.
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
-from cachecost.inputs.limits import is_amount, is_tokens
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.limits import is_amount, is_tokens
 from cachecost.providers.pricefile import CLASSES, DEFAULT_HOST, sheet_of
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet
 from cachecost.providers.rulefile import catalogue, hosts

@@ -23,9 +23,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
-from cachecost.inputs.limits import is_tokens
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.limits import is_tokens
+from cachecost.base.structs import value
 from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
 from cachecost.providers.switches import read_switches
 from cachecost.providers.toml_text import Lines, read_toml
@@ -39,7 +39,7 @@ DEFAULT_HOST = "anthropic"
 NO_SWITCHES: Mapping[str, Any] = {}
 
 
-@fact
+@value
 class OwnValue:
     """A rule of a model on a host in tokens, from a day on."""
 
@@ -50,7 +50,7 @@ class OwnValue:
     begins: date
 
 
-@fact
+@value
 class OwnRules:
     """What a rules file says: readings by switch, and rules of models in the order of their days."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 
 ANY_MODEL = "*"
 
@@ -19,7 +19,7 @@ def _names(models: tuple[str, ...], model: str) -> bool:
     return model in models or ANY_MODEL in models
 
 
-@fact
+@value
 class PriceRow:
     """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
 
@@ -33,7 +33,7 @@ class PriceRow:
         return _within(self.start, day, self.end)
 
 
-@fact
+@value
 class Modifier:
     """What a way of calling multiplies all prices by, for some models and days."""
 
@@ -54,7 +54,7 @@ class Modifier:
         return _within(self.start, day, self.end)
 
 
-@fact
+@value
 class SameAs:
     """Models that cost on `host` what they cost on the host `base`, where `host` has no price of its own."""
 
@@ -69,7 +69,7 @@ class SameAs:
         return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
-@fact
+@value
 class Instead:
     """A class without a price of its own on `host` costs `times` what the class `like` costs there."""
 
@@ -86,7 +86,7 @@ class Instead:
         return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
-@fact
+@value
 class Storage:
     """What keeping a named object costs, in USD per 10**6 tokens and hour."""
 
@@ -101,7 +101,7 @@ class Storage:
         return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
-@fact
+@value
 class Peak:
     """Hours (UTC; from, to, the latter excluded) of weekdays (Monday is 0) that cost `multiplier` times as much."""
 
@@ -121,7 +121,7 @@ class Peak:
         return moment.weekday() in self.weekdays and any(start <= moment.hour < end for start, end in self.hours)
 
 
-@fact
+@value
 class Holiday:
     """Days on which a host has no peak."""
 
@@ -131,7 +131,7 @@ class Holiday:
     source: str
 
 
-@fact
+@value
 class Sheet:
     """One layer of prices. Rows of a model are in the order in which they win: the last that fits."""
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypedDict
 
-from cachecost.faults import CannotEvaluate, nearest
+from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.providers.pricefile import DEFAULT_HOST, shipped
 from cachecost.providers.pricerows import ANY_MODEL, Instead, Modifier, Peak, PriceRow, Sheet
 from cachecost.providers.quotes import Kept, Prices, Pricing, Quote

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from decimal import ROUND_UP, Decimal
 
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
 from cachecost.providers.pricefile import CLASSES
 from cachecost.providers.pricerows import Instead, PriceRow, Storage
 from cachecost.providers.usage import Usage
@@ -21,7 +21,7 @@ WRITES = {"write_5m": "5m", "write_1h": "1h"}
 CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
 
 
-@fact
+@value
 class Prices:
     """What each token class costs, in USD per 10**6 tokens, modifiers included. `source` says who says so."""
 
@@ -57,7 +57,7 @@ def _dollars(tokens: int, price: Decimal) -> Decimal:
     return (tokens * price).scaleb(PER_TOKEN) if tokens else ZERO
 
 
-@fact
+@value
 class Quote:
     """Prices of one way of calling a model on a day, by prompt length: `tiers[i]` from above `above[i - 1]` tokens."""
 
@@ -68,7 +68,7 @@ class Quote:
         return self.tiers[bisect_left(self.above, tokens)]
 
 
-@fact
+@value
 class Kept:
     """The storage of a named object, and its lifetimes in seconds by TTL."""
 
@@ -82,7 +82,7 @@ class Kept:
         return found["input"] + found["read"] + kept
 
 
-@fact
+@value
 class Pricing:
     """The rows of a model on a day, and what stands in for classes that no row prices."""
 

@@ -11,8 +11,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate, nearest
+from cachecost.base.errors import CannotEvaluate, nearest
+from cachecost.base.structs import value
 from cachecost.providers.naming import Naming
 from cachecost.providers.ruleparse import NO_READINGS, NO_ROWS, Parsed, Rows, parse
 from cachecost.providers.rulerows import Model, Read, Refuted, Row, Rule, Source
@@ -25,7 +25,7 @@ ANY = "*"
 """Stands for any text in the id of a model that its user names."""
 
 
-@fact
+@value
 class Catalogue:
     """One host's rule file. `data_date` is that of the shipped data.
 

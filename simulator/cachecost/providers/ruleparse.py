@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.providers.naming import Naming, naming_of
 from cachecost.providers.rulerows import CONFIDENCES, Model, Read, Refuted, Row, Rule, Source
 
@@ -22,7 +22,7 @@ NO_ROWS: Mapping[Any, Rows] = {}
 NO_READINGS: Mapping[tuple[str, str], Read] = {}
 
 
-@fact
+@value
 class Parsed:
     """What a rule file comes to."""
 

@@ -8,13 +8,13 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 
 CONFIDENCES = ("documented", "measured", "assumed", "unknown")
 """How sure a row is: the maker says so; somebody measured it; it is taken over from something near; a bare guess."""
 
 
-@fact
+@value
 class Source:
     """Where a row comes from: a title, the day it was read, and how sure what it says is (one of CONFIDENCES)."""
 
@@ -23,7 +23,7 @@ class Source:
     confidence: str
 
 
-@fact
+@value
 class Row:
     """One value of a rule: holds from `start` until the day before `end` (None: until a later row)."""
 
@@ -37,7 +37,7 @@ class Row:
         return self.start <= day and (self.end is None or day < self.end)
 
 
-@fact
+@value
 class Rule:
     """What a rule of the file means, its unit ("" for none), and the rows that hold for all models."""
 
@@ -47,7 +47,7 @@ class Rule:
     rows: tuple[Row, ...]
 
 
-@fact
+@value
 class Model:
     """A model of a host: its ids, its days, and the rows that are its own or its generation's.
 
@@ -77,7 +77,7 @@ class Model:
         return (self.name, self.id) if self.is_other_way else (self.name,)
 
 
-@fact
+@value
 class Read:
     """Rows that hold under a reading of a switch, for the models whose id fits one of `models` (`*` for any text)."""
 
@@ -88,7 +88,7 @@ class Read:
         return any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
-@fact
+@value
 class Refuted:
     """A published value that recordings of the same days contradict. Shown, never used."""
 

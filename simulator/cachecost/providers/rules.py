@@ -12,8 +12,8 @@ from datetime import date
 from math import exp
 from typing import Any
 
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
 from cachecost.providers.switches import Switches, read_switches, switches_from
@@ -43,7 +43,7 @@ NO_LAG: Mapping[str, float] = {}
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
-@fact
+@value
 class HiddenTokens:
     """Fitted and published sizes of what the provider adds (rule 4), in tokens."""
 
@@ -60,7 +60,7 @@ class HiddenTokens:
     adaptive_tail: int = 0
 
 
-@fact
+@value
 class VisibilityLag:
     """How long after its writer's start an entry can be read: log-normal, `median_s` in seconds, `sigma` of its log."""
 
@@ -73,7 +73,7 @@ class VisibilityLag:
         return self.median_s * exp(2 * self.sigma)
 
 
-@fact
+@value
 class ModelRules:
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import Fault, InputError, nearest
+from cachecost.base.errors import Fault, InputError, nearest
 
 TABLE = Path(__file__).with_name("rules") / "switches.toml"
 TRUTHS = {"true": True, "false": False}

@@ -8,8 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, check_depth, read_whole, within_limits
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, check_depth, read_whole, within_limits
 
 NAMED = re.compile(r"[^\W\d]\.")
 """A name, and the dot of a dotted key after it."""

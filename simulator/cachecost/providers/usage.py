@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 
 
-@fact
+@value
 class Usage:
     """Tokens of one call. `input_tokens` is *uncached input only*: total input is `total_input`.
 

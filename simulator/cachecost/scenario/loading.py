@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from cachecost.base import yaml_text
+from cachecost.base.errors import Fault, InputError, NamesNotKnown
+from cachecost.base.formatting import counted
+from cachecost.base.limits import BLOCKS, OutOfLimits
+from cachecost.base.schema_errors import faults_of, one_of, shown
+from cachecost.base.yaml_text import Place, Placed, Way
 from cachecost.conversations import synthetic as making
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import read_talks
-from cachecost.faults import Fault, InputError, NamesNotKnown
-from cachecost.inputs import yaml_text
-from cachecost.inputs.limits import BLOCKS, OutOfLimits
-from cachecost.inputs.schema_faults import faults_of, one_of, shown
-from cachecost.inputs.yaml_text import Place, Placed, Way
-from cachecost.numbers import counted
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.switches import read_switches
 from cachecost.scenario.models import Head, Scenario, Synthetic

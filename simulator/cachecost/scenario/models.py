@@ -20,11 +20,11 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
+from cachecost.base.errors import Fault
+from cachecost.base.limits import MOST_TOKENS, is_amount
+from cachecost.base.schema_errors import shown
+from cachecost.base.yaml_text import Place, Placed, Way
 from cachecost.conversations.distributions import Distribution, distribution
-from cachecost.faults import Fault
-from cachecost.inputs.limits import MOST_TOKENS, is_amount
-from cachecost.inputs.schema_faults import shown
-from cachecost.inputs.yaml_text import Place, Placed, Way
 from cachecost.ledger import TOKEN_CLASSES
 from cachecost.strategies.spec import StrategySpec, shown_as_it_is
 

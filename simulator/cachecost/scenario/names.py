@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cachecost.faults import CannotEvaluate, Fault
-from cachecost.inputs.schema_faults import one_of
-from cachecost.inputs.yaml_text import Placed, Way
+from cachecost.base.errors import CannotEvaluate, Fault
+from cachecost.base.schema_errors import one_of
+from cachecost.base.yaml_text import Placed, Way
 from cachecost.providers.rulefile import Catalogue, catalogue, hosts
 from cachecost.scenario.ways import get
 

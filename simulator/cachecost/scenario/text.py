@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from cachecost.inputs.schema_faults import Schema
+from cachecost.base.schema_errors import Schema
 from cachecost.providers.listing import SwitchRow, switch_rows
 from cachecost.scenario.models import RULES, SHIPPED, Scenario
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachecost.inputs.yaml_text import Placed, Way, value_at
+from cachecost.base.yaml_text import Placed, Way, value_at
 
 
 def get(placed: Placed, way: Way, default: Any = None) -> Any:

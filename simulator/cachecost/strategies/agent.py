@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from heapq import merge
 from typing import Any
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Switch
-from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
 from cachecost.providers.switches import shown

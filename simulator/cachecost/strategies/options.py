@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic_core import PydanticUndefined
 
-from cachecost.inputs.schema_faults import one_of, shown
+from cachecost.base.schema_errors import one_of, shown
 
 CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 Chosen = TypeVar("Chosen")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cachecost.faults import nearest
+from cachecost.base.errors import nearest
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.plan import Strategy

@@ -22,9 +22,9 @@ from pydantic import (
     model_validator,
 )
 
-from cachecost.faults import nearest
-from cachecost.inert import inert
-from cachecost.inputs.limits import MOST_TOKENS
+from cachecost.base.errors import nearest
+from cachecost.base.inert import inert
+from cachecost.base.limits import MOST_TOKENS
 from cachecost.providers.switches import read_switches
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change

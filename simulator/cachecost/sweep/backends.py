@@ -11,8 +11,8 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from cachecost.extras import require
-from cachecost.faults import CannotEvaluate, Fault, InputError
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.extras import require
 from cachecost.sweep.cells import Job, Task, evaluated
 from cachecost.sweep.parts import Part
 from cachecost.sweep.processes import processes, shared

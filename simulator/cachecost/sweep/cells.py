@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from cachecost.analysis.montecarlo import montecarlo, resampled
 from cachecost.analysis.montecarlo.draws import Draw
 from cachecost.analysis.montecarlo.retimed import retimed
+from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.yaml_text import Place, Placed
 from cachecost.conversations.model import Conversation
-from cachecost.faults import CannotEvaluate, InputError
-from cachecost.inputs.yaml_text import Place, Placed
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook

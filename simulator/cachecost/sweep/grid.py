@@ -10,9 +10,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import Fault, InputError
-from cachecost.inputs import yaml_text
-from cachecost.inputs.yaml_text import Number, Place, Placed
+from cachecost.base import yaml_text
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.yaml_text import Number, Place, Placed
 
 RECORDING = "conversation.recording"
 WILD = frozenset("*?[")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from cachecost.base.atomic_files import write_whole
 from cachecost.sweep.rows import Key, Row
-from cachecost.whole_files import write_whole
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Row)

@@ -13,13 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cachecost.faults import Fault, InputError
+from cachecost.base.atomic_files import safe_name
+from cachecost.base.errors import Fault, InputError
 from cachecost.sweep.grid import Axis, Places
 from cachecost.sweep.merging import Stretch, cells_of, merged
 from cachecost.sweep.parts import Part, write_part
 from cachecost.sweep.rows import Row
 from cachecost.sweep.tables import read, suffix_of, write
-from cachecost.whole_files import safe_name
 
 ABOUT = "sweep.json"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cachecost import __version__
-from cachecost.faults import Fault, InputError
-from cachecost.inputs import yaml_text
-from cachecost.inputs.yaml_text import Placed
+from cachecost.base import yaml_text
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.yaml_text import Placed
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date

@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cachecost.extras import is_installed, require
-from cachecost.faults import Fault, InputError
-from cachecost.inert import inert_cell
-from cachecost.numbers import exact
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.extras import is_installed, require
+from cachecost.base.formatting import exact
+from cachecost.base.inert import inert_cell
 from cachecost.sweep.rows import COUNTS, FIELDS, Key, Row
 
 PARQUET, CSV = ".parquet", ".csv"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from cachecost.analysis.montecarlo.draws import Draw, Retries
+from cachecost.base import yaml_text
+from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations.distributions import Distribution, distribution
-from cachecost.faults import Fault, InputError, nearest
-from cachecost.inputs import yaml_text
 from cachecost.scenario.models import Scenario, Synthetic
 
 PAUSES = ("turn", "loop", "first_token")

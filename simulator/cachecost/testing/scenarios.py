@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cachecost.extras import NotInstalled
-from cachecost.faults import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.extras import NotInstalled
 from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from cachecost.base.formatting import counted, dollars, exact_dollars, percent
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import CallRow
-from cachecost.numbers import counted, dollars, exact_dollars, percent
 from cachecost.testing.stability import Change
 from cachecost.views.explain_text import groups
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from cachecost.extras import require
+from cachecost.base.extras import require
 from cachecost.ledger import CallRow
 from cachecost.live.answers import answerer_from
 from cachecost.live.log import CallLog

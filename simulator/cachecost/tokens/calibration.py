@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import CannotEvaluate, nearest
+from cachecost.base.errors import CannotEvaluate, nearest
 
 DATA = "calibration.toml"
 MAKERS = "makers.toml"

@@ -6,8 +6,8 @@ import sys
 from functools import cache
 from importlib.metadata import version
 
-from cachecost.extras import how_to_install, is_installed, require
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.extras import how_to_install, is_installed, require
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.prose import KINDS
 from cachecost.tokens.textcounter import TextCounter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from cachecost.faults import CannotEvaluate, nearest
+from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.prompts.counting import TokenCounter
 from cachecost.tokens.bytecount import BytesCounter
 from cachecost.tokens.given import GIVEN, GivenCounter

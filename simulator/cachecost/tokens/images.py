@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from cachecost.faults import CannotEvaluate, nearest
+from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.prompts.counting import CannotCount
 
 DATA = "images.toml"

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.providers.rules import ModelRules
 
 FIELDS = (
@@ -17,7 +17,7 @@ FIELDS = (
 )
 
 
-@fact
+@value
 class ModelPlaces:
     """What `hidden.toml` says of a model on a day, in tokens; None: as its generation and its host's rules have it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from cachecost.faults import nearest
+from cachecost.base.errors import nearest
 from cachecost.prompts.blocks import Block, digest_of
 from cachecost.prompts.counting import CannotCount, Hidden
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text

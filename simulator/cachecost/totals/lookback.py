@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import ModelRules
 
@@ -39,7 +39,7 @@ class Entries:
         return NONE
 
 
-@fact
+@value
 class Tree:
     """All that candidates depend on. Prefixes of different models are different; how they stand is mostly the same."""
 

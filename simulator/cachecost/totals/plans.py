@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple, cast
 
+from cachecost.base.structs import thing
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
-from cachecost.facts import thing
 from cachecost.prompts.blocks import Block, Thread
 from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import NamedTuple
 
-from cachecost.facts import fact
+from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import Renderer
 from cachecost.providers.own_rules import OwnRules
@@ -15,7 +15,7 @@ from cachecost.terms import Terms
 from cachecost.totals.plans import Sent, Unusual
 
 
-@fact
+@value
 class Ground:
     """What prompts depend on besides requests. `given` are the switches that a user asked for."""
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation
-from cachecost.faults import CannotEvaluate
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent

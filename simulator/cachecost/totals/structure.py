@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cachecost.facts import thing
+from cachecost.base.structs import thing
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules

@@ -9,8 +9,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cachecost.base.formatting import percent
 from cachecost.ledger import Cost
-from cachecost.numbers import percent
 from cachecost.views.chart_style import (
     MARGIN,
     POINTS_PER_INCH,

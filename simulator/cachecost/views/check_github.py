@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.inert import inert_text
+from cachecost.base.inert import inert_text
 from cachecost.views.check_text import change_words, ranked_budgets, with_changes_once
 
 COMMANDS = {"fail": "error", "not_comparable": "warning"}

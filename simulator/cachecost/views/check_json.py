@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
-from cachecost.numbers import exact
+from cachecost.base.formatting import exact
 
 if TYPE_CHECKING:
     from cachecost.budgets.verdicts import Change, Verdict

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from cachecost.inert import inert
-from cachecost.numbers import change, counted, dollars, percent
+from cachecost.base.formatting import change, counted, dollars, percent
+from cachecost.base.inert import inert
 from cachecost.views.check_text import MARKS, change_words, projection_words, ranked_budgets, with_changes_once
 from cachecost.views.markdown_text import escaped
 

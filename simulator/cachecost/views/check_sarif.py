@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cachecost import __version__
-from cachecost.inert import inert
+from cachecost.base.inert import inert
 from cachecost.views.check_text import change_words
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

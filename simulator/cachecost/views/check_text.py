@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from cachecost.inert import inert
-from cachecost.numbers import counted, dollars, rough_dollars
+from cachecost.base.formatting import counted, dollars, rough_dollars
+from cachecost.base.inert import inert
 
 MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
 """What broke is told first."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
-from cachecost.numbers import percent, percent_column, point_aligned, token_column
+from cachecost.base.formatting import percent, percent_column, point_aligned, token_column
 from cachecost.views.summary import CLASS_FIELDS, Line, Summary
 
 GAP = 2

@@ -9,8 +9,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.inert import inert_cell
 from cachecost.conversations.recording import replacing
-from cachecost.inert import inert_cell
 
 Row = Mapping[str, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cachecost.base.formatting import exact
 from cachecost.findings import Explanation, Finding
-from cachecost.numbers import exact
 
 FORMAT = 1
 

@@ -12,9 +12,9 @@ from typing import IO
 from rich.console import Console
 from rich.table import Table
 
+from cachecost.base.formatting import counted, dollars, percent, rough_dollars
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import ZERO
-from cachecost.numbers import counted, dollars, percent, rough_dollars
 from cachecost.views.plain_table import PIPE_WIDTH
 from cachecost.views.streams import inert_console
 

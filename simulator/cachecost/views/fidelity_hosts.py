@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cachecost.base.formatting import counted
 from cachecost.ledger import Fidelity, Judgement
-from cachecost.numbers import counted
 from cachecost.providers.rulefile import hosts
 from cachecost.views.fidelity_rows import Score, score
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from cachecost.base.formatting import exact
 from cachecost.ledger import Fidelity, Judgement
-from cachecost.numbers import exact
 from cachecost.views.fidelity_hosts import HostScore, host_scores, says_hosts
 from cachecost.views.fidelity_rows import GROUPS, Score, score, scores
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cachecost.base.formatting import dollar_change, dollars, percent
 from cachecost.ledger import Evidence, Fidelity
-from cachecost.numbers import dollar_change, dollars, percent
 from cachecost.views.fidelity_hosts import (
     HEADERS,
     host_cells,

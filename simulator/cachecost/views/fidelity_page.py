@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from cachecost.base.atomic_files import write_whole
 from cachecost.ledger import Evidence, Fidelity
 from cachecost.views.chart_style import svg
 from cachecost.views.fidelity_chart import residual_figure
@@ -22,7 +23,6 @@ from cachecost.views.fidelity_markdown import SCORE_HEADERS, evidence_markdown, 
 from cachecost.views.fidelity_rows import GROUPS, score, scores
 from cachecost.views.html.frame import Table, page, write_page
 from cachecost.views.html.pictures import inline
-from cachecost.whole_files import write_whole
 
 PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
 

@@ -8,8 +8,8 @@ from typing import IO
 from rich.console import Console
 from rich.table import Table
 
+from cachecost.base.formatting import counted, dollars, percent
 from cachecost.ledger import Fidelity
-from cachecost.numbers import counted, dollars, percent
 from cachecost.views.fidelity_hosts import HEADERS, host_cells, host_scores, says_hosts
 from cachecost.views.fidelity_markdown import score_cells
 from cachecost.views.fidelity_rows import GROUPS, Score, score, scores

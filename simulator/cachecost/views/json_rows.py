@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachecost.numbers import exact
+from cachecost.base.formatting import exact
 from cachecost.rows import CallRow
 
 FORMAT = 1

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from cachecost.base.formatting import dollars
 from cachecost.ledger import ZERO, Ledger
-from cachecost.numbers import dollars
 from cachecost.views.chart_style import (
     MARGIN,
     SMALL_SIZE,

@@ -13,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.inert import encodable
-from cachecost.numbers import counted, tokens
+from cachecost.base.formatting import counted, tokens
+from cachecost.base.inert import encodable
 from cachecost.views.columns import shortened
 from cachecost.views.streams import inert_console, styled
 from cachecost.views.terminal import PIPE_WIDTH, WIDEST_PROSE

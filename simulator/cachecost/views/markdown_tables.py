@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from cachecost.base.formatting import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.ledger import ZERO, Claim, Ledger
-from cachecost.numbers import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.views.columns import strategy_columns, vs_first
 from cachecost.views.markdown_text import escaped, strong, table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from cachecost.inert import inert
-from cachecost.numbers import UNKNOWN
+from cachecost.base.formatting import UNKNOWN
+from cachecost.base.inert import inert
 
 SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
 """Signs that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""

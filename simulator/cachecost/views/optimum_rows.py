@@ -7,7 +7,7 @@ from typing import Any
 
 from cachecost.analysis.optimum.bench import Step, marked
 from cachecost.analysis.optimum.optimum import Optimum
-from cachecost.numbers import exact
+from cachecost.base.formatting import exact
 from cachecost.prompts.refusals import wire_path
 from cachecost.views.optimum_words import plan_words
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.optimum.optimum import Optimum
-from cachecost.numbers import (
+from cachecost.base.formatting import (
     change,
     compared,
     counted,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cachecost.analysis.optimum.bench import Step, marked
 from cachecost.analysis.optimum.tree import Tree
-from cachecost.numbers import counted
+from cachecost.base.formatting import counted
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.request import Mark, Request, place_as_sent
 

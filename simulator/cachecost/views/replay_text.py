@@ -12,8 +12,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.ledger import ZERO, CallRow, Ledger
-from cachecost.numbers import (
+from cachecost.base.formatting import (
     UNKNOWN,
     change,
     counted,
@@ -24,6 +23,7 @@ from cachecost.numbers import (
     point_aligned,
     token_column,
 )
+from cachecost.ledger import ZERO, CallRow, Ledger
 from cachecost.providers.usage import Usage
 from cachecost.rows import warm_reads
 from cachecost.views.columns import ANSWER, COUNT, LOWER_BOUND, REFUSED, ZERO_CLASS, Column, Fit, fit, hidden_note

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from cachecost.inert import inert_text
+from cachecost.base.inert import inert_text
 from cachecost.ledger import RunResult
 from cachecost.views.files import CALLS, OURS, PAGE, REPORT, RESULT
 from cachecost.views.markdown import report_markdown

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.ledger import ZERO, Comparison
-from cachecost.numbers import (
+from cachecost.base.formatting import (
     UNKNOWN,
     all_of,
     compared,
@@ -19,6 +18,7 @@ from cachecost.numbers import (
     rough_dollars,
     times,
 )
+from cachecost.ledger import ZERO, Comparison
 from cachecost.views.summary import Line, Refusal, Summary, complete, same_order
 
 AS_WRITTEN = "as written"

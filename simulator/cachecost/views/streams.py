@@ -12,7 +12,7 @@ from functools import cache
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from cachecost.inert import SIGNS, inert, inert_output, inert_text
+from cachecost.base.inert import SIGNS, inert, inert_output, inert_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
 
+from cachecost.base.formatting import change, dollar_places, dollar_range, tokens
 from cachecost.ledger import ZERO, Comparison, Cost, Ledger, most_of
-from cachecost.numbers import change, dollar_places, dollar_range, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from cachecost.numbers import exact
+from cachecost.base.formatting import exact
 from cachecost.sweep.rows import COUNTS, NO_SEED, Row
 
 PERCENTILES = (5, 25, 50, 75, 95)

@@ -11,7 +11,7 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.numbers import (
+from cachecost.base.formatting import (
     all_of,
     counted,
     dollar_places,

@@ -10,9 +10,9 @@ from io import StringIO
 from json import dumps
 from typing import Any
 
-from cachecost.inert import inert_cell
+from cachecost.base.formatting import exact
+from cachecost.base.inert import inert_cell
 from cachecost.ledger import TOKEN_CLASSES, ZERO, CallRow, Claim, Comparison, RunResult
-from cachecost.numbers import exact
 from cachecost.prompts.blocks import Layer
 from cachecost.views.json_rows import FORMAT
 from cachecost.views.summary import CLASS_FIELDS, Line, summarise

@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.inert import encodable
+from cachecost.base.formatting import counted
+from cachecost.base.inert import encodable
 from cachecost.ledger import RunResult
-from cachecost.numbers import counted
 from cachecost.views.bars import legend
 from cachecost.views.columns import INDENT, REFUSED, Fit, hidden_note
 from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences

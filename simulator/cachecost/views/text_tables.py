@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.base.formatting import point_aligned
 from cachecost.ledger import ZERO
-from cachecost.numbers import point_aligned
 from cachecost.views.bars import bar
 from cachecost.views.columns import (
     COMPARISON,

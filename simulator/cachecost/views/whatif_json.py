@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.whatif.facts import Action, BreakEven, Jointly, Promise, Whatif
-from cachecost.numbers import exact
+from cachecost.base.formatting import exact
 
 FORMAT = 1
 

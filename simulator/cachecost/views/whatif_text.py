@@ -12,8 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_SUPPORTED, Action, BreakEven, Jointly, Promise, Whatif
-from cachecost.ledger import ZERO
-from cachecost.numbers import (
+from cachecost.base.formatting import (
     counted,
     dollar_change,
     dollar_column,
@@ -24,6 +23,7 @@ from cachecost.numbers import (
     point_aligned,
     rough_dollars,
 )
+from cachecost.ledger import ZERO
 from cachecost.views.columns import COMPARISON, COUNT, GAP, INDENT, Column, Fit, fit, hidden_note
 from cachecost.views.plain_table import PIPE_WIDTH
 from cachecost.views.streams import inert_console

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from cachecost.analysis.whatif.facts import NOT_EVALUATED, YES, Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.base.formatting import all_of, change, counted, dollar_change, dollars, percent, tokens
 from cachecost.ledger import ZERO
-from cachecost.numbers import all_of, change, counted, dollar_change, dollars, percent, tokens
 
 
 def headline(told: Whatif) -> Iterator[str]:

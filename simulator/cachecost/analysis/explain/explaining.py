@@ -12,10 +12,10 @@ from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched, watch, without
 from cachecost.analysis.explain.wording import excerpt, message, place
+from cachecost.base.formatting import dollars
 from cachecost.findings import Explanation, Finding
 from cachecost.ledger import ZERO, CallRow
 from cachecost.margin import open_usd
-from cachecost.numbers import dollars
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
 from cachecost.rows import warm_reads

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from cachecost.analysis.lint.sent import Sent, SizedMark, State
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.counting import CannotCount
 from cachecost.prompts.edits import since_compaction

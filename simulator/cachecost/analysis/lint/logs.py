@@ -9,9 +9,9 @@ from cachecost.analysis.lint.desk import Desk
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.sent import Sent
 from cachecost.analysis.lint.study import MARGIN, Study
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.sessions import CallTree, Turn
-from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Thread
 
 Head = tuple[str, str | None, str, str, bytes, bytes]

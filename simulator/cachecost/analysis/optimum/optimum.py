@@ -17,7 +17,7 @@ from cachecost.analysis.optimum.presets import Tried, tried
 from cachecost.analysis.optimum.readings import Reading, readings_of
 from cachecost.analysis.optimum.search import improved
 from cachecost.analysis.optimum.tree import Tree
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.ledger import CallRow
 from cachecost.margin import margin
 from cachecost.simulation import AS_RECORDED, Call

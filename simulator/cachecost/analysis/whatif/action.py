@@ -14,8 +14,8 @@ from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.analysis.whatif.serving import must_be_served
 from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent, talk_of
 from cachecost.analysis.whatif.switches import Switched, switched
-from cachecost.conversations.times import day_of
-from cachecost.faults import CannotEvaluate, Fault, InputError
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.times import day_of
 from cachecost.ledger import CallRow
 from cachecost.prompts.blocks import Layer, Message, Thread, given_block
 from cachecost.prompts.request import Mark, Request

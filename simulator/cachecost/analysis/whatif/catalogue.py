@@ -24,7 +24,7 @@ from cachecost.analysis.whatif.places import (
 from cachecost.analysis.whatif.steps import as_sent
 from cachecost.analysis.whatif.thinking import thinking_options
 from cachecost.analysis.whatif.volatile import volatile_options
-from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger import CallRow
 from cachecost.providers.prices import Prices
 from cachecost.traffic import Traffic

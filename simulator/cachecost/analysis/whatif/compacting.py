@@ -8,7 +8,7 @@ from functools import partial
 
 from cachecost.analysis.whatif.option import COMPACTION, Option
 from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Mark

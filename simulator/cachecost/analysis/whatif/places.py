@@ -11,7 +11,7 @@ from functools import partial
 from cachecost.analysis.whatif.option import MODEL, Option
 from cachecost.analysis.whatif.serving import must_be_served, served, withdrawn
 from cachecost.analysis.whatif.steps import Step, each
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.request import Request

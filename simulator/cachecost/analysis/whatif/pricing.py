@@ -10,9 +10,9 @@ from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_EVALUATED, NOT_SUPPOR
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.replaying import Replays
 from cachecost.analysis.whatif.steps import NO_CALL, Step, cost
+from cachecost.base.formatting import counted, percent, rough_dollars
 from cachecost.ledger import ZERO, CallRow
 from cachecost.margin import open_usd
-from cachecost.numbers import counted, percent, rough_dollars
 from cachecost.simulation import NOT_EVALUATED as ROW_NOT_EVALUATED
 
 LEAST = Decimal("0.001")

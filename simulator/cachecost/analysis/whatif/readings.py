@@ -10,7 +10,7 @@ from cachecost.analysis.whatif.catalogue import Study
 from cachecost.analysis.whatif.facts import Promise
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.numbers import dollars
+from cachecost.base.formatting import dollars
 from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.listing import switch_rows

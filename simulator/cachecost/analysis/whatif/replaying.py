@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.ledger import CallRow
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Prompt, Renderer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cachecost.faults import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.prompts.blocks import Block, Layer, Part, given_block
 from cachecost.prompts.request import Mark, Request
 from cachecost.simulation import Call

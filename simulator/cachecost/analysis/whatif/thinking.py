@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.analysis.whatif.steps import Regrown, each
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.prompts.request import Request
 from cachecost.simulation import Call

@@ -13,6 +13,7 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
@@ -23,7 +24,6 @@ from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_c
 from cachecost.conversations.readers.request_log import SECONDS_BETWEEN_UNTIMED, LoggedCall
 from cachecost.conversations.recording import Content, encoded, replacing
 from cachecost.conversations.retelling import Retelling
-from cachecost.faults import Fault, InputError, nearest
 
 RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 

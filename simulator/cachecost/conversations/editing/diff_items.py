@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from cachecost.base.times import iso
 from cachecost.conversations.call_recording import TOKENS
 from cachecost.conversations.model import Conversation, Inquiry, Reply, Talk
 from cachecost.conversations.readers.request_log import LoggedCall, Starts
 from cachecost.conversations.recording import EVENTS
-from cachecost.conversations.times import iso
 from cachecost.prompts.blocks import Block, Part, Thread
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.usage import Usage

@@ -9,10 +9,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from cachecost.base.atomic_files import safe_name
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Warn, byte_lines, quiet
 from cachecost.conversations.readers.detect import detect
-from cachecost.faults import Fault, InputError
-from cachecost.whole_files import safe_name
 
 MOST_OPEN = 64
 WITHOUT = "without-session"

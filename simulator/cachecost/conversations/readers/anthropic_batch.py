@@ -29,13 +29,13 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.batch_results import NOTHING, REFUSED, Outcome, hosted, outcome_of
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.told import Teller, Told
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.wire import NotAMessage, shown
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")

@@ -8,12 +8,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.block_table import BlockReader
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
 from cachecost.conversations.checked import Checked, Warn, json_lines, opened, parsed, quiet
 from cachecost.conversations.readers.request_log import Iteration, LoggedCall, Starts
 from cachecost.conversations.recording import CONTENTS
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import TTL, Mark, Request

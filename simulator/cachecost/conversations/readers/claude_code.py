@@ -18,12 +18,12 @@ from itertools import chain as joined
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import iso
 from cachecost.conversations.checked import Warn, json_lines, quiet
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.readers.transcripts.transcript import Growing, grown, sniff_lines
 from cachecost.conversations.steps import Step
-from cachecost.conversations.times import iso
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import block_of, text_block

@@ -7,11 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations.checked import Warn, opened, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.time_order import in_time
-from cachecost.faults import Fault, InputError, nearest
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation

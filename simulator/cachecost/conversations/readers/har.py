@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import iso
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.wire import shown
 
 ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')

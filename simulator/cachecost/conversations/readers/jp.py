@@ -27,10 +27,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.transcripts.jp_story import Question, Story
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import block_of, shown, text_block
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.peek import top_keys
@@ -33,7 +34,6 @@ from cachecost.conversations.readers.tracing.langfuse_fields import (
     usage_of,
     word,
 )
-from cachecost.faults import Fault
 from cachecost.prompts.wire import NotAMessage
 
 EXPECTED = "observations of Langfuse"

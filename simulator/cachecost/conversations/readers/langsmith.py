@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
@@ -28,7 +29,6 @@ from cachecost.conversations.readers.common.traces import Tracing, first_token, 
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.readers.tracing.langsmith_run import Run
 from cachecost.conversations.readers.tracing.langsmith_usage import columns, is_from_own_cache, usage_told
-from cachecost.faults import Fault
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault
+from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import unpacked
@@ -25,9 +27,7 @@ from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.told import Teller, Told
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.readers.tracing.litellm_bodies import CUT, answer, body_of, is_untold
-from cachecost.conversations.times import iso
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.faults import Fault
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 

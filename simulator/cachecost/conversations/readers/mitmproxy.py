@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault
+from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked, Warn, opened, quiet
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.http.routes import NO_CALL
 from cachecost.conversations.readers.http.tnetstrings import CutOff, Damaged, values
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import iso
-from cachecost.faults import Fault
 from cachecost.prompts.wire import shown
 
 FLOW = re.compile(

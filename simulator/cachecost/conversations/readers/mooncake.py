@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Checked, Warn, json_lines, quiet
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 

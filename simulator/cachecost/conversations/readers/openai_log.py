@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.peek import top_keys
@@ -28,7 +29,6 @@ from cachecost.conversations.readers.common.told import Teller
 from cachecost.conversations.readers.openai.batch import Batch
 from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, Exchange, Exchanges, time_of
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import Fault
 from cachecost.prompts.wire import shown
 
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')

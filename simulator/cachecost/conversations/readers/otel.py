@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault
+from cachecost.base.times import iso
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import unpacked
@@ -26,9 +28,7 @@ from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.conversations.readers.tracing.otel_calls import Attributes, model_calls
 from cachecost.conversations.readers.tracing.otel_messages import answer_told, is_cut, request_of
 from cachecost.conversations.readers.tracing.otel_spans import Span, spans
-from cachecost.conversations.times import iso
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.faults import Fault
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 

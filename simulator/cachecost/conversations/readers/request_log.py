@@ -10,6 +10,11 @@ from typing import Any
 
 import msgspec
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import MOST_NUMBER, TOO_DEEP, OutOfLimits, is_number, is_tokens
+from cachecost.base.structs import value
+from cachecost.base.times import day_of
+from cachecost.base.times import seconds as seconds_of
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.line_buffer import Line, lines_in_place
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
@@ -17,11 +22,6 @@ from cachecost.conversations.readers.common.message_threads import MessageThread
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.frames import Frame, Frames, Gaps, around_of
 from cachecost.conversations.readers.growing import CUT, Growing
-from cachecost.conversations.times import day_of
-from cachecost.conversations.times import seconds as seconds_of
-from cachecost.facts import fact
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import MOST_NUMBER, TOO_DEEP, OutOfLimits, is_number, is_tokens
 from cachecost.prompts.blocks import COMPACTION, Block
 from cachecost.prompts.exact_json import decoded, load, out_of_limits
 from cachecost.prompts.intake import ABSENT, Intake, NotTheSame, RawBody, Trail, not_a_message
@@ -57,7 +57,7 @@ class RawRow(msgspec.Struct):
     anthropic_beta: msgspec.Raw = ABSENT
 
 
-@fact
+@value
 class Iteration:
     """One of the passes that a call's usage lists: "message", "compaction", "advisor_message" …
 
@@ -69,7 +69,7 @@ class Iteration:
     model: str = ""
 
 
-@fact
+@value
 class LoggedCall:
     """One line. `start` is seconds since the epoch, `timestamp` what the log says (None: nothing).
 

@@ -26,13 +26,13 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import iso, seconds
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import iso, seconds
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.wire import shown
 
 LISTS = ("interactions", "http_interactions")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cachecost.faults import nearest
+from cachecost.base.errors import nearest
 from cachecost.live.server.model import Answerer
 
 ANSWERS = (

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import Fault, InputError
 from cachecost.live.answers.told import stop_reason, text
 from cachecost.live.server.model import Answer, Asked
 from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread

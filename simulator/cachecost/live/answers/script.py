@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from cachecost.faults import Fault, InputError
-from cachecost.inputs import yaml_text
-from cachecost.inputs.schema_faults import faults_of, shown
-from cachecost.inputs.yaml_text import Placed
+from cachecost.base import yaml_text
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.schema_errors import faults_of, shown
+from cachecost.base.yaml_text import Placed
 from cachecost.live.answers.told import Item, stop_reason, text, thinking, tool_use
 from cachecost.live.server.model import Answer, Asked, Refused
 

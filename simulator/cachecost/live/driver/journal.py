@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import exact
 from cachecost.conversations.readers.request_log import usage_of
-from cachecost.faults import Fault, InputError
 from cachecost.ledger import ZERO
 from cachecost.live.driver.model import CallFailed, Sent
 from cachecost.live.driver.wire import Begun, NotAnswered
-from cachecost.numbers import exact
 from cachecost.prompts.wire import NotAMessage
 
 

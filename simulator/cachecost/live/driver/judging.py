@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.fidelity import Judge
+from cachecost.base.times import day_of
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import day_of
 from cachecost.ledger import ZERO, Judgement
 from cachecost.live.driver.journal import Story
 from cachecost.live.driver.model import Sent

@@ -9,9 +9,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from cachecost.base.formatting import exact_dollars
 from cachecost.ledger import ZERO
 from cachecost.live.driver.model import OverBudget
-from cachecost.numbers import exact_dollars
 from cachecost.prompts.wire import MARK
 from cachecost.providers.prices import PriceBook, Prices, ways_of
 from cachecost.providers.usage import Usage

@@ -12,8 +12,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.times import day_of
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.times import day_of
 from cachecost.ledger import ZERO, CallRow
 from cachecost.live.driver.ceiling import from_count, unbounded
 from cachecost.live.driver.money import Pricing

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Protocol
 
-from cachecost.conversations.times import day_of
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.times import day_of
 from cachecost.live.clock import Clock
 from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded
 from cachecost.live.driver.model import CallFailed, Sent

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from cachecost.base.formatting import counted, dollars, exact
 from cachecost.ledger import ZERO
 from cachecost.live.driver.driving import Driven
 from cachecost.live.driver.judging import Compared, Outcome
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
-from cachecost.numbers import counted, dollars, exact
 from cachecost.providers.usage import Usage
 from cachecost.views.plain_table import print_table
 

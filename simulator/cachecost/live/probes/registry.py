@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cachecost.faults import Fault, InputError, nearest
+from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.live.probes.bench import Probe
 from cachecost.live.probes.lifetimes import LIFETIME, SHALLOW_MARKS, TTL_IN_KEY
 from cachecost.live.probes.lookback import RUNS, WINDOW

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
+from cachecost.base.atomic_files import write_whole
 from cachecost.live.probes.minimum import MINIMUM
 from cachecost.live.probes.model import Finding, Value
-from cachecost.whole_files import write_whole
 
 COMMAND = "cachecost live --verify-rules"
 COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, output"

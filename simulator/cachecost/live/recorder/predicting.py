@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from cachecost.base.formatting import dollars
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.ledger import CallRow
-from cachecost.numbers import dollars
 from cachecost.providers.usage import Usage
 from cachecost.simulation import NOT_EVALUATED, Simulation, logged
 from cachecost.terms import Terms

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from cachecost.faults import Fault, InputError
+from cachecost.base.errors import Fault, InputError
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.digest import calls_in, free_place
 from cachecost.live.recorder.digesting import ToDigest

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cachecost.base.formatting import change, compared, counted, dollars, exact, percent, point_aligned, tokens
 from cachecost.ledger import TOKEN_CLASSES
 from cachecost.live.server.bill import Bill, Share
 from cachecost.live.server.loops import Loop
-from cachecost.numbers import change, compared, counted, dollars, exact, percent, point_aligned, tokens
 from cachecost.views.columns import Column
 from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES
 

@@ -14,11 +14,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.inert import encodable
+from cachecost.base.formatting import counted, point_aligned
+from cachecost.base.inert import encodable
 from cachecost.live.server.bill import Bill, Share, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
-from cachecost.numbers import counted, point_aligned
 from cachecost.views.columns import (
     COMPARISON,
     COUNT,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
 from cachecost.live.log import moment
 from cachecost.live.server.arrival import Arrived
 from cachecost.live.server.checks import body_fault, count_fault

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cachecost.faults import nearest
+from cachecost.base.errors import nearest
 
 ERRORS = {"429": 429, "500": 500, "529": 529}
 SECONDS = {"429": 1.0, "slow": 30.0}

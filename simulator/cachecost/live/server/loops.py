@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cachecost.base.formatting import counted, dollars, percent, tokens
 from cachecost.live.server.meter import Taken
 from cachecost.live.server.talks import answers_tools, last_mark, marks_tool_results
-from cachecost.numbers import counted, dollars, percent, tokens
 
 MOST = Decimal("0.5")
 """More than this share paid again, and the loop counts as uncached."""

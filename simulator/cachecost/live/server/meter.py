@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.unread import Unread
-from cachecost.conversations.times import day_of, seconds
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.times import day_of, seconds
 from cachecost.ledger import ZERO, CallRow
 from cachecost.live.log import moment
 from cachecost.live.server.diagnostics import Diagnostics

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
-from cachecost.faults import CannotEvaluate
 from cachecost.prompts.blocks import Message
 from cachecost.strategies.changes.base import Facts, estimated
 

@@ -6,8 +6,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from cachecost.facts import fact
-from cachecost.faults import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import Asking, HostFacts
 from cachecost.strategies.marks import LastMessage, LastTool, Placement, SystemBlock
@@ -16,7 +16,7 @@ from cachecost.strategies.presets.arms import ARMS, RFD_033
 TABLE = Path(__file__).with_name("best_per_provider.toml")
 
 
-@fact
+@value
 class Best:
     """What costs the least on a host; `matching` "" is any kind of it."""
 

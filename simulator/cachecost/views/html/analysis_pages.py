@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from cachecost import __version__
 from cachecost.analysis.optimum.optimum import Optimum
+from cachecost.base.formatting import change, dollars, percent
 from cachecost.findings import Explanation
-from cachecost.numbers import change, dollars, percent
 from cachecost.views.explain_text import closing, groups, headline
 from cachecost.views.html.frame import Table, page
 from cachecost.views.html.tables import findings_table

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachecost.inert import inert_text
+from cachecost.base.atomic_files import write_whole
+from cachecost.base.inert import inert_text
 from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
-from cachecost.whole_files import write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -7,10 +7,10 @@ from datetime import date
 from decimal import Decimal
 
 from cachecost import __version__
-from cachecost.conversations.times import day_of
+from cachecost.base.formatting import change, compared, counted, dollars, percent, tokens
+from cachecost.base.times import day_of
 from cachecost.findings import Explanation
 from cachecost.ledger import Comparison, Ledger, RunResult
-from cachecost.numbers import change, compared, counted, dollars, percent, tokens
 from cachecost.providers.rules import data_date
 from cachecost.views.html.run_page import run_page
 from cachecost.views.replay_text import Billed

@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
+from cachecost.base.formatting import UNKNOWN, compared, counted, dollars, percent, rough_dollars, tokens
 from cachecost.findings import Explanation
 from cachecost.ledger import Ledger, RunResult
-from cachecost.numbers import UNKNOWN, compared, counted, dollars, percent, rough_dollars, tokens
 from cachecost.views.columns import Column as NumberColumn
 from cachecost.views.columns import strategy_columns
 from cachecost.views.explain_text import groups, headline

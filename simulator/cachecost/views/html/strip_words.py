@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cachecost.base.formatting import counted, dollars, tokens
 from cachecost.ledger import ZERO, CallRow, LayerTokens
-from cachecost.numbers import counted, dollars, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.strips import MarkAt, Strip
 from cachecost.views.html.columns import Column, in_groups

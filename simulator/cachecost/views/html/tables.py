@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 
+from cachecost.base.formatting import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.findings import Explanation
 from cachecost.ledger import ZERO, CallRow, Claim, Ledger
-from cachecost.numbers import UNKNOWN, change, dollars, exact_dollars, percent, tokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.listing import switch_rows
 from cachecost.views.columns import vs_first

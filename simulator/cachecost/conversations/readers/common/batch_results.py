@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.request_log import Iteration
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.faults import Fault
 from cachecost.prompts.wire import NotAMessage, content_blocks
 from cachecost.providers.usage import Usage
 

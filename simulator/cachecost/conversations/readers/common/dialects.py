@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cachecost.base.limits import json_value
 from cachecost.conversations.readers.openai.bodies import (
     from_chat,
     from_chat_message,
     from_responses,
     from_responses_output,
 )
-from cachecost.inputs.limits import json_value
 from cachecost.prompts.wire import content_blocks
 
 Body = dict[str, Any]

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import OutOfLimits, json_prefix
 from cachecost.conversations.checked import Checked, Warn, json_lines, opened, whole_file
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import OutOfLimits, json_prefix
 from cachecost.prompts.wire import shown
 
 BOM = b"\xef\xbb\xbf"

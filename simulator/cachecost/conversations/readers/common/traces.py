@@ -10,12 +10,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault
+from cachecost.base.times import seconds
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.told import Teller, Told
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import seconds
-from cachecost.faults import Fault
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
+from cachecost.base.limits import LINE, OutOfLimits, json_value
 from cachecost.conversations.checked import GZIP
-from cachecost.inputs.limits import LINE, OutOfLimits, json_value
 from cachecost.prompts.exact_json import out_of_limits
 from cachecost.prompts.wire import NotAMessage, Word
 

@@ -17,6 +17,8 @@ from datetime import date
 from hashlib import blake2b
 from typing import Any
 
+from cachecost.base.limits import json_value
+from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.told import Told
 from cachecost.conversations.readers.http.answers import Answer, answer_of
@@ -25,8 +27,6 @@ from cachecost.conversations.readers.http.converse import from_converse
 from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
 from cachecost.conversations.readers.openai.bodies import from_chat, from_responses
-from cachecost.conversations.times import day_of, iso, seconds
-from cachecost.inputs.limits import json_value
 from cachecost.prompts.wire import NotAMessage
 
 INTERLEAVED = "interleaved-thinking"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Warn
 from cachecost.conversations.readers.common.told import Teller
 from cachecost.conversations.readers.http.bodies import Misplaced
 from cachecost.conversations.readers.http.exchange import Exchange, read
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.faults import Fault, InputError
 from cachecost.prompts.wire import NotAMessage
 
 REFUSED = "that the API refused and that are no Messages request"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cachecost.base.limits import json_value
 from cachecost.conversations.readers.http.bodies import Events
 from cachecost.conversations.readers.http.routes import Api
-from cachecost.inputs.limits import json_value
 from cachecost.prompts.wire import NotAMessage
 
 Piece = dict[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from cachecost.inputs.limits import LINE
+from cachecost.base.limits import LINE
 
 MOST_DIGITS = 12
 DEEPEST = 40

@@ -12,9 +12,9 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Any
 
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, within_limits
-from cachecost.inputs.yaml_nodes import compose
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, within_limits
+from cachecost.base.yaml_nodes import compose
 
 TAG = "tag:yaml.org,2002:"
 BINARY = (f"{TAG}binary", "!binary")

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.batch_results import NOT_RUN
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.openai.exchange import Exchange, time_of
-from cachecost.faults import Fault
 from cachecost.prompts.wire import shown
 
 RESULTS = re.compile(r"outputs?|errors?|results?")

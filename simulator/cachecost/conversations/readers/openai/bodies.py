@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.base.errors import nearest
 from cachecost.conversations.readers.openai.parts import (
     Body,
     choice,
@@ -27,7 +28,6 @@ from cachecost.conversations.readers.openai.parts import (
 )
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.conversations.readers.openai.turns import Turns
-from cachecost.faults import nearest
 from cachecost.prompts.wire import MARK, NotAMessage
 
 __all__ = ["from_chat", "from_chat_message", "from_responses", "from_responses_output"]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeVar
 
+from cachecost.base.errors import Fault
+from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.told import Teller, Told
@@ -19,9 +21,7 @@ from cachecost.conversations.readers.openai.bodies import (
     from_responses_output,
 )
 from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.times import iso
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.faults import Fault
 from cachecost.prompts.wire import NotAMessage, shown
 from cachecost.providers.usage import Usage
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cachecost.inputs.limits import json_value
+from cachecost.base.limits import json_value
 from cachecost.prompts.intake import PARAMETERS
 from cachecost.prompts.wire import MARK, NotAMessage
 

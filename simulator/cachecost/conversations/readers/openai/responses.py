@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cachecost.base.errors import nearest
 from cachecost.conversations.readers.openai.parts import (
     Body,
     choice,
@@ -25,7 +26,6 @@ from cachecost.conversations.readers.openai.parts import (
     verbosity,
 )
 from cachecost.conversations.readers.openai.turns import Turns
-from cachecost.faults import nearest
 from cachecost.prompts.wire import NotAMessage
 
 ROLES = ("assistant", "developer", "system", "user")

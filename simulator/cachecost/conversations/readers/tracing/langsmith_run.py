@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.tracing.langchain_messages import answer_blocks, body_from_request, plain
-from cachecost.conversations.times import iso
 from cachecost.prompts.wire import NotAMessage, shown
 
 THREADS = ("session_id", "thread_id", "conversation_id")

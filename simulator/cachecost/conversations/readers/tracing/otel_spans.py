@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.faults import Fault
 from cachecost.prompts.wire import shown
 
 NANOSECONDS = 10**9

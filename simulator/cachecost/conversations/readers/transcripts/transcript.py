@@ -25,6 +25,9 @@ from itertools import chain as joined
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import counted
+from cachecost.base.times import seconds
 from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.transcripts.line import (
@@ -37,9 +40,6 @@ from cachecost.conversations.readers.transcripts.line import (
     usage_on,
 )
 from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
-from cachecost.conversations.times import seconds
-from cachecost.faults import Fault, InputError
-from cachecost.numbers import counted
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
 

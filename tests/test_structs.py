@@ -5,12 +5,12 @@ from dataclasses import asdict, field, fields, replace
 
 import pytest
 
-from cachecost.facts import fact, thing
+from cachecost.base.structs import thing, value
 from cachecost.prompts.blocks import NO_COUNTS, Block
 from cachecost.providers.usage import Usage
 
 
-@fact
+@value
 class Pair:
     """Two of them."""
 

@@ -1,4 +1,4 @@
-"""`@fact`: a frozen value with slots, for what is made by the ten thousand.
+"""`@value`: a frozen value with slots, for what is made by the ten thousand.
 
 They are written as dataclasses are, and `dataclasses.replace`, `fields` and `asdict` take them; but they are msgspec's
 structs: such a class costs nothing at start-up, where a dataclass compiles half a millisecond of code, and an object of
@@ -17,7 +17,7 @@ OWN_OF_CLASS = ("__dict__", "__weakref__")
 
 
 @dataclass_transform(frozen_default=True)
-def fact(kind: type[Kind]) -> type[Kind]:
+def value(kind: type[Kind]) -> type[Kind]:
     """A value: equal to another with equal fields."""
     return _struct(kind, eq=True)
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cachecost.faults import Fault, nearest
-from cachecost.inputs.yaml_text import Number, Placed, Way
+from cachecost.base.errors import Fault, nearest
+from cachecost.base.yaml_text import Number, Placed, Way
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cachecost.facts import fact
-from cachecost.inert import inert
+from cachecost.base.inert import inert
+from cachecost.base.structs import value
 
 
-@fact
+@value
 class Fault:
     """One thing that is wrong with a file: where, what, and the mend if there is a near one."""
 

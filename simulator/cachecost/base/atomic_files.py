@@ -7,7 +7,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-from cachecost.faults import Fault, InputError
+from cachecost.base.errors import Fault, InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -14,9 +14,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from cachecost.faults import Fault, InputError
-from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole
-from cachecost.inputs.yaml_nodes import compose
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole
+from cachecost.base.yaml_nodes import compose
 
 Way = tuple[str | int, ...]
 """From the top to a value: keys and list indices."""

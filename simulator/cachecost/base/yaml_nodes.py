@@ -6,7 +6,7 @@ import warnings
 from functools import cache
 from typing import Any
 
-from cachecost.inputs.limits import DEEPEST, TOO_DEEP, OutOfLimits, within_limits
+from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, within_limits
 
 
 def compose(text: str, version: tuple[int, int] | None = None) -> Any:

@@ -16,7 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
-from cachecost.faults import Fault, InputError
+from cachecost.base.errors import Fault, InputError
 
 DEEPEST = 128
 """Levels of a JSON, YAML or TOML value. A tool's schema has up to about 30."""
