@@ -141,7 +141,7 @@ def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tu
     With --verify-rules --model MODEL, small probes are sent instead. The price of each is printed first, and what they
     find is written to a dated rules file for --rules.
     """
-    require("cachecost live", "anthropic")
+    require("cachecost live", "anthropic", "httpx2")
     if verify_rules:
         return _verify(scenario, model, names, told)
     if scenario is None or model or names:
