@@ -12,7 +12,6 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.base.times import day_of
 from cachecost.cache import Outcome, PrefixCache
-from cachecost.causes import ancestor
 from cachecost.conversations.readers.request_log import LoggedCall
 from cachecost.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.margin import estimated_usd
@@ -49,8 +48,7 @@ class Call:
     data, or `as_of`); output is `output_tokens` where known, else the sum over `output`. `response`
     holds the answer's blocks where they are known: server tools and summaries in it make the call several passes.
     `pass_bills` are those of a call that was compacted, pass by pass. `why_unknown` says why it cannot be told from the
-    log what was sent. `number` is the
-    call's place in its file, where that is not the order of its time (0: it is).
+    log what was sent. `number` is the call's place in its file, where that is not the order of its time (0: it is).
     """
 
     request: Request
@@ -222,6 +220,8 @@ class Simulation:
         self._number = 0
         self._anchors: Anchors | None = None
         self._warm: dict[Prefix, str] = {}
+        self._not_warm: set[Prefix] = set()
+        """Prefixes that neither are in `_warm` nor go on from one that is. It stays so: `_warm` only shrinks."""
 
     def learn_all(self, calls: Sequence[LoggedCall], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
@@ -264,15 +264,26 @@ class Simulation:
         for found in list(warm_starts(sent, anchors.all, anchors.told)):
             anchors.learn_prefix(found.call, found.prefix, found.tokens)
             self._warm[found.prefix] = found.ttl
+        self._not_warm.clear()
 
     def _start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> Prefix | None:
         """Put what was cached before the recording began into the cache, before the first call that sends it."""
-        for prefix, ttl in self._warm.items():
-            if prefix.depth <= prompt.end.depth and ancestor(prompt.end, prefix.depth) is prefix:
-                self._hosts.warm(prompt, prefix, ttl, rules, start)
-                del self._warm[prefix]
-                return prefix
-        return None
+        found = self._warm_in(prompt)
+        if found is not None:
+            self._hosts.warm(prompt, found, self._warm.pop(found), rules, start)
+        return found
+
+    def _warm_in(self, prompt: Prompt) -> Prefix | None:
+        """The warm start that was found first, of those in a prompt. Costs work for what is new in the prompt."""
+        seen: list[Prefix] = []
+        node: Prefix | None = prompt.end
+        while node is not None and node not in self._not_warm:
+            seen.append(node)
+            node = node.parent
+        among = self._warm.keys() & seen
+        if not among:
+            self._not_warm.update(seen)
+        return next((prefix for prefix in self._warm if prefix in among), None) if among else None
 
     def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
         """The ledger row of each call."""
