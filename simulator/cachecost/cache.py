@@ -8,6 +8,7 @@ import msgspec
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules, Switches, VisibilityLag
@@ -129,7 +130,7 @@ class PrefixCache:
     ) -> tuple[Prefix, Entry] | None:
         for mark in reversed(marks):
             node: Prefix | None = mark.prefix
-            while node is not None and _steps(mark.prefix, node, rules) < rules.lookback_positions:
+            while node is not None and lookback_steps(mark.prefix, node, rules) < rules.lookback_positions:
                 entry = self._entries.get(_key(node, mark.ttl, rules.switches)) if node.block else None
                 if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
                     return node, entry
@@ -217,11 +218,6 @@ def _share_lived(number: int, switches: Switches) -> float:
 
 def _key(prefix: Prefix, ttl: str, switches: Switches) -> Key:
     return (prefix, ttl if switches.ttl_in_key else "")
-
-
-def _steps(mark: Prefix, node: Prefix, rules: ModelRules) -> int:
-    """Lookback steps from `mark` back to `node`; the mark's own position is 0 steps away."""
-    return mark.position - node.position if rules.collapses_runs else mark.depth - node.depth
 
 
 def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: Sizes) -> Outcome:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import Prompt
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
@@ -120,12 +121,11 @@ def _looks_back(call: SentCall) -> bool:
 
 
 def _is_found(node: Prefix, call: SentCall) -> bool:
-    rules = call.rules
-    for mark in call.prompt.marks:
-        steps = mark.prefix.position - node.position if rules.collapses_runs else mark.prefix.depth - node.depth
-        if mark.prefix.depth >= node.depth and steps < rules.lookback_positions:
-            return True
-    return False
+    return any(
+        mark.prefix.depth >= node.depth
+        and lookback_steps(mark.prefix, node, call.rules) < call.rules.lookback_positions
+        for mark in call.prompt.marks
+    )
 
 
 def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf, told: Told) -> Iterator[WarmStart]:

@@ -11,6 +11,7 @@ from cachecost.analysis.unread import Unread
 from cachecost.budgets.playing import Played
 from cachecost.cache import Outcome
 from cachecost.prompts.blocks import Layer, Thread
+from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation import Call, Simulated
@@ -70,7 +71,7 @@ def _left(outcome: Outcome, rules: ModelRules) -> int | None:
     mark = next((mark.prefix for mark in outcome.marks if hit and mark.prefix.depth >= hit.depth), None)
     if hit is None or mark is None:
         return None
-    steps = mark.position - hit.position if rules.collapses_runs else mark.depth - hit.depth
+    steps = lookback_steps(mark, hit, rules)
     return rules.lookback_positions - 1 - steps
 
 

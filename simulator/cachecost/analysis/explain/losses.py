@@ -10,6 +10,7 @@ from cachecost.analysis.explain.lineage import Earlier
 from cachecost.cache import PrefixCache, State
 from cachecost.causes import Cause, ancestor, what_changed
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import Sizes
@@ -107,8 +108,7 @@ class Looking:
         """Positions from an entry to the last mark, both counted; below 0 where the mark stands before it."""
         if not self.prompt.marks:
             return 0
-        mark = self.prompt.marks[-1].prefix
-        steps = mark.position - entry.position if self.rules.collapses_runs else mark.depth - entry.depth
+        steps = lookback_steps(self.prompt.marks[-1].prefix, entry, self.rules)
         return steps + 1 if steps >= 0 else steps
 
     def _deepest_entry(self) -> tuple[Prefix | None, State, str, float | None]:

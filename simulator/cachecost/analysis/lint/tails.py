@@ -8,6 +8,7 @@ from cachecost.analysis.lint.desk import state
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.sent import Sent, SizedMark, message_blocks, message_place
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.lookback import lookback_steps
 
 
 def stuck(a: Sent, b: Sent) -> Iterator[LintFinding]:
@@ -49,9 +50,7 @@ def lookback(a: Sent, b: Sent, margin: int) -> Iterator[LintFinding]:
 
 
 def _steps(mark: SizedMark, entry: Prefix, b: Sent) -> int:
-    """Positions from a mark back to an entry, the mark's own being 0 away (rule 9)."""
-    prefix = mark.prefix
-    return prefix.position - entry.position if b.rules.collapses_runs else prefix.depth - entry.depth
+    return lookback_steps(mark.prefix, entry, b.rules)
 
 
 def _is_within(entry: Prefix, end: Prefix) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cachecost.analysis.montecarlo.times import MAIN
 from cachecost.cache import Outcome, PrefixCache
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import Prices
@@ -152,8 +153,7 @@ def _window(mark: Prefix, rules: ModelRules) -> Iterator[Prefix]:
     """The blocks from a mark back to the end of its lookback."""
     node: Prefix | None = mark
     while node is not None:
-        steps = mark.position - node.position if rules.collapses_runs else mark.depth - node.depth
-        if steps >= rules.lookback_positions:
+        if lookback_steps(mark, node, rules) >= rules.lookback_positions:
             return
         if node.block:
             yield node

@@ -8,6 +8,7 @@ from cachecost.analysis.optimum.bench import Sent, can_mark
 from cachecost.analysis.optimum.lifetimes import Held, is_ready, lifetime
 from cachecost.analysis.optimum.tree import Event
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.lookback import lookback_steps
 
 
 class Entries:
@@ -34,9 +35,4 @@ def markable(prefix: Prefix) -> Prefix | None:
 def reaches(event: Event, marks: Iterable[Prefix], hit: Prefix) -> bool:
     """Whether the lookback from one of the marks finds the hit (rule 9)."""
     rules = event.sent.rules
-    return any(
-        0
-        <= (mark.position - hit.position if rules.collapses_runs else mark.depth - hit.depth)
-        < rules.lookback_positions
-        for mark in marks
-    )
+    return any(0 <= lookback_steps(mark, hit, rules) < rules.lookback_positions for mark in marks)
