@@ -9,10 +9,8 @@ from cachecost.layers import Spans
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import Sizes
 from cachecost.providers.prices import Prices
+from cachecost.providers.quotes import PER_TOKEN
 from cachecost.rows import ZERO, CallRow
-
-PER_TOKEN = -6
-"""Prices are USD per 10**6 tokens."""
 
 
 def estimated_usd(prompt: Prompt, spans: Spans, sizes: Sizes, prices: Prices) -> Decimal:

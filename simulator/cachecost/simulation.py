@@ -63,7 +63,6 @@ class Call:
     output_tokens: int | None = None
     is_batch: bool = False
     failed: bool = False
-    is_bill_only: bool = False
     why_unknown: str = ""
     pass_bills: tuple[Usage, ...] = ()
     purpose: str = "main"
@@ -86,7 +85,6 @@ def logged(call: LoggedCall) -> Call:
         output_tokens=call.output_tokens,
         is_batch=call.is_batch,
         failed=call.failed,
-        is_bill_only=call.is_bill_only,
         why_unknown=call.why_unknown,
         pass_bills=call.pass_bills,
         number=call.number,
@@ -135,7 +133,9 @@ def beside(call: Call, request: Request, start: float, output_tokens: int | None
         output=(),
         response=(),
         output_tokens=output_tokens,
+        pass_bills=(),
         purpose=purpose,
+        number=0,
     )
 
 

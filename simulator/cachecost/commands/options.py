@@ -156,6 +156,12 @@ COUNTERS = ("anchored", "auto", "tiktoken", "bytes", "ctok", "count_tokens")
 COUNTED = "Source of token counts; auto is ctok for Claude models if it is installed, else tiktoken."
 
 
+def port_option(default: int) -> Callable[[Command], Command]:
+    """Add --port to a command that serves on this machine."""
+    words = "Port on 127.0.0.1; 0 picks a free one."
+    return click.option("--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=words)
+
+
 def tokens_option(command: Command) -> Command:
     """Add --tokens to a command that takes a log; None: by the log's bills, else as `auto`."""
     text = f"{COUNTED} anchored is calibrated on the bills of the log.  [default: anchored if it has bills, else auto]"

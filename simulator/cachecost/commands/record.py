@@ -14,7 +14,7 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, content_option, ground_options
+from cachecost.commands.options import Ground, content_option, ground_options, port_option
 
 if TYPE_CHECKING:
     from cachecost.live.recorder.session import Recorded
@@ -33,13 +33,7 @@ PORT = 8788
     type=click.Path(path_type=Path, dir_okay=False),
     help="Recording to write; an existing one is continued.  [default: recording-DATE.jsonl]",
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=PORT,
-    show_default=True,
-    help="Port on 127.0.0.1; 0 picks a free one.",
-)
+@port_option(PORT)
 @content_option
 @click.option("--quiet", is_flag=True, help="Do not print a line for each call.")
 @ground_options

@@ -17,7 +17,7 @@ from cachecost.base.extras import require
 from cachecost.base.formatting import counted
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import COUNTED, Ground, ground_options
+from cachecost.commands.options import COUNTED, Ground, ground_options, port_option
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, Faults, faults_from
@@ -55,13 +55,7 @@ class _Options:
 
 
 @click.command(cls=SectionedCommand)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=PORT,
-    show_default=True,
-    help="Port on 127.0.0.1; 0 picks a free one.",
-)
+@port_option(PORT)
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
 @click.option("--clock", default="real", show_default=True, help=f"Clock of the simulation: {CLOCKS}.")

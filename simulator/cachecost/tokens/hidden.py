@@ -74,9 +74,13 @@ def _opening(request: Request, told: HiddenTokens, measured: Calibration) -> int
     return 0 if last and last.role == "assistant" else frame
 
 
+def _thinks(request: Request) -> bool:
+    """Whether thinking is on with a budget (`enabled`)."""
+    return (request.params.get("thinking") or {}).get("type") == "enabled"
+
+
 def _is_interleaved(request: Request) -> bool:
-    thinks = (request.params.get("thinking") or {}).get("type") == "enabled"
-    return thinks and any(INTERLEAVED in str(request.params.get(name, "")) for name in BETAS)
+    return _thinks(request) and any(INTERLEAVED in str(request.params.get(name, "")) for name in BETAS)
 
 
 def _ends_with_result(request: Request) -> bool:
@@ -86,8 +90,7 @@ def _ends_with_result(request: Request) -> bool:
 
 def _after_results(request: Request, places: ModelPlaces, usual: int) -> int:
     """How many more tokens come after results that a prompt ends with than after other blocks (`usual`)."""
-    thinks = (request.params.get("thinking") or {}).get("type") == "enabled"
-    stated = places.result_tail_thinking if thinks else places.result_tail
+    stated = places.result_tail_thinking if _thinks(request) else places.result_tail
     return 0 if stated is None else stated - usual
 
 

@@ -341,7 +341,7 @@ class RequestLog:
 
     def _response(self, raw: RawRow, request: Request) -> tuple[Block, ...]:
         keep = self.intake.keep_content
-        if not keep and bytes(raw.request.thread) == b"null" and not ANSWERS_THAT_COUNT.search(_answer_bytes(raw)):
+        if not keep and bytes(raw.request.thread) == b"null" and not _counts(raw):
             return ()
         return answer_blocks(_answer(raw), request.deferred, keep)
 
@@ -425,8 +425,9 @@ def _source(raw: RawRow) -> str:
     return source if isinstance(source, str) else ""
 
 
-def _answer_bytes(raw: RawRow) -> bytes:
-    return bytes(raw.response) + bytes(raw.response_content)
+def _counts(raw: RawRow) -> bool:
+    """Whether the answer may make its call several passes."""
+    return any(ANSWERS_THAT_COUNT.search(part) for part in (raw.response, raw.response_content))
 
 
 def _answer_id(raw: RawRow) -> str:
