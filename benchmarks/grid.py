@@ -21,16 +21,16 @@ from math import log2
 from resource import RUSAGE_CHILDREN, getrusage
 from time import process_time
 
-from cachecost.analysis.montecarlo import Draw, montecarlo
 from cachecost.conversations.distributions import LogNormal, Uniform
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms
+from cachecost.replay.workload import of_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.registry import find, names
-from cachecost.terms import Terms
-from cachecost.totals import Shared
-from cachecost.traffic import of_strategy
+from cachecost.sweep.montecarlo import Draw, montecarlo
+from cachecost.sweep.totals import Shared
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
 LIVES = ("5m", "1h")
@@ -102,7 +102,9 @@ def seconds(work: Callable[[Conversation], int], of: Conversation) -> tuple[floa
 def start_seconds() -> float:
     """Processor seconds until a process could begin to replay."""
     before = getrusage(RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", "import cachecost.terms, cachecost.conversations.synthetic"], check=True)
+    subprocess.run(
+        [sys.executable, "-c", "import cachecost.replay.setup, cachecost.conversations.synthetic"], check=True
+    )
     after = getrusage(RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

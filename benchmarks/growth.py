@@ -20,7 +20,7 @@ from time import process_time
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation import Simulation, planned
+from cachecost.replay.simulation import Simulation, planned
 from cachecost.strategies.presets import PRESETS
 from cachecost.tokens.factory import make_counter
 

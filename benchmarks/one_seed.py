@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cachecost.analysis.montecarlo.draws import Draw
-from cachecost.analysis.montecarlo.many import seeded_rules
-from cachecost.analysis.montecarlo.times import MAIN, Times, drawn_times, of_calls
-from cachecost.simulation import Call
-from cachecost.traffic import Traffic
+from cachecost.replay.simulation import Call
+from cachecost.replay.workload import Traffic
+from cachecost.sweep.montecarlo.draws import Draw
+from cachecost.sweep.montecarlo.many import seeded_rules
+from cachecost.sweep.montecarlo.times import MAIN, Times, drawn_times, of_calls
 
 RETRIED = "failed"
 

@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from cachecost.views.chart_style import MARGIN, SMALL_SIZE, TEXT_SIZE, WIDTH, house_style, svg, titled, widest
-from cachecost.views.palette import INK, LINE_COLOURS, MUTED, RULE
+from cachecost.views.charts.palette import INK, LINE_COLOURS, MUTED, RULE
+from cachecost.views.charts.style import MARGIN, SMALL_SIZE, TEXT_SIZE, WIDTH, house_style, svg, titled, widest
 from cases import PYTHON, replay
 from growing_log import Shape, write_log
 from log_shapes import ORJSON

@@ -12,12 +12,12 @@ import json
 from datetime import date
 from time import process_time
 
-from cachecost.analysis.montecarlo import Draw, Retries, montecarlo
 from cachecost.conversations.distributions import LogNormal, Uniform
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
-from cachecost.terms import Terms
-from cachecost.traffic import Traffic, of_strategy
+from cachecost.replay.setup import Terms
+from cachecost.replay.workload import Traffic, of_strategy
+from cachecost.sweep.montecarlo import Draw, Retries, montecarlo
 from one_seed import traffic_alone
 
 MODEL = "claude-opus-4-6"

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from cachecost.cache import Outcome, PrefixCache
+from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.baseline import Baseline, baseline_text, read_baseline, write_baseline
 from cachecost.budgets.accepting import LARGEST, baseline_of
+from cachecost.budgets.baseline import Baseline, baseline_text, read_baseline, write_baseline
+from cachecost.budgets.checking import CheckResult, check_scenarios
 from cachecost.budgets.playing import played
 from cachecost.budgets.verdicts import Verdict
-from cachecost.checking import CheckResult, check_scenarios
 from cachecost.scenario import load
-from cachecost.views.check_json import check_object
-from cachecost.views.check_text import text_lines
+from cachecost.views.check.json_output import check_object
+from cachecost.views.check.text import text_lines
 from check_projects import Body, Spoil, modified_tool, project, reordered, spoiled, timestamp
 
 DAY = date(2026, 11, 20)

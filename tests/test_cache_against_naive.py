@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from cachecost.cache import PrefixCache
+from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake

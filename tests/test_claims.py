@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from cachecost.analysis.comparison.run import run
 from cachecost.base.errors import InputError
-from cachecost.run import run
 from cachecost.scenario import from_mapping
-from cachecost.views.markdown_tables import claim_table
+from cachecost.views.run.markdown_tables import claim_table
 
 BARE = {
     "format": 1,

@@ -9,8 +9,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from cachecost.ledger import Ledger
-from cachecost.views.replay_text import print_ledgers
+from cachecost.ledger.results import Ledger
+from cachecost.views.replay.text import print_ledgers
 
 Row = dict[str, Any]
 ANSWER = "an answer of some length " * 40

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from cachecost.ledger import CallRow
+from cachecost.ledger.results import CallRow
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.switches import switches_from
 from cachecost.providers.usage import Usage
-from cachecost.simulation import Call, Simulation
+from cachecost.replay.simulation import Call, Simulation
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import date
 
 from bodies import MARK, Body, Engine, assistant, body, mark_last, marked, text, tool, tool_result, user
-from cachecost.ledger import CallRow
+from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation import Call, Simulation
+from cachecost.replay.simulation import Call, Simulation
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import tiktoken_counter

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 
 from bodies import RULES, Bytes
+from cachecost.caches.hosts import Hosts
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.prompts.wire import answer_blocks, block_of, bringing
+from cachecost.providers.assumptions import Switches
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.switches import Switches
-from cachecost.sending import Hosts
 from cachecost.tokens.factory import make_counter
 from naive import NaiveModel
 from naive_wire import blocks_of

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from cachecost.prompts.blocks import NOTHING, Thread
-from cachecost.prompts.host_salts import host_salts
+from cachecost.prompts.host_cache_keys import host_salts
 from cachecost.prompts.request import Request
+from cachecost.providers.assumptions import switch_table, switches_from
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.switches import switch_table, switches_from
 from cachecost.strategies.presets.per_provider import best_on, best_table
 
 REPORT = Path(__file__).parents[1] / "reports" / "every-provider" / "result.json"

@@ -21,7 +21,7 @@ from bodies import (
     tool_use,
     user,
 )
-from cachecost.cache import Outcome
+from cachecost.caches.breakpoints import Outcome
 
 HOUR = 3600
 

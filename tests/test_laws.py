@@ -24,7 +24,7 @@ from bodies import (
     tool_use,
     user,
 )
-from cachecost.cache import Outcome
+from cachecost.caches.breakpoints import Outcome
 
 BLOCK = 120
 

@@ -9,6 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from cachecost.base.version import __version__
+
 ROOT = Path(__file__).parents[1]
 LOCK = (ROOT / "requirements.lock").read_text()
 PINS = [Requirement(line) for line in LOCK.splitlines() if line and not line.lstrip().startswith("#")]
@@ -38,3 +40,7 @@ def test_every_line_is_an_exact_pin_of_a_public_release() -> None:
         assert [specifier.operator for specifier in pin.specifier] == ["=="]
         assert pin.url is None
     assert not re.search(r"https?:|file:|--|/(root|home|tmp|opt|work)/", LOCK)
+
+
+def test_the_package_states_the_version_of_pyproject() -> None:
+    assert PROJECT["version"] == __version__

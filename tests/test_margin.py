@@ -7,14 +7,14 @@ from decimal import Decimal
 
 import pytest
 
-from cachecost.layers import Spans
-from cachecost.margin import estimated_usd, margin, open_usd
+from cachecost.ledger.layers import Spans
+from cachecost.ledger.margin import estimated_usd, margin, open_usd
+from cachecost.ledger.rows import CallRow, Cost
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
-from cachecost.rows import CallRow, Cost
 from cachecost.tokens.anchored import Anchors
 
 PRICES = Prices(*map(Decimal, ("0.3", "3.75", "6", "3", "15")))

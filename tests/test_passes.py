@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bodies import RULES, Body, Bytes, body, marked, text, tool_use, user
-from cachecost.cache import Outcome, PrefixCache
+from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import passes

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.run import run
+from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
-from cachecost.views.report import report_files
+from cachecost.views.run.report import report_files
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))

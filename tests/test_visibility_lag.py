@@ -9,9 +9,9 @@ from statistics import median
 import pytest
 
 from bodies import RULES, Body, Engine, body, marked, text, user
-from cachecost.cache import lag_s
+from cachecost.caches.breakpoints import lag_s
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.rules import RuleBook, VisibilityLag
-from cachecost.providers.switches import switches_from
 
 MARCH = date(2026, 3, 20)
 LAGGING = VisibilityLag(2.5, 0.35)

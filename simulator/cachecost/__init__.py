@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cachecost.base.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from cachecost.api import (
         Alternatives,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
         whatif,
     )
 
-__version__ = "0.1.0"
+
 __all__ = [
     "Alternatives",
     "CannotEvaluate",

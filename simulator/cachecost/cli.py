@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from cachecost import __version__
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.exit_codes import MEANINGS, ExitCode
 from cachecost.base.inert import inert
+from cachecost.base.version import __version__
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.views.streams import inert_streams
 

@@ -9,13 +9,13 @@ from datetime import date
 from typing import Any
 
 from cachecost.analysis.explain.explaining import explain
-from cachecost.cache import PrefixCache
-from cachecost.findings import Explanation
+from cachecost.caches.breakpoints import PrefixCache
+from cachecost.ledger.findings import Explanation
 from cachecost.prompts.intake import Intake
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.switches import switches_from
-from cachecost.simulation import Call, Simulation
+from cachecost.replay.simulation import Call, Simulation
 from cachecost.tokens.factory import make_counter
 
 Body = dict[str, Any]

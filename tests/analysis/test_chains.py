@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cachecost.analysis.chains import judge_steps, judge_transcript
-from cachecost.analysis.evidence import evidence_of
-from cachecost.conversations.readers.transcripts.transcript import Step, steps_to_records
-from cachecost.ledger import Judgement
+from cachecost.analysis.fidelity.chains import judge_steps, judge_transcript
+from cachecost.analysis.fidelity.evidence import evidence_of
+from cachecost.conversations.readers.claude_code.transcript import Step, steps_to_records
+from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage

@@ -14,7 +14,7 @@ from loops import EPHEMERAL, Sending, explained, healthy, words
 from cachecost.analysis.explain.explaining import explained as explain_traffic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.traffic import recorded
+from cachecost.replay.workload import recorded
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 OTHER_HOSTS = {"deepseek", "gemini", "mistral", "openai", "xai"}

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bodies import Body, assistant, body, mark_last, marked, text, tool, tool_result, tool_use, user
-from cachecost.analysis.evidence import evidence_of
-from cachecost.analysis.fidelity import Judge
-from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.ledger import Judgement
+from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.evidence import evidence_of
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.ledger.results import Judgement
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake

@@ -9,13 +9,13 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, mark_last, marked, text, user
-from cachecost.analysis.fidelity import Judge
-from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.ledger import Judgement
+from cachecost.analysis.fidelity.checker import Judge
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.switches import switches_from
 from cachecost.providers.usage import Usage
 
 MARCH = "2026-03-20T10:00:00+00:00"

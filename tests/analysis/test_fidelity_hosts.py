@@ -8,20 +8,20 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, text, user
-from cachecost.analysis.claims import claimed, refused
-from cachecost.analysis.earlier import GONE_S, Earlier
-from cachecost.analysis.evidence import evidence_of, evidence_of_hosts
-from cachecost.analysis.fidelity import Judge
-from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.ledger import Fidelity, Judgement
+from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.earlier import GONE_S, Earlier
+from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
+from cachecost.analysis.fidelity.rule_claims import claimed, refused
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, switches_from
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity_hosts import HostScore, host_cells, host_scores, others_sentence
-from cachecost.views.fidelity_json import fidelity_object
-from cachecost.views.fidelity_rows import score
+from cachecost.views.fidelity.hosts import HostScore, host_cells, host_scores, others_sentence
+from cachecost.views.fidelity.json_output import fidelity_object
+from cachecost.views.fidelity.scores import score
 
 ASK = user(text(2000, "ask"))
 MORE = (ASK, assistant(text(300)), user(text(200)))

@@ -6,18 +6,18 @@ from datetime import date
 
 import pytest
 
-from cachecost.analysis.optimum.floor import floor_of
+from cachecost.analysis.optimum.lower_bound import floor_of
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import Pauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
-from cachecost.simulation import Simulation, planned
+from cachecost.replay.setup import Terms
+from cachecost.replay.simulation import Simulation, planned
+from cachecost.replay.workload import of_strategy
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.marks import Placement
+from cachecost.strategies.placements import Placement
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.presets.adaptive import LEARNED
 from cachecost.strategies.presets.making import BASE
-from cachecost.terms import Terms
-from cachecost.traffic import of_strategy
 
 ADAPTIVE = LEARNED[0]
 DAY = date(2026, 10, 1)

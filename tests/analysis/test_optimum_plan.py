@@ -8,18 +8,18 @@ from decimal import Decimal
 
 import pytest
 
-from cachecost.analysis.optimum.bench import Bench, Step, marked, rendered_marks, simulation_of
-from cachecost.analysis.optimum.floor import bench_floor, floor_of
+from cachecost.analysis.optimum.assumptions import other_readings
 from cachecost.analysis.optimum.latency import Fit, fit_of, load_of
+from cachecost.analysis.optimum.lower_bound import bench_floor, floor_of
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_rows
-from cachecost.analysis.optimum.readings import other_readings
+from cachecost.analysis.optimum.plan_evaluator import Bench, Step, marked, rendered_marks, simulation_of
 from cachecost.analysis.optimum.search import rounds
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
-from cachecost.simulation import Call
-from cachecost.terms import Terms
+from cachecost.replay.setup import Terms
+from cachecost.replay.simulation import Call
 
 MODEL = "claude-opus-4-6"
 START = 1_790_000_000.0

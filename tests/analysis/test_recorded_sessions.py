@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.calls import calls
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.call_recording.reader import calls
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
-from cachecost.terms import Terms
+from cachecost.replay.setup import Terms
 
 RECORDING = Path(__file__).parents[2] / "scenarios" / "recordings" / "sessions" / "claude-code.jsonl"
 PRICES = PriceBook.load(None, None)

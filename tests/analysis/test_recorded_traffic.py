@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.analysis.evidence import evidence_of, evidence_of_hosts
-from cachecost.analysis.validation import Validation
-from cachecost.ledger import Fidelity
+from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
+from cachecost.analysis.fidelity.validation import Validation
+from cachecost.ledger.results import Fidelity
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.views.fidelity_hosts import host_scores, of_anthropic
-from cachecost.views.fidelity_json import fidelity_object
-from cachecost.views.fidelity_rows import score
+from cachecost.views.fidelity.hosts import host_scores, of_anthropic
+from cachecost.views.fidelity.json_output import fidelity_object
+from cachecost.views.fidelity.scores import score
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "scenarios" / "recordings"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bodies import Engine, assistant, body, marked, text, user
-from cachecost.analysis.unread import Unread, Wasted
-from cachecost.cache import Outcome
+from cachecost.caches.breakpoints import Outcome
+from cachecost.ledger.unread import Unread, Wasted
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.prices import Prices
 

@@ -11,13 +11,13 @@ import pytest
 from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool_result, tool_use, user
+from cachecost.analysis.whatif.assumptions import other_readings
 from cachecost.analysis.whatif.facts import YES
 from cachecost.analysis.whatif.pauses import needed, pauses, pings_worth
-from cachecost.analysis.whatif.readings import other_readings
 from cachecost.analysis.whatif.study import near, what_if
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
-from cachecost.traffic import recorded
+from cachecost.replay.workload import recorded
 
 DAY = datetime(2026, 10, 5, tzinfo=UTC).date()
 

@@ -23,7 +23,7 @@ from cachecost.analysis.whatif.study import what_if
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.traffic import Traffic, recorded
+from cachecost.replay.workload import Traffic, recorded
 
 ROOT = Path(__file__).parents[2]
 SESSIONS = ROOT / "scenarios" / "recordings" / "sessions"

@@ -14,7 +14,7 @@ from cachecost.analysis.whatif.facts import Promise, Whatif
 from cachecost.analysis.whatif.study import what_if
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.traffic import Traffic, recorded
+from cachecost.replay.workload import Traffic, recorded
 
 DAY = datetime(2026, 10, 5, 9, tzinfo=UTC)
 PER_MILLION = Decimal(1_000_000)

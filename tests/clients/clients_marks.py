@@ -5,7 +5,7 @@ from typing import Any
 
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Mark, Request
-from cachecost.strategies.marks import Placement, Trail, View
+from cachecost.strategies.placements import Placement, Trail, View
 
 Place = tuple[str, int, int, str]
 """Layer, message (from 1; 0 outside messages), block, TTL."""

@@ -9,7 +9,7 @@ import pytest
 import session
 from clients_bench import KEY, SCRIPTS, Done, Server, bin_of, folder_of, isolates, python_of
 
-from cachecost.strategies.marks import Automatic, LastN, LastTool, Placement, SystemBlock
+from cachecost.strategies.placements import Automatic, LastN, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import PRESETS
 
 Run = Callable[[Server], Done]

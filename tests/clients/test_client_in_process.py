@@ -9,8 +9,8 @@ import clients_bench
 import httpx2
 import session
 
-from cachecost.live.answers.agent import Agent
 from cachecost.live.clock import SteppingClock
+from cachecost.live.server.answers.agent import Agent
 from cachecost.live.server.app import app_of
 from cachecost.live.server.bill import bill_of
 from cachecost.live.server.meter import Meter

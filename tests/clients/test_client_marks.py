@@ -3,7 +3,7 @@
 import pytest
 from clients_marks import marked, placed, requests_of
 
-from cachecost.strategies.marks import Automatic, LastMessage, LastTool, Placement, SystemBlock
+from cachecost.strategies.placements import Automatic, LastMessage, LastTool, Placement, SystemBlock
 
 TEXT = {"type": "text", "text": "Say it."}
 MARK = {"type": "ephemeral"}

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.readers.anthropic_batch import calls, sniff
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.anthropic_batch.reader import calls, sniff
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
-from cachecost.simulation import logged
+from cachecost.replay.simulation import logged
 
 MODEL = "claude-opus-4-6"
 MARK = {"type": "ephemeral", "ttl": "1h"}

@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.base.times import day_of, seconds
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log import Iteration, LoggedCall
+from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

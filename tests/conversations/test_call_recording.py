@@ -16,18 +16,19 @@ from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.readers import calls, request_log
-from cachecost.conversations.readers.request_log import Iteration, LoggedCall
+from cachecost.conversations.readers.call_recording import reader as calls
+from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation, logged
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import Cl100k
-from cachecost.views.json_rows import replay_row_json
+from cachecost.views.replay.json_output import replay_row_json
 
 KEY = b"a key for tests"
 RULES, PRICES = RuleBook(), PriceBook.load()

@@ -12,13 +12,13 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.claude_code import calls
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.claude_code.calls import calls
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Mark
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
-from cachecost.terms import Terms
+from cachecost.replay.setup import Terms
 from conversations.test_transcript_reader import CALL, MODEL, RESULT, SAYS, START, answer, system, user
 
 PRICES = PriceBook.load(None, None)

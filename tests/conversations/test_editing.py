@@ -18,12 +18,13 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.editing.cutting import Cut, concat, content_of, cut, cut_conversation, ranges
 from cachecost.conversations.editing.diffing import BY_SHAPE, Change, Diff, diff_calls, diff_conversations
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
-from cachecost.conversations.readers import calls, request_log
+from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Part
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.views.recording_diff import diff_lines, diff_object
+from cachecost.views.recording.diff import diff_lines, diff_object
 
 MARK = {"type": "ephemeral"}
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.told import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of, read
-from cachecost.conversations.readers.request_log import Iteration
+from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.told import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.http.exchange import Exchange, read
 from cachecost.conversations.readers.http.gemini import from_candidate, from_generate_content
 from cachecost.prompts.intake import Intake

@@ -15,16 +15,16 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.line_buffer import PIECE, Line
-from cachecost.conversations.readers import growing
-from cachecost.conversations.readers.request_log import LoggedCall, RequestLog
+from cachecost.conversations.readers.request_log import incremental as growing
+from cachecost.conversations.readers.request_log.reader import LoggedCall, RequestLog
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.wire import parse_message
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation, logged
 from cachecost.tokens.factory import make_counter
-from cachecost.views.json_rows import replay_row_json
+from cachecost.views.replay.json_output import replay_row_json
 
 LOGS = int(os.environ.get("CACHECOST_LOGS", "150"))
 MARK = {"type": "ephemeral"}

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.readers.har import calls, sniff
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.http.har import calls, sniff
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 URL = "https://api.anthropic.com/v1/messages"

@@ -14,8 +14,8 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.langfuse import calls, sniff
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.langfuse.reader import calls, sniff
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

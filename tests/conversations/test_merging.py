@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cachecost.conversations.importing import ImportReport, import_files
-from cachecost.conversations.readers.calls import calls
-from cachecost.conversations.readers.claude_code import LACKS
+from cachecost.conversations.readers.call_recording.reader import calls
+from cachecost.conversations.readers.claude_code.calls import LACKS
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, Line, answer, user
 
 FIRST = [user("a", None, 0), answer("b", "a", 3, (10, 0, 5000, 30), CALL, sessionId="one")]

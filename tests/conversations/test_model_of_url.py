@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.rules import RuleBook
 
 BEDROCK = "https://bedrock-runtime.eu-central-1.amazonaws.com/model"

@@ -12,9 +12,9 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
-from cachecost.conversations.readers import request_log
-from cachecost.conversations.readers.openai_log import calls, sniff
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.openai.reader import calls, sniff
+from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 Row = dict[str, Any]

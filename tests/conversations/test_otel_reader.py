@@ -11,8 +11,8 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.checked import quiet
-from cachecost.conversations.readers.otel import calls, sniff
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.otel.reader import calls, sniff
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
 

@@ -18,8 +18,8 @@ from random_logs import lines, logs
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import TOKENS, Title
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
-from cachecost.conversations.readers import request_log
-from cachecost.conversations.readers.calls import TTLS
+from cachecost.conversations.readers.call_recording.reader import TTLS
+from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.conversations.recording import CONTENTS, EVENTS
 from cachecost.conversations.steps import BETWEEN, MODES, Step, steps_to_records
 from cachecost.prompts.blocks import Part, given_block

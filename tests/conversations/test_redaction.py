@@ -17,8 +17,9 @@ from shapes import blocks_of, event_shapes, pattern
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
-from cachecost.conversations.readers import calls, request_log
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.call_recording import reader as calls
+from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.redaction.keys import KEYS
 from cachecost.conversations.redaction.names import Names
 from cachecost.conversations.redaction.redactor import Redactor
@@ -27,9 +28,9 @@ from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation, logged
 from cachecost.tokens.factory import make_counter
-from cachecost.views.json_rows import replay_row_json
+from cachecost.views.replay.json_output import replay_row_json
 
 RULES, PRICES = RuleBook(), PriceBook.load()
 TOKEN = "gh" + "p_" + "a1B2" * 9

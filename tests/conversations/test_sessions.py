@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Rewrite, Switch
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import conversations_of
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import Message, Part, Thread, given_block

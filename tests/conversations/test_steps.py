@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.transcripts.transcript import read_steps
+from cachecost.conversations.readers.claude_code.transcript import read_steps
 from cachecost.conversations.steps import BETWEEN, MODES, Step, steps_of, steps_to_records
 from cachecost.providers.usage import Usage
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from cachecost.base.errors import InputError
 from cachecost.conversations.checked import quiet
 from cachecost.conversations.importing import import_files
-from cachecost.conversations.readers.calls import calls
+from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.time_order import in_file_order, in_time
 
 LONG = "word " * 2_000

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.readers.transcripts.transcript import read_steps, sniff
+from cachecost.conversations.readers.claude_code.transcript import read_steps, sniff
 from cachecost.conversations.steps import Step
 from cachecost.providers.usage import Usage
 

@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.base.times import seconds
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_names import SHAPES
 from cachecost.conversations.usage_shapes import shape_of, usage_from
 from cachecost.prompts.intake import Intake

@@ -13,8 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.conversations.readers.vcr import calls, sniff
+from cachecost.conversations.readers.http.vcr import calls, sniff
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 URL = "https://api.anthropic.com/v1/messages"

@@ -15,13 +15,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from cachecost.base.inert import IN_TEXT, inert, inert_cell, inert_output, inert_text
-from cachecost.views.check_github import annotation_lines
-from cachecost.views.check_junit import junit
-from cachecost.views.check_markdown import markdown
-from cachecost.views.check_sarif import sarif
-from cachecost.views.check_text import text_lines
-from cachecost.views.csv_rows import csv_text
-from cachecost.views.markdown_text import escaped, table
+from cachecost.views.check.github import annotation_lines
+from cachecost.views.check.junit import junit
+from cachecost.views.check.markdown import markdown
+from cachecost.views.check.sarif import sarif
+from cachecost.views.check.text import text_lines
+from cachecost.views.tables.csv_output import csv_text
+from cachecost.views.tables.markdown import escaped, table
 from hostile.attempts import attempt
 from hostile.seeds import SCENARIO, request_body
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from cachecost.caches.choice import MATCHINGS
 from cachecost.commands.options import HOSTS
-from cachecost.matching.choosing import MATCHINGS
 from cachecost.providers.listing import model_rows
 from cachecost.providers.rules import RuleBook
-from cachecost.terms import lifetimes_of
+from cachecost.replay.setup import lifetimes_of
 
 PAGE = (Path(__file__).parents[2] / "docs/hosts.md").read_text(encoding="utf-8")
 

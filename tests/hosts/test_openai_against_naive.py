@@ -14,7 +14,7 @@ from bodies import Body, marked, text
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation import Call, Simulation
+from cachecost.replay.simulation import Call, Simulation
 from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 21)

@@ -23,8 +23,8 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.simulation import Call, Simulation
 from cachecost.scenario.loading import from_mapping
-from cachecost.simulation import Call, Simulation
 from cachecost.tokens.bytecount import BytesCounter
 
 KEY = "sk-ant-api03-planted-for-the-driver/tests"

@@ -15,10 +15,10 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.switches import switches_from
-from cachecost.simulation import Call, Simulation
+from cachecost.replay.simulation import Call, Simulation
 from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 22)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.live.answers import answerer_from
 from cachecost.live.log import CallLog, moment
+from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answer, Answerer, Asked, Metered, Refused
 from cachecost.providers.prices import PriceBook

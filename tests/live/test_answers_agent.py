@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cachecost.live.answers import answerer_from, notes_of
-from cachecost.live.answers.agent import THOUGHT
-from cachecost.live.answers.tools import harmless_call
+from cachecost.live.server.answers import answerer_from, notes_of
+from cachecost.live.server.answers.agent import THOUGHT
+from cachecost.live.server.answers.tools import harmless_call
 from cachecost.live.server.model import Answer, Asked
 
 PATH = {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]}

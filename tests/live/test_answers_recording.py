@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.live.answers import answerer_from, notes_of
-from cachecost.live.answers.recording import RecordedAnswer
+from cachecost.live.server.answers import answerer_from, notes_of
+from cachecost.live.server.answers.recording import RecordedAnswer
 from cachecost.live.server.model import Answer, Answerer, Asked
 
 USER = {"role": "user", "content": "Find it"}

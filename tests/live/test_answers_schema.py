@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from cachecost.live.answers.schema import minimal
+from cachecost.live.server.answers.schema import minimal
 
 SCHEMAS: list[tuple[dict[str, Any], Any]] = [
     ({"type": "string"}, "cachecost"),

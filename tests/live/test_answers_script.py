@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.live.answers import answerer_from
+from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.model import Answer, Answerer, Asked, Refused
 
 SCRIPT = """\

@@ -23,7 +23,7 @@ from starlette.applications import Starlette
 
 from browser import FLAGS, browser
 from cachecost.base.formatting import dollars, percent, tokens
-from cachecost.ledger import ZERO
+from cachecost.ledger.results import ZERO
 from cachecost.live.server.bill import Bill, bill_of
 from cachecost.live.server.bill_figures import bill_json, facts, verdict
 from cachecost.live.server.bill_text import bill_text, print_bill

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
 
-from cachecost.conversations.readers.request_log import calls
+from cachecost.conversations.readers.request_log.reader import calls
 from cachecost.live.driver.driving import Driven
 from cachecost.live.driver.journal import read
 from cachecost.live.driver.model import OverBudget

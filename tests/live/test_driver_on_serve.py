@@ -15,7 +15,7 @@ from driver_fake import KEY, START, FakeClock, journal_of, small_plan
 from server_fakes import Says, served_by
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.ledger import ZERO
+from cachecost.ledger.results import ZERO
 from cachecost.live.driver.driving import Drive, Driven, drive
 from cachecost.live.driver.journal import read
 from cachecost.live.server.app import app_of

@@ -19,7 +19,7 @@ from recorder_upstream import body, recorder, send, until, upstream_thread
 from server_fakes import BODY, HEAD, lines_of, post, served_by
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log import calls
+from cachecost.conversations.readers.request_log.reader import calls
 from cachecost.live import line_file
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.digest import DigestFile, calls_in

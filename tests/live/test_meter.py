@@ -24,8 +24,8 @@ from simulated_calls import (
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.cli import cachecost
-from cachecost.ledger import ZERO
-from cachecost.live.answers.recording import RecordedAnswer
+from cachecost.ledger.results import ZERO
+from cachecost.live.server.answers.recording import RecordedAnswer
 from cachecost.live.server.model import Answer, Metered, Refused
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage

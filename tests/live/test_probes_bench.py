@@ -13,7 +13,7 @@ from probe_bench import DAY, PRICES, START, FakeClock, tried
 
 from cachecost.live.driver.model import CallFailed, Sent
 from cachecost.live.probes import plan, registry, rules_text
-from cachecost.live.probes.bench import Bench
+from cachecost.live.probes.harness import Bench
 from cachecost.live.probes.layers import Layered, level_after
 from cachecost.live.probes.model import Unsettled
 from cachecost.live.probes.parameters import _effort_at

@@ -11,8 +11,8 @@ from probe_bench import Counters, by_bytes, by_tiktoken, tried
 
 from cachecost.prompts import blocks, render
 from cachecost.prompts.request import Request
+from cachecost.providers.assumptions import switch_table
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.switches import switch_table
 
 FORCES = "claude-sonnet-4-6"
 FORCES_NOT = "claude-opus-5-5"

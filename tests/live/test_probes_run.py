@@ -15,14 +15,15 @@ from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budg
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.driver.model import CallFailed
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes import Finding, bench, plan, registry, rules_text, summary, write
-from cachecost.live.probes.bench import Bench
+from cachecost.live.probes import Finding, plan, registry, rules_text, summary, write
+from cachecost.live.probes import harness as bench
+from cachecost.live.probes.harness import Bench
 from cachecost.live.probes.model import Reading, Unsettled
 from cachecost.live.probes.rounds import agreed, together
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.switches import switches_from
 
 NAMES = (
     "minimum",

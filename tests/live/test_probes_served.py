@@ -17,8 +17,8 @@ from cachecost.live.probes import Finding, PricedProbe, plan, registry, rules_te
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.switches import switches_from
 from loopback import Loopback
 
 MODEL = "claude-sonnet-4-6"

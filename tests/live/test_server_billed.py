@@ -6,14 +6,14 @@ import httpx2
 import pytest
 from server_fakes import HEAD, Says, client_of, lines_of, post, served_by
 
-from cachecost.conversations.readers.request_log import calls
+from cachecost.conversations.readers.request_log.reader import calls
 from cachecost.live.clock import SteppingClock
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation, logged
 from cachecost.tokens.factory import make_counter
 
 START = 1_793_500_000.0

@@ -11,10 +11,10 @@ import pytest
 from request_mutations import body_of, headers_of, target_of
 from server_fakes import BODY, HEAD, lines_of, post, served_by
 
-from cachecost.conversations.readers.request_log import calls
-from cachecost.live.answers.agent import Agent
+from cachecost.conversations.readers.request_log.reader import calls
 from cachecost.live.clock import SteppingClock
 from cachecost.live.log import CallLog
+from cachecost.live.server.answers.agent import Agent
 from cachecost.live.server.app import app_of
 from cachecost.live.server.arrival import MOST_NESTED
 from cachecost.live.server.catalogue import models_of

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bodies import Body, Engine, assistant, body, mark_last, marked, text, tool, tool_result, tool_use, user
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.switches import switches_from
 
 DAY = date(2026, 10, 15)
 TURN = text(6000, "turn")

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
+from cachecost.providers.assumptions import read_switches, shown
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import Switches, switches_from
-from cachecost.providers.switches import read_switches, shown
 
 GOOD = [
     ("lookback_runs", "counted", "counted"),

@@ -17,7 +17,7 @@ from cachecost.strategies.changes.base import Change, estimated, instead_of
 from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.changes.switching import SwitchAt
 from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.marks import LastMessage, Placement
+from cachecost.strategies.placements import LastMessage, Placement
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import CHANGES_TABLE, MARKS, StrategySpec
 from cachecost.strategies.spread import Spread

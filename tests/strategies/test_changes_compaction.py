@@ -9,14 +9,14 @@ import pytest
 from small_talks import MODEL
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
-from cachecost.ledger import Ledger
+from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.compaction import Compaction
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms
 
 OTHER = "claude-haiku-4-5"
 TOOLS = Part((given_block("tool", "", "tool", 100),))

@@ -13,6 +13,7 @@ from small_talks import MODEL, conversation, fingerprint, question, result, said
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.attachments import Attachments
 from cachecost.strategies.changes.base import Change
@@ -24,7 +25,6 @@ from cachecost.strategies.changes.truncation import Truncate
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 from cachecost.strategies.window import Window
-from cachecost.terms import Terms
 
 OTHER = "claude-haiku-4-5"
 

@@ -14,12 +14,12 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Rep
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.finishing import FinalAnswer
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms
 
 
 def turn(number: int, loops: int = 1) -> list[Event]:

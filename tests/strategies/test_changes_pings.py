@@ -10,10 +10,11 @@ import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, question, said, spelled, used, user
 
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite
-from cachecost.ledger import Ledger
+from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms
 from cachecost.strategies.build import build
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.fanout import FanOut
@@ -23,7 +24,6 @@ from cachecost.strategies.changes.routing import Retries, RouteAsides
 from cachecost.strategies.changes.warming import PreWarm, WarmBeforeFanOut
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms
 
 OTHER = "claude-haiku-4-5"
 DAY = date(2026, 6, 1)

@@ -13,6 +13,7 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Rep
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.mishaps import Repairs, Unprompted
@@ -24,7 +25,6 @@ from cachecost.strategies.changes.text_tools import TextTools
 from cachecost.strategies.changes.texts import in_one_text
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms
 
 
 def turn(number: int) -> list[Event]:

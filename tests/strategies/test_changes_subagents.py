@@ -13,12 +13,12 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Rep
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.subagents import SubAgents
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms
 
 OTHER = "claude-haiku-4-5"
 

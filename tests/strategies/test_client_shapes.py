@@ -21,7 +21,7 @@ import pytest
 
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.request import Mark
-from cachecost.strategies.marks import LastN, LastTool, Placement, SystemBlock, Trail, View
+from cachecost.strategies.placements import LastN, LastTool, Placement, SystemBlock, Trail, View
 from cachecost.strategies.presets import PRESETS
 
 SHAPES = Path(__file__).parent / "client_shapes"

@@ -22,7 +22,7 @@ from cachecost.prompts.request import block_at
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
-from cachecost.strategies.marks import MAXIMUM_MARKS, ORDER, Placement, Primitive, Spot, View
+from cachecost.strategies.placements import MAXIMUM_MARKS, ORDER, Placement, Primitive, Spot, View
 from cachecost.strategies.plan import PlannedCall, Strategy
 from cachecost.strategies.registry import names
 

@@ -15,7 +15,7 @@ from cachecost.prompts.blocks import NOTHING, Thread, given_block
 from cachecost.prompts.refusals import last_markable
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import ANSWER_TOOL, Asking
-from cachecost.strategies.marks import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
+from cachecost.strategies.placements import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.presets import BASE, CHEAPER_MODEL, PRESETS
 

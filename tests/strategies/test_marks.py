@@ -12,7 +12,7 @@ from cachecost.prompts.refusals import is_markable
 from cachecost.prompts.request import TTL, Request, block_at
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.marks import (
+from cachecost.strategies.placements import (
     NAMES,
     ORDER,
     PRIMITIVES,

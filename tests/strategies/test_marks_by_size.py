@@ -11,7 +11,7 @@ from cachecost.conversations.model import Conversation, Human, Reply, Rewrite
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.marks import (
+from cachecost.strategies.placements import (
     Adaptive,
     EveryKTokens,
     ForkPoint,

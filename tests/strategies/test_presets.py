@@ -13,15 +13,15 @@ import pytest
 from small_talks import SIX_CALLS, conversation, spelled
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
-from cachecost.ledger import CallRow
+from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
-from cachecost.simulation import Simulation, planned
+from cachecost.replay.setup import Terms
+from cachecost.replay.simulation import Simulation, planned
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.adapting import Adapt
-from cachecost.strategies.marks import MAXIMUM_MARKS, LastTool, Placement, SystemBlock
+from cachecost.strategies.placements import MAXIMUM_MARKS, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import PLACEMENTS, PRESETS
-from cachecost.terms import Terms
 
 MODEL = "claude-sonnet-4-5"
 PRICES = PriceBook.load(None, None)

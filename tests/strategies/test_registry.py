@@ -16,7 +16,7 @@ from cachecost.strategies.spec import StrategySpec
 
 MODULE = """
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.marks import Automatic, Placement
+from cachecost.strategies.placements import Automatic, Placement
 
 AGENT = Agent(name="theirs", what="as data", source="a page", date="2026-11-01", placement=Placement((Automatic(),)))
 

@@ -15,7 +15,7 @@ from cachecost.base.schema_errors import faults_of
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.marks import (
+from cachecost.strategies.placements import (
     PRIMITIVES,
     SHORTHANDS,
     Automatic,

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.analysis.montecarlo import Draw, Retries, montecarlo, resampled
-from cachecost.analysis.montecarlo.draws import numbers, uniforms
-from cachecost.analysis.montecarlo.retimed import retimed
 from cachecost.conversations.distributions import Choice, LogNormal, Uniform
 from cachecost.conversations.synthetic import Inquiries, Pauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from cachecost.replay.setup import Terms
+from cachecost.replay.workload import Traffic, of_strategy, recorded
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms
-from cachecost.traffic import Traffic, of_strategy, recorded
+from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resampled
+from cachecost.sweep.montecarlo.draws import numbers, uniforms
+from cachecost.sweep.montecarlo.retimed import retimed
 from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sweep_bench import SCENARIO, rows_of, scenario_at
 
-from cachecost.run import run
+from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
 from cachecost.sweep.cells import evaluated
 from cachecost.sweep.sweeping import sweep_of

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from sweep_bench import scenario_at
 
+from cachecost.replay.workload import terms_of
 from cachecost.scenario import talks_of
 from cachecost.sweep import cells
 from cachecost.sweep.cells import evaluated
 from cachecost.sweep.rows import Key, Row, row_of
 from cachecost.sweep.sweeping import Sweep, sweep_of
-from cachecost.traffic import terms_of
 
 TEXT = """\
 format: 1

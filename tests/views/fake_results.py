@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from cachecost.ledger import CallRow, Claim, Comparison, Cost, LayerTokens, Ledger, RunResult
+from cachecost.ledger.results import CallRow, Claim, Comparison, Cost, LayerTokens, Ledger, RunResult
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 

@@ -17,15 +17,15 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from cachecost.ledger import Cost, Ledger, RunResult
+from cachecost.analysis.comparison.sentences import cumulative_title, dollars_title, question_title
+from cachecost.analysis.comparison.summary import Summary, summarise
+from cachecost.ledger.results import Cost, Ledger, RunResult
 from cachecost.providers.usage import Usage
-from cachecost.views.chart_style import house_style
-from cachecost.views.charts import chart_files, figures
-from cachecost.views.files import DOLLARS, QUESTION
-from cachecost.views.line_charts import _curves, spread
-from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS, PAPER
-from cachecost.views.sentences import cumulative_title, dollars_title, question_title
-from cachecost.views.summary import Summary, summarise
+from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS, PAPER
+from cachecost.views.charts.style import house_style
+from cachecost.views.run.charts import chart_files, figures
+from cachecost.views.run.files import DOLLARS, QUESTION
+from cachecost.views.run.line_charts import _curves, spread
 
 
 @pytest.fixture(scope="module")

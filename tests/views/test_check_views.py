@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cachecost.views.check_github import annotation_lines
-from cachecost.views.check_junit import junit
-from cachecost.views.check_markdown import MARKER, markdown
-from cachecost.views.check_sarif import sarif
-from cachecost.views.check_text import text_lines
+from cachecost.views.check.github import annotation_lines
+from cachecost.views.check.junit import junit
+from cachecost.views.check.markdown import MARKER, markdown
+from cachecost.views.check.sarif import sarif
+from cachecost.views.check.text import text_lines
 
 Told = dict[str, Any]
 
@@ -151,7 +151,7 @@ def test_sarif_files_are_uris(file: str, uri: str) -> None:
 
 def test_every_budget_has_a_meaning_in_sarif() -> None:
     from cachecost.scenario.models import Budget
-    from cachecost.views.check_sarif import BUDGETS
+    from cachecost.views.check.sarif import BUDGETS
 
     assert set(BUDGETS) == set(Budget.model_fields) - {"strategy"}
 

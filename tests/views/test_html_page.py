@@ -19,18 +19,18 @@ from html_page import Page
 
 from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
-from cachecost.findings import Explanation, Finding
-from cachecost.ledger import RunResult
+from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.results import RunResult
+from cachecost.ledger.timelines import MarkAt, Strip
 from cachecost.prompts.blocks import Layer
-from cachecost.strips import MarkAt, Strip
-from cachecost.views.html.run_page import run_page
-from cachecost.views.tables import run_object
+from cachecost.views.run.json_output import run_object
+from cachecost.views.run.page import run_page
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 SESSION = ROOT / "scenarios" / "recordings" / "sessions" / "claude-code.jsonl"
 MOST_BYTES = 1_000_000
-WRITE = "import sys; from test_html_page import pictured_arms; from cachecost.views.html.run_page import run_page; "
+WRITE = "import sys; from test_html_page import pictured_arms; from cachecost.views.run.page import run_page; "
 WRITE += "sys.stdout.buffer.write(run_page(pictured_arms()).encode())"
 
 

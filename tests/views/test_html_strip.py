@@ -7,13 +7,13 @@ import re
 import pytest
 from fake_results import ledger, refused, row
 
-from cachecost.ledger import LayerTokens, Ledger
+from cachecost.ledger.results import LayerTokens, Ledger
+from cachecost.ledger.timelines import NO_STRIP, MarkAt, Strip
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.strips import NO_STRIP, MarkAt, Strip
-from cachecost.views.html.columns import ALL_TOGETHER, FEWEST, MOST, Column, columns_of, most_columns
-from cachecost.views.html.strip_svg import HEIGHT, Paths, paths_of
-from cachecost.views.html.strip_words import call_table, spots
+from cachecost.views.run.timeline_columns import ALL_TOGETHER, FEWEST, MOST, Column, columns_of, most_columns
+from cachecost.views.run.timeline_svg import HEIGHT, Paths, paths_of
+from cachecost.views.run.timeline_text import call_table, spots
 
 
 def column(usage: Usage, call: int = 1, strip: Strip = NO_STRIP, **fields: object) -> Column:

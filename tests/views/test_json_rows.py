@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from fake_results import row
 
-from cachecost.ledger import Cost
+from cachecost.ledger.results import Cost
 from cachecost.providers.usage import Usage
-from cachecost.views.json_rows import replay_row_json
+from cachecost.views.replay.json_output import replay_row_json
 
 HEAVY = ("pandas", "numpy", "matplotlib", "rich", "jinja2", "pydantic", "tiktoken", "csv")
 
@@ -61,6 +61,6 @@ def test_output_that_was_not_recorded_is_said() -> None:
 
 
 def test_the_module_imports_nothing_heavy() -> None:
-    code = f"import sys, cachecost.views.json_rows; print([name for name in {HEAVY} if name in sys.modules])"
+    code = f"import sys, cachecost.views.replay.json_output; print([name for name in {HEAVY} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"

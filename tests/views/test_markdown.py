@@ -10,10 +10,10 @@ from fake_results import comparison, ledger, result, row, small, ten_arms, wholl
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from cachecost.ledger import Ledger
+from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
-from cachecost.views.markdown import report_markdown
-from cachecost.views.markdown_text import escaped, table
+from cachecost.views.run.markdown import report_markdown
+from cachecost.views.tables.markdown import escaped, table
 from goldens import Golden
 
 PICTURES = ("dollars.svg", "cumulative.svg", "question.svg")

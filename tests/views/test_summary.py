@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 from fake_results import comparison, ledger, partly_refused, refused, row, wholly_refused
 
-from cachecost.ledger import Ledger
+from cachecost.analysis.comparison.sentences import variant_rows
+from cachecost.analysis.comparison.summary import Summary, same_order, shared_notes, summarise
+from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
-from cachecost.views.sentences import variant_rows
-from cachecost.views.summary import Summary, same_order, shared_notes, summarise
 
 
 def of(*ledgers: Ledger, first: str | None = None) -> Summary:

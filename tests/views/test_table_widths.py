@@ -6,8 +6,8 @@ import pytest
 from fake_results import small, ten_arms
 from rich.cells import cell_len
 
-from cachecost.views.columns import COMPARISON, COUNT, Column, fit, hidden_note
-from cachecost.views.terminal import run_text
+from cachecost.views.run.terminal import run_text
+from cachecost.views.tables.columns import COMPARISON, COUNT, Column, fit, hidden_note
 
 WIDTHS = [80, 100, 110, 120, 200]
 NAMES = ["a", "a strategy with quite a long name, and a second part"]

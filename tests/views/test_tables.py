@@ -9,9 +9,9 @@ from io import StringIO
 
 from fake_results import comparison, ledger, result, row, small, ten_arms, wholly_refused
 
-from cachecost.ledger import Ledger
+from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
-from cachecost.views.tables import CSV_COLUMNS, calls_csv, run_json, run_object
+from cachecost.views.run.json_output import CSV_COLUMNS, calls_csv, run_json, run_object
 
 DOCUMENTED = ["name", "calls", "errors", "usage", "cost_usd", "cost_by_class_usd", "cost_by_layer_usd"]
 

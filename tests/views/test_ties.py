@@ -8,13 +8,13 @@ from decimal import Decimal
 import pytest
 from fake_results import comparison, ledger, result
 
-from cachecost.ledger import Comparison
-from cachecost.verdict import verdict_of
-from cachecost.views.markdown import report_markdown
-from cachecost.views.sentences import dollars_title, who_is_cheapest
-from cachecost.views.summary import summarise
-from cachecost.views.tables import run_object
-from cachecost.views.terminal import run_text
+from cachecost.analysis.comparison.answer import verdict_of
+from cachecost.analysis.comparison.sentences import dollars_title, who_is_cheapest
+from cachecost.analysis.comparison.summary import summarise
+from cachecost.ledger.results import Comparison
+from cachecost.views.run.json_output import run_object
+from cachecost.views.run.markdown import report_markdown
+from cachecost.views.run.terminal import run_text
 
 
 def of(shares: dict[str, float], first: str | None = None, variant: str = "") -> Comparison:

@@ -56,7 +56,7 @@ class Alternatives:
     def plot(self) -> Figure:
         """USD saved (to the right) or lost by each promise that changes something and keeps the answers."""
         from cachecost.api.charts import Mark, bars
-        from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
+        from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
         marks = [
             Mark(

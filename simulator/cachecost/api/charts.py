@@ -10,8 +10,10 @@ from typing import Any, cast
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cachecost.ledger import CallRow
-from cachecost.views.chart_style import (
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
+from cachecost.ledger.results import CallRow
+from cachecost.views.charts.palette import CLASS_COLOURS, INK, LINE_COLOURS, MUTED, RULE
+from cachecost.views.charts.style import (
     MARGIN,
     POINTS_PER_INCH,
     SMALL_SIZE,
@@ -24,8 +26,6 @@ from cachecost.views.chart_style import (
     titled,
     widest,
 )
-from cachecost.views.palette import CLASS_COLOURS, INK, LINE_COLOURS, MUTED, RULE
-from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES
 
 ROW, BAR = 0.36, 0.6
 """Inches of a row, and the part of it that the bar fills."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from cachecost.budgets.checking import CheckResult
     from cachecost.budgets.verdicts import State, Verdict
-    from cachecost.checking import CheckResult
 
 COLUMNS = ("scenario", "strategy", "budget", "limit", "actual", "verdict", "message")
 SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
@@ -57,7 +57,7 @@ class Checked:
     def plot(self) -> Figure:
         """How far each figure is from its limit, as a share of it; what is broken is strongly coloured."""
         from cachecost.api.charts import Mark, bars
-        from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
+        from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
         marks = [
             Mark(
@@ -97,7 +97,7 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
 
     Raises InputError, CannotEvaluate.
     """
-    from cachecost.checking import check_scenarios
+    from cachecost.budgets.checking import check_scenarios
 
     given = [scenarios] if isinstance(scenarios, str | Path) else scenarios
     paths = tuple(Path(path) for path in given)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Unpack
 
+from cachecost.analysis.comparison.answer import verdict_of
+from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, summarise
 from cachecost.api.html import Table, paragraph
 from cachecost.api.projection import DAYS, Monthly, monthly
 from cachecost.api.reading import Recording, Source, taken, talks_in
@@ -21,13 +24,10 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import counted, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.conversations.model import Conversation
-from cachecost.ledger import Comparison, Ledger
-from cachecost.margin import margin
+from cachecost.ledger.margin import margin
+from cachecost.ledger.results import Comparison, Ledger
 from cachecost.providers.rules import data_date
-from cachecost.simulation import AS_RECORDED
-from cachecost.verdict import verdict_of
-from cachecost.views.sentences import refusal_sentences, rules_sentence, token_sentences
-from cachecost.views.summary import CLASS_FIELDS, Line, Summary, summarise
+from cachecost.replay.simulation import AS_RECORDED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +114,7 @@ def _no_strategies(source: object) -> None:
 
 
 def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], terms: Mapping[str, object]) -> Result:
-    from cachecost.run import run
+    from cachecost.analysis.comparison.run import run
     from cachecost.scenario import load
 
     given = [*(["strategies"] if strategies is not None else []), *terms]
@@ -208,8 +208,8 @@ class Result:
         """A picture: "dollars" by token class (tokens where no price is known), dollars over "calls", or dollars of one
         "question". Raises InputError, CannotEvaluate."""
         from cachecost.api.charts import shown
-        from cachecost.views.bar_charts import dollars_figure, question_figure
-        from cachecost.views.line_charts import cumulative_figure
+        from cachecost.views.run.bar_charts import dollars_figure, question_figure
+        from cachecost.views.run.line_charts import cumulative_figure
 
         if picture not in PICTURES:
             raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])

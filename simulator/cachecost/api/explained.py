@@ -14,8 +14,8 @@ from cachecost.api.reading import Source
 from cachecost.api.strategies import StrategyLike, spec_of
 from cachecost.api.terms import TermOptions, traffic_of
 from cachecost.base.formatting import counted, dollars, percent, rough_dollars, tokens
-from cachecost.findings import Explanation, Finding
-from cachecost.ledger import ZERO
+from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.results import ZERO
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,7 +38,7 @@ class Linted(list[LintFinding]):
     def plot(self) -> Figure:
         """How many findings, a bar a code."""
         from cachecost.api.charts import Mark, bars
-        from cachecost.views.palette import CLASS_COLOURS
+        from cachecost.views.charts.palette import CLASS_COLOURS
 
         severe = {
             "error": CLASS_COLOURS["input"],

@@ -13,7 +13,7 @@ from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source, bills_in, taken, talks_in
 from cachecost.api.terms import TermOptions, terms_of
 from cachecost.base.formatting import change, counted, dollars, percent
-from cachecost.simulation import AS_RECORDED, logged
+from cachecost.replay.simulation import AS_RECORDED, logged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class Optimized:
     @property
     def answer(self) -> str:
         """What to do, and what it is worth."""
-        from cachecost.views.optimum_text import answer
+        from cachecost.views.optimum.text import answer
 
         return " ".join(answer(self.optimum))
 
@@ -92,7 +92,7 @@ class Optimized:
         return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, self._facts()))
 
     def _facts(self) -> Iterator[str]:
-        from cachecost.views.optimum_text import facts
+        from cachecost.views.optimum.text import facts
 
         if rest := self._distinct()[MOST_ROWS:]:
             yield f"{counted(len(rest), 'dearer way')} left out, up to {dollars(rest[-1][1])}; frame() has all"
@@ -123,7 +123,7 @@ def optimize(source: Source, *, pings: bool = True, **terms: Unpack[TermOptions]
     CannotEvaluate.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.traffic import of_strategy
+    from cachecost.replay.workload import of_strategy
 
     recorded = taken(source)
     shared = terms_of(recorded, **terms)

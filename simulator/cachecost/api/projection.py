@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.views.summary import Summary
+    from cachecost.analysis.comparison.summary import Summary
 
 DAYS = 30
 WHOLE_FROM = Decimal(100)

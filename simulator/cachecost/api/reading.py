@@ -9,7 +9,7 @@ from pathlib import Path
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import read_talks
 from cachecost.scenario import head_parts
 from cachecost.scenario.models import Head

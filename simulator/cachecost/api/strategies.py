@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.schema_errors import faults_of
 from cachecost.base.yaml_text import Place, Placed
-from cachecost.simulation import AS_RECORDED
+from cachecost.replay.simulation import AS_RECORDED
 from cachecost.strategies.spec import StrategySpec
 
 StrategyLike = str | Mapping[str, Any]

@@ -12,16 +12,16 @@ from cachecost.api.reading import Recording, Source, bills_in, taken, talks_in
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.schema_errors import one_of
 from cachecost.conversations.model import Conversation
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.providers.switches import switches_from
-from cachecost.simulation import logged, planned
+from cachecost.replay.setup import Terms, in_time, own_readings
+from cachecost.replay.simulation import logged, planned
+from cachecost.replay.workload import Traffic
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms, in_time, own_readings
 from cachecost.tokens.factory import ANCHORED, counter_name
-from cachecost.traffic import Traffic
 
 Counter = Literal["anchored", "auto", "tiktoken", "bytes", "ctok"]
 COUNTERS: tuple[Counter, ...] = ("anchored", "auto", "tiktoken", "bytes", "ctok")

@@ -13,13 +13,13 @@ from cachecost.api.terms import CountOptions, ground
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import dollars, percent
 from cachecost.base.schema_errors import one_of
-from cachecost.ledger import Fidelity, Judgement, Supported
+from cachecost.ledger.results import Fidelity, Judgement, Supported
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.views.fidelity_rows import Score
+    from cachecost.views.fidelity.scores import Score
 
 COUNTERS = ("ctok", "tiktoken")
 HEADS = ("calls", "hits exact", "cold starts exact", "unknown", "tokens off, median", "95th", "predicted", "billed")
@@ -36,7 +36,7 @@ class Validated:
         """All calls whose requests are known, else the steps of transcripts: how many hits and cold starts were
         knowable, and how many exact; errors are shares of the billed input tokens, dollars (Decimal) of the input side.
         """
-        from cachecost.views.fidelity_rows import score
+        from cachecost.views.fidelity.scores import score
 
         return score("all", self.fidelity.main)
 
@@ -56,7 +56,7 @@ class Validated:
     def plot(self) -> Figure:
         """A point a call: the length of its prompt as billed, against the error of the predicted one."""
         from cachecost.api.charts import shown
-        from cachecost.views.fidelity_chart import residual_figure
+        from cachecost.views.fidelity.chart import residual_figure
 
         return shown(residual_figure(self.fidelity, self._title()))
 
@@ -69,7 +69,7 @@ class Validated:
         return f"<Validated {self._title()}>"
 
     def _repr_html_(self) -> str:
-        from cachecost.views.fidelity_rows import GROUPS, scores
+        from cachecost.views.fidelity.scores import GROUPS, scores
 
         table = Table(("model", *HEADS))
         for each in (self.score, *scores(self.fidelity, GROUPS["model"])):
@@ -88,7 +88,7 @@ def validate(
     right under each reading of each rule. `tokens`: ctok (the default, where installed) or tiktoken.
     Raises InputError, CannotEvaluate.
     """
-    from cachecost.analysis.validation import Validation
+    from cachecost.analysis.fidelity.validation import Validation
 
     given: dict[str, Any] = dict(options)
     tokens = given.pop("tokens", None)

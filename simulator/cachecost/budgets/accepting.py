@@ -9,17 +9,17 @@ from datetime import date
 from importlib.metadata import version
 from typing import Any
 
-from cachecost import __version__
 from cachecost.base.formatting import exact
-from cachecost.baseline import FORMAT, Baseline, Entry, Figures, HeadFrom, Row, baseline_text
+from cachecost.base.version import __version__
+from cachecost.budgets.baseline import FORMAT, Baseline, Entry, Figures, HeadFrom, Row, baseline_text
 from cachecost.budgets.playing import Played
 from cachecost.budgets.prints import LAYERS, Prints, short
-from cachecost.ledger import TOKEN_CLASSES, ZERO
+from cachecost.ledger.results import TOKEN_CLASSES, ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
+from cachecost.replay.simulation import REFUSED, Simulated
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import SHIPPED
-from cachecost.simulation import REFUSED, Simulated
 
 LARGEST = 58_000
 """Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""

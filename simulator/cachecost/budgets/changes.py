@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.explain.explaining import explain
-from cachecost.baseline import Baseline, Figures, Row
+from cachecost.budgets.baseline import Baseline, Figures, Row
 from cachecost.budgets.playing import Played
 from cachecost.budgets.prints import Prints
 from cachecost.budgets.traits import without_lookback
 from cachecost.budgets.verdicts import Change
 from cachecost.budgets.wording import HeadChange, effect_of, happened, not_as_in_the_baseline
-from cachecost.findings import Finding
-from cachecost.ledger import ZERO
+from cachecost.ledger.findings import Finding
+from cachecost.ledger.results import ZERO
 
 SHOWN = 3
 LARGE = Decimal("0.2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cachecost.baseline import Baseline, Figures
+from cachecost.budgets.baseline import Baseline, Figures
 
 Records = Mapping[str, Mapping[str, str]]
 ABSENT = "none"

@@ -13,17 +13,17 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.base.formatting import counted, dollars, exact, exact_dollars
-from cachecost.baseline import Baseline
 from cachecost.budgets.amounts import against, exact_share, percent_apart
+from cachecost.budgets.baseline import Baseline
 from cachecost.budgets.changes import Causes
 from cachecost.budgets.comparable import differences
 from cachecost.budgets.playing import Played
 from cachecost.budgets.traits import OUT_OF_REACH, in_vain, least_margin, most_marks, unstable, without_lookback
 from cachecost.budgets.verdicts import Change, State, Verdict
-from cachecost.ledger import ZERO, CallRow, most_of
+from cachecost.ledger.results import ZERO, CallRow, most_of
 from cachecost.prompts.blocks import Layer
+from cachecost.replay.simulation import REFUSED
 from cachecost.scenario import Scenario
-from cachecost.simulation import REFUSED
 
 SHOWN_CALLS = 3
 

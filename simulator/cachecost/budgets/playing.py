@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 
 from cachecost.conversations.model import Human
-from cachecost.ledger import CallRow, Ledger
-from cachecost.margin import margin
+from cachecost.ledger.margin import margin
+from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
+from cachecost.replay.setup import Progress, quiet
+from cachecost.replay.simulation import AS_RECORDED, Call, Simulated, logged
+from cachecost.replay.workload import Traffic, of_scenario, terms_of
 from cachecost.scenario import Scenario, talks_of
-from cachecost.simulation import AS_RECORDED, Call, Simulated, logged
-from cachecost.terms import Progress, quiet
-from cachecost.traffic import Traffic, of_scenario, terms_of
 
 
 @dataclass(frozen=True)

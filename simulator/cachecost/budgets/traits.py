@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.unread import Unread
 from cachecost.budgets.playing import Played
-from cachecost.cache import Outcome
+from cachecost.caches.breakpoints import Outcome
+from cachecost.ledger.unread import Unread
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation import Call, Simulated
+from cachecost.replay.simulation import Call, Simulated
 
 OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from cachecost.analysis.explain.alignment import first_difference
 from cachecost.base.formatting import counted
-from cachecost.baseline import Entry
+from cachecost.budgets.baseline import Entry
 from cachecost.budgets.playing import Played
 from cachecost.budgets.prints import Entries
-from cachecost.findings import Finding
-from cachecost.ledger import CallRow, LayerTokens
+from cachecost.ledger.findings import Finding
+from cachecost.ledger.results import CallRow, LayerTokens
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.refusals import wire_path
 from cachecost.prompts.request import Mark, Request, block_at, place_as_sent

@@ -50,9 +50,9 @@ def check(
     Without SCENARIOS, every scenarios/*.yaml is checked. The exit code is 1 if a budget is exceeded, and 3 if there is
     no baseline or it cannot be compared.
     """
-    from cachecost.checking import check_scenarios
-    from cachecost.views.check_json import check_object
-    from cachecost.views.check_text import text_lines
+    from cachecost.budgets.checking import check_scenarios
+    from cachecost.views.check.json_output import check_object
+    from cachecost.views.check.text import text_lines
 
     paths = scenarios or tuple(sorted(SCENARIOS.glob("*.yaml")))
     if not paths:
@@ -76,7 +76,9 @@ def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None
     """The renderings that were asked for; a comment that has nothing to say is no file. Raises InputError."""
     from cachecost.analysis.explain.codes import codes
     from cachecost.base.atomic_files import write_text
-    from cachecost.views import check_junit, check_markdown, check_sarif
+    from cachecost.views.check import junit as check_junit
+    from cachecost.views.check import markdown as check_markdown
+    from cachecost.views.check import sarif as check_sarif
 
     if markdown:
         write_text(markdown, check_markdown.markdown(told))
@@ -87,7 +89,7 @@ def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None
 
 
 def _annotate(told: dict[str, Any], err: bool) -> None:
-    from cachecost.views.check_github import annotation_lines
+    from cachecost.views.check.github import annotation_lines
     from cachecost.views.streams import styled
 
     stream = styled(sys.stderr if err else sys.stdout)

@@ -25,7 +25,7 @@ from cachecost.commands.options import (
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
-    from cachecost.traffic import Traffic
+    from cachecost.replay.workload import Traffic
 
 SCENARIOS = (".yaml", ".yml")
 
@@ -63,14 +63,14 @@ def explain(
     """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars."""
     from cachecost.analysis.explain.codes import codes
     from cachecost.analysis.explain.explaining import explained
-    from cachecost.views.explain_json import explanation_object
-    from cachecost.views.explain_text import print_explanation
+    from cachecost.views.explain.json_output import explanation_object
+    from cachecost.views.explain.text import print_explanation
 
     if source.suffix in SCENARIOS:
         check_scenario(source, tokens, base)
         found = list(_planned(source, strategy, base))
     else:
-        from cachecost.traffic import recorded
+        from cachecost.replay.workload import recorded
 
         with reading_bar("reading", [source]):
             found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)]
@@ -100,8 +100,8 @@ def explain(
 def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traffic]:
     """What each strategy of a scenario sends, or the one that is named. Raises UsageError."""
     from cachecost.base.errors import nearest
+    from cachecost.replay.workload import of_scenario
     from cachecost.scenario import load
-    from cachecost.traffic import of_scenario
 
     scenario = load(source)
     known = []

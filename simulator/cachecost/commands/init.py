@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from cachecost import __version__
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.exit_codes import ExitCode
+from cachecost.base.version import __version__
 
 SCENARIO = "scenarios/my-agent.yaml"
 RECORDING = "scenarios/recordings/my-agent.jsonl"
@@ -59,7 +59,7 @@ def starting_files() -> dict[str, str]:
     """What is written where, from the root of the project."""
     from cachecost.scenario.text import schema_text
 
-    shipped = files("cachecost.starting")
+    shipped = files("cachecost.commands.templates")
     return {
         SCENARIO: shipped.joinpath("my-agent.yaml").read_text(encoding="utf-8"),
         RECORDING: shipped.joinpath("my-agent.jsonl").read_text(encoding="utf-8"),

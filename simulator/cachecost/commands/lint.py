@@ -69,7 +69,7 @@ def lint(
     taken as consecutive requests. The exit code is 1 if anything is refused or costs money; notes alone exit with 0.
     """
     from cachecost.analysis.lint import MARGIN
-    from cachecost.views.lint_text import lint_object, print_lint
+    from cachecost.views.lint.text import lint_object, print_lint
 
     linting = _Linting(base.rules, base.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)

@@ -23,7 +23,7 @@ from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import json_option, prices_option, rule_option, set_option, switch_pairs
 
 if TYPE_CHECKING:
-    from cachecost.ledger import Fidelity
+    from cachecost.ledger.results import Fidelity
     from cachecost.live.driver.driving import Drive, Driven
     from cachecost.live.driver.journal import Journal
     from cachecost.live.driver.model import Sent
@@ -280,14 +280,14 @@ class _Live:
 
         fidelity = _validated(driven)
         if self.told["as_json"]:
-            from cachecost.views.fidelity_json import fidelity_object
+            from cachecost.views.fidelity.json_output import fidelity_object
 
             told = {**shown.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
             sys.stdout.write(json.dumps(told, indent=2) + "\n")
         else:
             shown.print_driven(driven)
             if fidelity:
-                from cachecost.views.fidelity_text import print_fidelity
+                from cachecost.views.fidelity.text import print_fidelity
 
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
@@ -322,7 +322,7 @@ def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
 
 def _validated(driven: Driven) -> Fidelity | None:
     """What `cachecost validate` says of the recording; None where nothing was answered."""
-    from cachecost.analysis.validation import Validation
+    from cachecost.analysis.fidelity.validation import Validation
 
     if not any(outcome.calls for outcome in driven.outcomes):
         return None

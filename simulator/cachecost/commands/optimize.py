@@ -27,8 +27,8 @@ from cachecost.commands.progress import progress_bar, reading_bar
 from cachecost.tokens.factory import ANCHORED, counter_name
 
 if TYPE_CHECKING:
-    from cachecost.simulation import Call
-    from cachecost.terms import Terms
+    from cachecost.replay.setup import Terms
+    from cachecost.replay.simulation import Call
 
 SCENARIOS = (".yaml", ".yml")
 
@@ -60,8 +60,8 @@ def optimize(
     them.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.views.optimum_rows import optimum_object
-    from cachecost.views.optimum_text import print_optimum
+    from cachecost.views.optimum.json_output import optimum_object
+    from cachecost.views.optimum.text import print_optimum
 
     if path.suffix in SCENARIOS:
         check_scenario(path, tokens, base)
@@ -89,8 +89,8 @@ def optimize(
 def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple[str, Sequence[Call], Terms]:
     """The recorded calls; a recording that holds none is a conversation, planned without marks."""
     from cachecost.conversations.sessions import read_talks
-    from cachecost.simulation import AS_RECORDED, logged
-    from cachecost.terms import Terms
+    from cachecost.replay.setup import Terms
+    from cachecost.replay.simulation import AS_RECORDED, logged
 
     with reading_bar("reading", [path]):
         talks, logged_calls = read_talks(path, format_, print_diagnostic)
@@ -102,15 +102,15 @@ def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple
     )
     if logged_calls:
         return AS_RECORDED, [logged(call) for call in logged_calls], terms
-    from cachecost.traffic import of_strategy
+    from cachecost.replay.workload import of_strategy
 
     return "none", of_strategy("none", talks, terms).calls, terms
 
 
 def _of_scenario(path: Path, base: Ground) -> tuple[str, Sequence[Call], Terms]:
     """The calls that the scenario's first strategy makes, and the scenario's own terms."""
+    from cachecost.replay.workload import of_strategy, terms_of
     from cachecost.scenario import load, talks_of
-    from cachecost.traffic import of_strategy, terms_of
 
     scenario = load(path, [])
     talks, bills = talks_of(scenario, path.parent, print_diagnostic)

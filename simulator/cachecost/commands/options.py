@@ -14,10 +14,10 @@ import click
 from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SharedOption
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.switches import switches_from
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 HOSTS = (
@@ -199,7 +199,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
     """The rows as CSV where that was asked for, and words on stderr that they were written."""
     if path is not None:
-        from cachecost.views.csv_rows import write_csv
+        from cachecost.views.tables.csv_output import write_csv
 
         write_csv(path, rows)
         print_diagnostic(f"{path} written")

@@ -99,9 +99,9 @@ def _tell(recorded: Recorded, base: Ground) -> None:
 
 def _fidelity(logs: Sequence[Path], base: Ground) -> list[str]:
     """What `cachecost validate` says of the file."""
-    from cachecost.analysis.validation import Validation
-    from cachecost.views.fidelity_rows import score
-    from cachecost.views.fidelity_text import headline
+    from cachecost.analysis.fidelity.validation import Validation
+    from cachecost.views.fidelity.scores import score
+    from cachecost.views.fidelity.text import headline
 
     fidelity = Validation(logs, base.rules, base.prices, host=base.host).fidelity()
     left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]

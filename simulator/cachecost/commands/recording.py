@@ -36,7 +36,7 @@ def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
     1 if anything differs.
     """
     from cachecost.conversations.editing.diffing import diff_files
-    from cachecost.views.recording_diff import diff_lines, diff_object
+    from cachecost.views.recording.diff import diff_lines, diff_object
 
     found = diff_files(a, b, format_, print_diagnostic)
     if as_json:

@@ -24,22 +24,22 @@ from cachecost.commands.options import Ground, csv_option, format_option, ground
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.time_order import in_file_order
+from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
-from cachecost.rows import CallRow
-from cachecost.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
+from cachecost.replay.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import ANCHORED, counter_name, make_counter
-from cachecost.views.json_rows import replay_row_json
+from cachecost.views.replay.json_output import replay_row_json
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
-    from cachecost.findings import Explanation
-    from cachecost.ledger import Ledger
+    from cachecost.ledger.findings import Explanation
+    from cachecost.ledger.results import Ledger
     from cachecost.prompts.counting import TokenCounter
-    from cachecost.simulation import Call, Simulated
-    from cachecost.terms import Terms
-    from cachecost.views.replay_text import Billed
+    from cachecost.replay.setup import Terms
+    from cachecost.replay.simulation import Call, Simulated
+    from cachecost.views.replay.text import Billed
 
 
 @click.command(cls=SectionedCommand)
@@ -178,9 +178,9 @@ class _Asked:
     def as_recorded(self, pictured: bool, name: str = AS_RECORDED, calls: Sequence[LoggedCall] | None = None) -> Ledger:
         """The calls as they were sent, under this name; those of the log where none are given."""
         counters: dict[str, TokenCounter] = {}
-        from cachecost.ledger import Ledger
-        from cachecost.margin import margin
-        from cachecost.terms import lifetimes_of
+        from cachecost.ledger.margin import margin
+        from cachecost.ledger.results import Ledger
+        from cachecost.replay.setup import lifetimes_of
 
         made, rules = Ledger(name, []), None
         for each in self.simulated(counters, name, calls):
@@ -215,7 +215,7 @@ class _Asked:
 
         Where all are ranked there is no floor: it is the same for most, and takes as long as a replay.
         """
-        from cachecost.terms import Terms
+        from cachecost.replay.setup import Terms
 
         _check_names(self.strategies)
         talks, bills = self._talks()
@@ -265,7 +265,7 @@ class _Asked:
 
 
 def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
-    from cachecost.analysis.optimum.floor import floor_of
+    from cachecost.analysis.optimum.lower_bound import floor_of
 
     return floor_of(calls, terms).usd
 
@@ -305,14 +305,14 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
 
 
 def _billed(bill: Bill) -> Billed | None:
-    from cachecost.views.replay_text import Billed
+    from cachecost.views.replay.text import Billed
 
     is_priced = sum(bill.unpriced.values()) < bill.calls
     return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input and is_priced else None
 
 
 def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
-    from cachecost.views.replay_text import print_ledgers
+    from cachecost.views.replay.text import print_ledgers
 
     for why, number in sorted(asked.bill.unpriced.items()):
         print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
@@ -323,9 +323,9 @@ def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
 
 def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
     """The page of all ledgers, with what is avoidable in the calls as they were sent. Raises CannotEvaluate."""
-    from cachecost.providers.switches import shown
+    from cachecost.providers.assumptions import shown
     from cachecost.views.html.frame import write_page
-    from cachecost.views.html.replay_page import replay_page
+    from cachecost.views.replay.page import replay_page
 
     if not made:
         raise CannotEvaluate(f"{asked.log} contains no call to show on a page")
@@ -355,7 +355,7 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
 def _explanations(asked: _Asked) -> Iterator[Explanation]:
     """What is avoidable in the calls as they were sent, where `explain` knows their caches."""
     from cachecost.analysis.explain.explaining import explained
-    from cachecost.traffic import recorded
+    from cachecost.replay.workload import recorded
 
     base = asked.ground
     try:

@@ -30,13 +30,13 @@ def run(
     explain_defaults: bool,
 ) -> int:
     """Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."""
-    from cachecost import run as running
+    from cachecost.analysis.comparison import run as running
     from cachecost.scenario import explain_defaults as defaults
     from cachecost.scenario import load
-    from cachecost.views.files import PAGE
-    from cachecost.views.report import write_report
-    from cachecost.views.tables import run_json
-    from cachecost.views.terminal import print_run
+    from cachecost.views.run.files import PAGE
+    from cachecost.views.run.json_output import run_json
+    from cachecost.views.run.report import write_report
+    from cachecost.views.run.terminal import print_run
 
     if explain_defaults:
         click.echo(defaults(), nl=False)

@@ -91,7 +91,7 @@ def serve(
     require("cachecost serve", "starlette", "uvicorn")
     if tokens == "ctok":
         require_ctok()
-    from cachecost.live.answers import answerer_from
+    from cachecost.live.server.answers import answerer_from
 
     begin = _begin(clock, base.rules.as_of, base.host)
     options = _Options(
@@ -131,7 +131,7 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     """Serve until stopped; the meter, with what was billed, and how many calls the recording lacks."""
-    from cachecost.live.answers import notes_of
+    from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.page import routes

@@ -122,8 +122,8 @@ def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
 
 def _show(made: Sweep, store: Store, out: Path | None, as_json: bool) -> bool:
     """Whether there were faults."""
-    from cachecost.views.sweep_rows import print_json
-    from cachecost.views.sweep_text import print_sweep
+    from cachecost.views.sweep.rows import print_json
+    from cachecost.views.sweep.text import print_sweep
 
     rows, cells = store.rows(made.job.axes), len(made.places)
     if as_json:

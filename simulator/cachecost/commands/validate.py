@@ -52,10 +52,10 @@ def validate(
 
     Each file is a cache of its own. The exit code is 3 if no call can be compared.
     """
-    from cachecost.analysis.evidence import evidence_of, evidence_of_hosts
-    from cachecost.analysis.validation import Validation
-    from cachecost.views.fidelity_json import fidelity_object, judgement_row
-    from cachecost.views.fidelity_page import write_evidence, write_html
+    from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
+    from cachecost.analysis.fidelity.validation import Validation
+    from cachecost.views.fidelity.json_output import fidelity_object, judgement_row
+    from cachecost.views.fidelity.page import write_evidence, write_html
 
     validation = Validation(logs, base.rules, base.prices, tokens, base.host, not unanchored)
     fidelity = validation.fidelity()
@@ -71,7 +71,7 @@ def validate(
     if as_json:
         sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
     else:
-        from cachecost.views.fidelity_text import print_fidelity
+        from cachecost.views.fidelity.text import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
     return ExitCode.OK if fidelity.judgements else ExitCode.NOT_EVALUATED

@@ -65,9 +65,9 @@ def whatif(
     contain what an alternative needs, the answer is "not supported by the data".
     """
     from cachecost.analysis.whatif.study import what_if
-    from cachecost.traffic import recorded
-    from cachecost.views.whatif_json import whatif_object
-    from cachecost.views.whatif_text import print_whatif
+    from cachecost.replay.workload import recorded
+    from cachecost.views.whatif.json_output import whatif_object
+    from cachecost.views.whatif.text import print_whatif
 
     with reading_bar("reading", [log]):
         traffic = recorded(log, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)

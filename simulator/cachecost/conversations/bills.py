@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.prices import PriceBook, ways_of
 from cachecost.providers.usage import Usage
 

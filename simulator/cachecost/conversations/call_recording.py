@@ -35,7 +35,7 @@ from typing import Any, BinaryIO
 from cachecost.conversations.block_table import BlockWriter, Count
 from cachecost.conversations.checked import parsed
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.readers.request_log import Iteration, LoggedCall, Starts
+from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall, Starts
 from cachecost.conversations.recording import Content, encoded, replacing
 from cachecost.prompts.blocks import Part, Thread
 from cachecost.prompts.request import Mark, Request

@@ -19,7 +19,7 @@ from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.content_free import key_from, key_of
 from cachecost.conversations.import_report import Imported, ImportReport
 from cachecost.conversations.merging import Found, found_in, merged
-from cachecost.conversations.readers import calls
+from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
 from cachecost.conversations.recording import CannotWrite, Content
 from cachecost.conversations.redaction.redactor import Redactor

@@ -13,7 +13,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted
 from cachecost.conversations.checked import Warn
 from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 
 NEVER_LOGS = (
     *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),

@@ -21,7 +21,7 @@ from typing import Any
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block, Message, Thread
 
 SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")

@@ -21,7 +21,7 @@ from typing import TypeVar
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import day_of
 from cachecost.conversations.checked import WATCH, Warn
-from cachecost.conversations.readers.request_log import SECONDS_BETWEEN_UNTIMED, LoggedCall
+from cachecost.conversations.readers.request_log.reader import SECONDS_BETWEEN_UNTIMED, LoggedCall
 
 Times = Callable[[Path], Iterator[float]]
 """When the calls of a file start, in its order, as far as it can be read."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cachecost.conversations.checked import Warn
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block, Part, Thread
 
 KNOWN = frozenset(

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cachecost.base.limits import is_tokens
-from cachecost.conversations.readers.request_log import usage_of
+from cachecost.conversations.readers.request_log.reader import usage_of
 from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, Shape
 from cachecost.prompts.wire import NotAMessage, Word
 from cachecost.providers.usage import Usage

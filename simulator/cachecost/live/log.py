@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.readers.request_log import sniff
+from cachecost.conversations.readers.request_log.reader import sniff
 from cachecost.live.line_file import InUse, LineFile, last_line_end, lines_in
 
 HEAD = 1 << 20

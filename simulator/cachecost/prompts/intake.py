@@ -16,7 +16,7 @@ import msgspec
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
 from cachecost.prompts.exact_json import decoded, load, loaded
-from cachecost.prompts.host_salts import CACHE_KEYS
+from cachecost.prompts.host_cache_keys import CACHE_KEYS
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.wire import (

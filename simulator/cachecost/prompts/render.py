@@ -10,7 +10,7 @@ from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import edited, edits_of, since_compaction
-from cachecost.prompts.host_salts import effort_asked, host_salts, skills_asked, thinking_asked
+from cachecost.prompts.host_cache_keys import effort_asked, host_salts, skills_asked, thinking_asked
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.providers.rules import ModelRules, Switches

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from cachecost.providers.assumptions import number_range, shown, switch_table
 from cachecost.providers.rulefile import Catalogue, Model, Row, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.switches import number_range, shown, switch_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_tokens
 from cachecost.base.structs import value
+from cachecost.providers.assumptions import read_switches
 from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
-from cachecost.providers.switches import read_switches
 from cachecost.providers.toml_text import Lines, read_toml
 
 LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}

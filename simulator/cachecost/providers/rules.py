@@ -14,9 +14,9 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
+from cachecost.providers.assumptions import Switches, read_switches, switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
-from cachecost.providers.switches import Switches, read_switches, switches_from
 
 __all__ = ["HiddenTokens", "ModelRules", "RuleBook", "Switches", "data_date", "read_switches", "switches_from"]
 

@@ -19,10 +19,10 @@ from cachecost.base.yaml_text import Place, Placed, Way
 from cachecost.conversations import synthetic as making
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import read_talks
 from cachecost.prompts.blocks import NOTHING, Part, given_block
-from cachecost.providers.switches import read_switches
+from cachecost.providers.assumptions import read_switches
 from cachecost.scenario.models import Head, Scenario, Synthetic
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema

@@ -25,7 +25,7 @@ from cachecost.base.limits import MOST_TOKENS, is_amount
 from cachecost.base.schema_errors import shown
 from cachecost.base.yaml_text import Place, Placed, Way
 from cachecost.conversations.distributions import Distribution, distribution
-from cachecost.ledger import TOKEN_CLASSES
+from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.strategies.spec import StrategySpec, shown_as_it_is
 
 SHIPPED = "shipped"

@@ -11,10 +11,10 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
-from cachecost.providers.switches import shown
+from cachecost.providers.assumptions import shown
 from cachecost.strategies.changes.base import Change, ThreadSoFar
 from cachecost.strategies.inquiry import Asking, HostFacts, ModelFacts, Questions, window_of
-from cachecost.strategies.marks import Placement, Trail, View
+from cachecost.strategies.placements import Placement, Trail, View
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.window import Window
 

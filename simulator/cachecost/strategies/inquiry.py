@@ -23,7 +23,7 @@ from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.strategies.marks import Automatic, Hint, LastMessage, Placement, Primitive, Trail, View
+from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, Trail, View
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spread import Spread
 from cachecost.strategies.window import Window

@@ -25,13 +25,13 @@ from pydantic import (
 from cachecost.base.errors import nearest
 from cachecost.base.inert import inert
 from cachecost.base.limits import MOST_TOKENS
-from cachecost.providers.switches import read_switches
+from cachecost.providers.assumptions import read_switches
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.marks import PRIMITIVES, SHORTHANDS, Placement, Primitive
 from cachecost.strategies.options import CONFIG, Table
+from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Placement, Primitive
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
 from cachecost.strategies.registry import find, names

@@ -9,9 +9,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cachecost.analysis.montecarlo import montecarlo, resampled
-from cachecost.analysis.montecarlo.draws import Draw
-from cachecost.analysis.montecarlo.retimed import retimed
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.yaml_text import Place, Placed
 from cachecost.conversations.model import Conversation
@@ -19,6 +16,8 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
+from cachecost.replay.setup import Terms
+from cachecost.replay.workload import of_strategy, terms_of
 from cachecost.scenario import from_mapping, talks_of
 from cachecost.scenario.loading import Talks
 from cachecost.scenario.models import Scenario
@@ -26,11 +25,12 @@ from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
+from cachecost.sweep.montecarlo import montecarlo, resampled
+from cachecost.sweep.montecarlo.draws import Draw
+from cachecost.sweep.montecarlo.retimed import retimed
 from cachecost.sweep.rows import NO_SEED, Key, Row, faulty, row_of, used
+from cachecost.sweep.totals import Shared
 from cachecost.sweep.varying import Drawing, synthetic_draw, varies_in_times_only
-from cachecost.terms import Terms
-from cachecost.totals import Shared
-from cachecost.traffic import of_strategy, terms_of
 
 MOST_TALKS = 4
 """Conversations that a process remembers; the one used least recently goes first."""

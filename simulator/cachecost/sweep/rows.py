@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.ledger import Ledger
+from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
 
 ZERO = Decimal(0)

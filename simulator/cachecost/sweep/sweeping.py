@@ -8,9 +8,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from cachecost import __version__
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.version import __version__
 from cachecost.base.yaml_text import Placed
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook

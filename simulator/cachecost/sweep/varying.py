@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from cachecost.analysis.montecarlo.draws import Draw, Retries
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations.distributions import Distribution, distribution
 from cachecost.scenario.models import Scenario, Synthetic
+from cachecost.sweep.montecarlo.draws import Draw, Retries
 
 PAUSES = ("turn", "loop", "first_token")
 SHARES = ("eviction", "lag_probability", "retry_rate")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cachecost.scenario.models import Scenario
-from cachecost.views.check_json import check_object
-from cachecost.views.check_text import text_lines
+from cachecost.views.check.json_output import check_object
+from cachecost.views.check.text import text_lines
 
 if TYPE_CHECKING:
-    from cachecost.checking import CheckResult, Verdict
+    from cachecost.budgets.checking import CheckResult, Verdict
 
 NO_BUDGET = "runs"
 

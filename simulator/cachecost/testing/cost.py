@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal
 
-from cachecost.findings import Explanation
-from cachecost.ledger import ZERO
+from cachecost.ledger.findings import Explanation
+from cachecost.ledger.results import ZERO
 from cachecost.providers.usage import Usage
 from cachecost.testing import sentences
 from cachecost.testing.simulated import SimulatedAPI
@@ -51,7 +51,7 @@ class CacheCost(SimulatedAPI):
     def explain(self) -> Explanation:
         """What the calls pay more than they must, each cause with its place and its dollars. Raises CannotEvaluate."""
         from cachecost.analysis.explain.explaining import explained
-        from cachecost.traffic import recorded
+        from cachecost.replay.workload import recorded
 
         self._called()
         return explained(recorded(self.recording, self._rules, self._prices, self._host, self._tokens))

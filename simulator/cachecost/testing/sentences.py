@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cachecost.base.formatting import counted, dollars, exact_dollars, percent
-from cachecost.findings import Explanation, Finding
-from cachecost.ledger import CallRow
+from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.results import CallRow
 from cachecost.testing.stability import Change
-from cachecost.views.explain_text import groups
+from cachecost.views.explain.text import groups
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding

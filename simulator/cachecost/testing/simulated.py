@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, Self
 
 from cachecost.base.extras import require
-from cachecost.ledger import CallRow
-from cachecost.live.answers import answerer_from
+from cachecost.ledger.results import CallRow
 from cachecost.live.log import CallLog
+from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.arrival import PLACEHOLDER
 from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer
 from cachecost.live.server.served import Served
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.providers.switches import switches_from
 from cachecost.testing.clock import MovableClock, movable
 from cachecost.testing.transport import AsyncTransport, Transport
 from cachecost.tokens.ctok_ import require_ctok

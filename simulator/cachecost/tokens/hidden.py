@@ -23,7 +23,7 @@ models differ from all this, `hidden.toml` says so.
 from __future__ import annotations
 
 from cachecost.prompts.counting import Hidden
-from cachecost.prompts.host_salts import schema_layer
+from cachecost.prompts.host_cache_keys import schema_layer
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import HiddenTokens, ModelRules
 from cachecost.tokens.calibration import Calibration

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from cachecost.conversations.model import Conversation
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.marks import LastMessage, LastTool, Placement, SystemBlock
+from cachecost.strategies.placements import LastMessage, LastTool, Placement, SystemBlock
 from cachecost.strategies.plan import PlannedCall
 
 TWO_TTLS = Agent(

@@ -13,14 +13,14 @@ from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched, watch, without
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.base.formatting import dollars
-from cachecost.findings import Explanation, Finding
-from cachecost.ledger import ZERO, CallRow
-from cachecost.margin import open_usd
+from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.margin import open_usd
+from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
-from cachecost.rows import warm_reads
-from cachecost.simulation import Call
-from cachecost.traffic import Traffic
+from cachecost.replay.simulation import Call
+from cachecost.replay.workload import Traffic
 
 LOCAL = (
     "model_changed",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from cachecost.analysis.explain.alignment import common, goes_on, path
 from cachecost.analysis.explain.lineage import Earlier
-from cachecost.cache import PrefixCache, State
-from cachecost.causes import Cause, ancestor, what_changed
+from cachecost.caches.breakpoints import PrefixCache, State
+from cachecost.caches.causes import Cause, ancestor, what_changed
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import Prompt

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from cachecost.analysis.explain.alignment import path
 from cachecost.analysis.explain.lineage import Earlier, Lineage
 from cachecost.analysis.explain.losses import Looking, Loss
-from cachecost.cache import Entry, Outcome, PrefixCache
-from cachecost.causes import ancestor
-from cachecost.ledger import CallRow
+from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
+from cachecost.caches.causes import ancestor
+from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import TTL
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation import Call, Simulation
+from cachecost.replay.simulation import Call, Simulation
 
 Simulate = Callable[[PrefixCache], Simulation]
 """A fresh simulation of the log on its ground, around the cache it is given."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
-from cachecost.analysis.lint.desk import Desk
 from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.request_loader import Desk
 from cachecost.analysis.lint.study import MARGIN, Study
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import AUTO

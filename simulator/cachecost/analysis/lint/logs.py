@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cachecost.analysis.lint.desk import Desk
 from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.request_loader import Desk
 from cachecost.analysis.lint.sent import Sent
 from cachecost.analysis.lint.study import MARGIN, Study
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Thread
 

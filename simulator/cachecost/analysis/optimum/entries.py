@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cachecost.analysis.optimum.bench import Sent, can_mark
-from cachecost.analysis.optimum.lifetimes import Held, is_ready, lifetime
+from cachecost.analysis.optimum.plan_evaluator import Sent, can_mark
 from cachecost.analysis.optimum.tree import Event
+from cachecost.analysis.optimum.ttls import Held, is_ready, lifetime
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 

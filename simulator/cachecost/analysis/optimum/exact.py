@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 
-from cachecost.analysis.optimum.bench import NO_MARKS, Bench, Marks, Step, can_mark
-from cachecost.analysis.optimum.floor import cheapest, fixed_usd, own_tokens
-from cachecost.analysis.optimum.lifetimes import Held, Lifetimes, State
+from cachecost.analysis.optimum.lower_bound import cheapest, fixed_usd, own_tokens
+from cachecost.analysis.optimum.plan_evaluator import NO_MARKS, Bench, Marks, Step, can_mark
 from cachecost.analysis.optimum.tree import Node, Tail, Tree
-from cachecost.cache import Entry, PrefixCache
+from cachecost.analysis.optimum.ttls import Held, Lifetimes, State
+from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.sizes import AS_COUNTED

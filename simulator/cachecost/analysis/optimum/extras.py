@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 
-from cachecost.analysis.optimum.bench import Bench, Done, Marks, Sent, Step, can_mark, deepest
-from cachecost.analysis.optimum.lifetimes import lifetime
+from cachecost.analysis.optimum.plan_evaluator import Bench, Done, Marks, Sent, Step, can_mark, deepest
 from cachecost.analysis.optimum.tree import Tree
-from cachecost.cache import Entry, PrefixCache
+from cachecost.analysis.optimum.ttls import lifetime
+from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL, Request
-from cachecost.simulation import beside
+from cachecost.replay.simulation import beside
 from cachecost.strategies.changes.quiet import filler, needs_output
 
 MOST_PINGS = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.optimum.bench import Done
+from cachecost.analysis.optimum.plan_evaluator import Done
 
 MINUTE_S = 60.0
 FEWEST, LEAST_R2 = 8, 0.2

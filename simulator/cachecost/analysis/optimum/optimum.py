@@ -6,22 +6,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cachecost.analysis.optimum.bench import Bench, Done, Marks, Sent, Step, marked, rendered_marks, simulation_of
+from cachecost.analysis.optimum.assumptions import Reading, readings_of
 from cachecost.analysis.optimum.exact import Slot, exact, is_small
 from cachecost.analysis.optimum.extras import proposals
-from cachecost.analysis.optimum.floor import Floor, bench_floor, cheapest
 from cachecost.analysis.optimum.latency import Fit, Load, fit_of, load_of
-from cachecost.analysis.optimum.lifetimes import Lifetimes
+from cachecost.analysis.optimum.lower_bound import Floor, bench_floor, cheapest
+from cachecost.analysis.optimum.plan_evaluator import (
+    Bench,
+    Done,
+    Marks,
+    Sent,
+    Step,
+    marked,
+    rendered_marks,
+    simulation_of,
+)
 from cachecost.analysis.optimum.planner import Habits, Planner
 from cachecost.analysis.optimum.presets import Tried, tried
-from cachecost.analysis.optimum.readings import Reading, readings_of
 from cachecost.analysis.optimum.search import improved
 from cachecost.analysis.optimum.tree import Tree
+from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.base.errors import CannotEvaluate
-from cachecost.ledger import CallRow
-from cachecost.margin import margin
-from cachecost.simulation import AS_RECORDED, Call
-from cachecost.terms import Progress, Terms, quiet
+from cachecost.ledger.margin import margin
+from cachecost.ledger.results import CallRow
+from cachecost.replay.setup import Progress, Terms, quiet
+from cachecost.replay.simulation import AS_RECORDED, Call
 
 HABITS = (Habits(), Habits(shares_first=False), Habits(writes_all=True), Habits(only="5m"), Habits(only="1h"))
 MOST_PROPOSALS, MOST_CALLS_TIMES_PROPOSALS = 60, 60_000

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.optimum.bench import Bench, Marks, Sent, Step, can_mark
 from cachecost.analysis.optimum.entries import Entries, markable, reaches
-from cachecost.analysis.optimum.lifetimes import READABLE, Held, Lifetimes, written
-from cachecost.analysis.optimum.outlook import Outlook, Stretch
+from cachecost.analysis.optimum.future_use import Outlook, Stretch
+from cachecost.analysis.optimum.plan_evaluator import Bench, Marks, Sent, Step, can_mark
 from cachecost.analysis.optimum.tree import Event, Tree
-from cachecost.cache import PrefixCache
+from cachecost.analysis.optimum.ttls import READABLE, Held, Lifetimes, written
+from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL

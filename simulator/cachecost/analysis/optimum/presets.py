@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.optimum.bench import Bench, Marks, Step, rendered_marks
+from cachecost.analysis.optimum.plan_evaluator import Bench, Marks, Step, rendered_marks
 from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.request import TTL, Request
-from cachecost.strategies.marks import Placement, Trail, View
+from cachecost.strategies.placements import Placement, Trail, View
 from cachecost.strategies.presets import PLACEMENTS
 
 LEADING = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
-from cachecost.analysis.optimum.bench import Bench, Done, Marks, Step, can_mark
+from cachecost.analysis.optimum.plan_evaluator import Bench, Done, Marks, Step, can_mark
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
 

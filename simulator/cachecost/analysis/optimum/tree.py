@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cachecost.analysis.optimum.bench import Sent, deepest
+from cachecost.analysis.optimum.plan_evaluator import Sent, deepest
 from cachecost.prompts.blocks import Prefix
 
 

@@ -12,14 +12,14 @@ from cachecost.analysis.whatif.catalogue import Study
 from cachecost.analysis.whatif.facts import Action
 from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.analysis.whatif.serving import must_be_served
+from cachecost.analysis.whatif.settings import Switched, switched
 from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent, talk_of
-from cachecost.analysis.whatif.switches import Switched, switched
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.times import day_of
-from cachecost.ledger import CallRow
+from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Message, Thread, given_block
 from cachecost.prompts.request import Mark, Request
-from cachecost.simulation import Call
+from cachecost.replay.simulation import Call
 
 MOST_CALLS = 100
 """How many further calls are looked at: an action that has not paid by then is taken never to."""

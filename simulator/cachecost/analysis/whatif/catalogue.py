@@ -8,7 +8,6 @@ from decimal import Decimal
 
 from cachecost.analysis.whatif.compacting import compaction_option, compaction_options
 from cachecost.analysis.whatif.contents import tools_options
-from cachecost.analysis.whatif.lifetimes import lifetime_options, mark_options
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import Pauses, pauses
 from cachecost.analysis.whatif.pings import ping_option, ping_options
@@ -23,11 +22,12 @@ from cachecost.analysis.whatif.places import (
 )
 from cachecost.analysis.whatif.steps import as_sent
 from cachecost.analysis.whatif.thinking import thinking_options
+from cachecost.analysis.whatif.ttls import lifetime_options, mark_options
 from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
-from cachecost.ledger import CallRow
+from cachecost.ledger.results import CallRow
 from cachecost.providers.prices import Prices
-from cachecost.traffic import Traffic
+from cachecost.replay.workload import Traffic
 
 SHORT_S = 300.0
 """The short lifetime where no model's rules are known."""

@@ -12,8 +12,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Mark
-from cachecost.simulation import Call, beside
-from cachecost.traffic import Traffic
+from cachecost.replay.simulation import Call, beside
+from cachecost.replay.workload import Traffic
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
 SUMMARY_TOKENS = 2_000

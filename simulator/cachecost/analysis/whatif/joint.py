@@ -8,7 +8,7 @@ from decimal import Decimal
 from cachecost.analysis.whatif.facts import NOT_EVALUATED, NOT_SUPPORTED, YES, Jointly, Promise
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.ledger import ZERO
+from cachecost.ledger.results import ZERO
 
 
 def best_together(pricing: Pricing, options: Sequence[Option], promises: Sequence[Promise]) -> Jointly | None:

@@ -8,7 +8,7 @@ from cachecost.analysis.whatif.option import PINGS, Option
 from cachecost.analysis.whatif.pauses import Pauses, pings_worth
 from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
 from cachecost.providers.prices import Prices
-from cachecost.simulation import Call, beside
+from cachecost.replay.simulation import Call, beside
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.plan import PlannedCall
 

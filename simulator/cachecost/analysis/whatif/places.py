@@ -17,8 +17,8 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.request import Request
 from cachecost.providers.rulefile import Model, catalogue
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation import Call
-from cachecost.traffic import Traffic
+from cachecost.replay.simulation import Call
+from cachecost.replay.workload import Traffic
 
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
 SAME_WORDS = "The other model is assumed to answer in as many tokens and to take as many turns"

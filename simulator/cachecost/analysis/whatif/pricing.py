@@ -11,9 +11,9 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.replaying import Replays
 from cachecost.analysis.whatif.steps import NO_CALL, Step, cost
 from cachecost.base.formatting import counted, percent, rough_dollars
-from cachecost.ledger import ZERO, CallRow
-from cachecost.margin import open_usd
-from cachecost.simulation import NOT_EVALUATED as ROW_NOT_EVALUATED
+from cachecost.ledger.margin import open_usd
+from cachecost.ledger.results import ZERO, CallRow
+from cachecost.replay.simulation import NOT_EVALUATED as ROW_NOT_EVALUATED
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""

@@ -10,8 +10,8 @@ from cachecost.analysis.whatif.steps import Regrown, each
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.prompts.request import Request
-from cachecost.simulation import Call
-from cachecost.traffic import Traffic
+from cachecost.replay.simulation import Call
+from cachecost.replay.workload import Traffic
 
 ASSUMED = (
     "The answers are assumed to be the same without it; output is less by the thinking that the recording shows, which "

@@ -19,11 +19,11 @@ from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.checked import Warn, opened, parsed, quiet
 from cachecost.conversations.model import Conversation, Reply, Results
-from cachecost.conversations.readers import calls as our_calls
+from cachecost.conversations.readers.call_recording import reader as our_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
-from cachecost.conversations.readers.request_log import SECONDS_BETWEEN_UNTIMED, LoggedCall
+from cachecost.conversations.readers.request_log.reader import SECONDS_BETWEEN_UNTIMED, LoggedCall
 from cachecost.conversations.recording import Content, encoded, replacing
-from cachecost.conversations.retelling import Retelling
+from cachecost.conversations.replanning import Retelling
 
 RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 

@@ -11,7 +11,7 @@ from typing import Any
 from cachecost.base.times import iso
 from cachecost.conversations.call_recording import TOKENS
 from cachecost.conversations.model import Conversation, Inquiry, Reply, Talk
-from cachecost.conversations.readers.request_log import LoggedCall, Starts
+from cachecost.conversations.readers.request_log.reader import LoggedCall, Starts
 from cachecost.conversations.recording import EVENTS
 from cachecost.prompts.blocks import Block, Part, Thread
 from cachecost.prompts.request import Mark, Request

@@ -20,7 +20,7 @@ from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.editing.diff_items import Identity, Item, Items, Spot, by_shape, place_name
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block
 
 BY_SHAPE = "they share no block (other keys?): blocks are compared by kind, role and size, words are not compared"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations.checked import Warn, opened, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.time_order import in_time
 
 if TYPE_CHECKING:
@@ -87,22 +87,22 @@ UNRECOGNIZED = "unrecognized format"
 
 CALLS: Readers[CallReader] = Readers(
     {
-        "calls": ("readers.calls", ('"kind"',)),
-        "mooncake": ("readers.mooncake", ('"hash_ids"',)),
-        "anthropic-batch": ("readers.anthropic_batch", ('"custom_id"', '"modelInput"')),
+        "calls": ("readers.call_recording.reader", ('"kind"',)),
+        "mooncake": ("readers.mooncake.reader", ('"hash_ids"',)),
+        "anthropic-batch": ("readers.anthropic_batch.reader", ('"custom_id"', '"modelInput"')),
         "openai-log": (
-            "readers.openai_log",
+            "readers.openai.reader",
             ('"custom_id"', '"chat.completion"', '"response"', '"input"', '"instructions"'),
         ),
-        "langfuse": ("readers.langfuse", ('"traceId"', '"trace_id"', '"observations"')),
-        "langsmith": ("readers.langsmith", ('"run_type"', '"run_id"', '"inputs"')),
-        "litellm": ("readers.litellm", ('"call_type"',)),
-        "otel": ("readers.otel", ('"resourceSpans"', '"resourceLogs"', '"trace_id"')),
-        "har": ("readers.har", ('"log"',)),
-        "vcr": ("readers.vcr", ("interactions", "^[", "^-")),
-        "mitmproxy": ("readers.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
-        "request-log": ("readers.request_log", ('"request"',)),
-        "claude-code": ("readers.claude_code", ('"type"',)),
+        "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
+        "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),
+        "litellm": ("readers.litellm.reader", ('"call_type"',)),
+        "otel": ("readers.otel.reader", ('"resourceSpans"', '"resourceLogs"', '"trace_id"')),
+        "har": ("readers.http.har", ('"log"',)),
+        "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
+        "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
+        "request-log": ("readers.request_log.reader", ('"request"',)),
+        "claude-code": ("readers.claude_code.calls", ('"type"',)),
     }
 )
 """Readers of calls: the module of each, and what its files cannot be without (one of these; ^ at the beginning).
@@ -110,7 +110,7 @@ CALLS: Readers[CallReader] = Readers(
 They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
 """
 CONVERSATIONS: Readers[ConversationReader] = Readers(
-    {"recording": ("recording", ('"kind"',)), "jp": ("readers.jp", ("^[",))}
+    {"recording": ("recording", ('"kind"',)), "jp": ("readers.jp.reader", ("^[",))}
 )
 READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 

@@ -20,10 +20,10 @@ from itertools import chain, takewhile
 from typing import Any
 
 from cachecost.conversations.model import Conversation, Inquiry, Talk
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.redaction.names import Names
 from cachecost.conversations.redaction.text import Hider, rewritten
-from cachecost.conversations.retelling import Retelling
+from cachecost.conversations.replanning import Retelling
 from cachecost.prompts.blocks import Block, Thread, digest_of
 from cachecost.prompts.wire import block_of
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
-from cachecost.conversations.readers.request_log import usage_of
-from cachecost.ledger import ZERO
+from cachecost.conversations.readers.request_log.reader import usage_of
+from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import CallFailed, Sent
 from cachecost.live.driver.wire import Begun, NotAnswered
 from cachecost.prompts.wire import NotAMessage

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.fidelity import Judge
+from cachecost.analysis.fidelity.checker import Judge
 from cachecost.base.times import day_of
-from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.ledger import ZERO, Judgement
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.ledger.results import ZERO, Judgement
 from cachecost.live.driver.journal import Story
 from cachecost.live.driver.model import Sent
 from cachecost.live.driver.money import Pricing

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.base.formatting import exact_dollars
-from cachecost.ledger import ZERO
+from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import OverBudget
 from cachecost.prompts.wire import MARK
 from cachecost.providers.prices import PriceBook, Prices, ways_of

@@ -14,22 +14,22 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
-from cachecost.ledger import ZERO, CallRow
+from cachecost.ledger.results import ZERO, CallRow
 from cachecost.live.driver.ceiling import from_count, unbounded
+from cachecost.live.driver.materials.filling import Material
+from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
+from cachecost.live.driver.materials.order import faults_in
 from cachecost.live.driver.money import Pricing
-from cachecost.live.materials.filling import Material
-from cachecost.live.materials.nonce import nonce_of, with_nonce
-from cachecost.live.materials.order import faults_in
 from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
+from cachecost.replay.setup import Terms, in_time
+from cachecost.replay.simulation import Call, Simulation
 from cachecost.scenario import Scenario, talks_of
-from cachecost.simulation import Call, Simulation
 from cachecost.strategies.build import build
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
-from cachecost.terms import Terms, in_time
 
 HOST = "anthropic"
 ANCHORED, DEFAULT_TOKENS = "anchored", "tiktoken"

@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from cachecost.base.formatting import counted, dollars, exact
-from cachecost.ledger import ZERO
+from cachecost.ledger.results import ZERO
 from cachecost.live.driver.driving import Driven
 from cachecost.live.driver.judging import Compared, Outcome
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
 from cachecost.providers.usage import Usage
-from cachecost.views.plain_table import print_table
+from cachecost.views.tables.plain import print_table
 
 PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")
 COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")

@@ -11,7 +11,7 @@ import anthropic
 import httpx2
 from anthropic import AsyncAnthropic, AsyncStream
 
-from cachecost.conversations.readers.request_log import usage_of
+from cachecost.conversations.readers.request_log.reader import usage_of
 from cachecost.live.driver.model import Sent
 from cachecost.live.keys import without
 from cachecost.providers.usage import Usage

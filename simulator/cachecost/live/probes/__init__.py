@@ -4,7 +4,7 @@
 """
 
 from cachecost.live.probes import registry
-from cachecost.live.probes.bench import PricedProbe, Probe
+from cachecost.live.probes.harness import PricedProbe, Probe
 from cachecost.live.probes.model import Finding
 from cachecost.live.probes.planning import plan, summary
 from cachecost.live.probes.verifying import verify

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from cachecost.live.probes.bench import Bench
+from cachecost.live.probes.harness import Bench
 
 Body = dict[str, Any]
 FILLER = ("the", "river", "runs", "past", "an", "old", "stone", "house")

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.live.probes.bench import Bench
 from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, words_for
+from cachecost.live.probes.harness import Bench
 from cachecost.live.probes.model import Unsettled
 
 LAYERS = ("tools", "system", "messages")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cachecost.live.probes.bench import Bench, Probe
 from cachecost.live.probes.bodies import ASK, FILLER, Body, filler, text, user, words_for
+from cachecost.live.probes.harness import Bench, Probe
 from cachecost.live.probes.model import Answer, Unsettled
 
 LONGEST = 4352

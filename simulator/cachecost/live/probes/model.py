@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.ledger import ZERO
+from cachecost.ledger.results import ZERO
 from cachecost.providers.usage import Usage
 
 NOT_SETTLED = "not settled"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 
-from cachecost.live.probes.bench import PricedProbe, Probe
+from cachecost.live.probes.harness import PricedProbe, Probe
 from cachecost.live.probes.model import SETTLE_S
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook

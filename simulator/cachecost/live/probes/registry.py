@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cachecost.base.errors import Fault, InputError, nearest
-from cachecost.live.probes.bench import Probe
-from cachecost.live.probes.lifetimes import LIFETIME, SHALLOW_MARKS, TTL_IN_KEY
+from cachecost.live.probes.harness import Probe
 from cachecost.live.probes.lookback import RUNS, WINDOW
 from cachecost.live.probes.minimum import MINIMUM
 from cachecost.live.probes.parameters import EFFORT, STRUCTURED, THINKING
 from cachecost.live.probes.tool_choice import TOOL_CHOICE
+from cachecost.live.probes.ttls import LIFETIME, SHALLOW_MARKS, TTL_IN_KEY
 from cachecost.live.probes.visibility import VISIBILITY
 
 PROBES: Mapping[str, Probe] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from cachecost.live.probes.bench import Bench
+from cachecost.live.probes.harness import Bench
 from cachecost.live.probes.model import Answer, Reading, Unsettled
 
 MOST = 3

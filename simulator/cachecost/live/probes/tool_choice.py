@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cachecost.live.probes.bench import Bench, Probe
+from cachecost.live.probes.harness import Bench, Probe
 from cachecost.live.probes.layers import Layered, layered, level_after
 from cachecost.live.probes.model import Answer, Reading
 from cachecost.live.probes.rounds import agreed

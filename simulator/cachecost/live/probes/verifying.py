@@ -8,7 +8,7 @@ from decimal import Decimal
 from cachecost.live.clock import Clock
 from cachecost.live.driver.model import CallFailed, OverBudget, Sender
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes.bench import REFUSED, Bench, PricedProbe
+from cachecost.live.probes.harness import REFUSED, Bench, PricedProbe
 from cachecost.live.probes.minimum import MINIMUM
 from cachecost.live.probes.model import Answer, Finding, Unsettled
 from cachecost.live.probes.planning import cost

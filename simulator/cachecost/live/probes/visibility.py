@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cachecost.live.probes.bench import Bench, Probe
 from cachecost.live.probes.bodies import filler, headed, prefix_words
+from cachecost.live.probes.harness import Bench, Probe
 from cachecost.live.probes.model import Answer
 
 TRIES = 5

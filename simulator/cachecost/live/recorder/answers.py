@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.conversations.readers.common.batch_results import STATUS
+from cachecost.conversations.readers.anthropic_batch.results import STATUS
 from cachecost.conversations.readers.http.bodies import answer, unpacked
 from cachecost.conversations.readers.http.streams import gathered
 from cachecost.live.recorder.capture import MOST_BYTES, Kept

@@ -9,7 +9,7 @@ from pathlib import Path
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title, records
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.recording import encoded
 from cachecost.live.line_file import LineFile, last_line_end, lines_in
 from cachecost.tokens.raw import count_content

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.readers.request_log import LoggedCall, RequestLog
+from cachecost.conversations.readers.request_log.reader import LoggedCall, RequestLog
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import moment
 from cachecost.live.recorder.answers import Said, decoded, said

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 from cachecost.base.formatting import dollars
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log import LoggedCall
-from cachecost.ledger import CallRow
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
-from cachecost.simulation import NOT_EVALUATED, Simulation, logged
-from cachecost.terms import Terms
+from cachecost.replay.setup import Terms
+from cachecost.replay.simulation import NOT_EVALUATED, Simulation, logged
 
 
 class Predictor:

@@ -13,8 +13,8 @@ import msgspec
 
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import records
-from cachecost.conversations.readers import calls as recording
-from cachecost.conversations.readers.request_log import seconds
+from cachecost.conversations.readers.call_recording import reader as recording
+from cachecost.conversations.readers.request_log.reader import seconds
 from cachecost.conversations.recording import encoded
 from cachecost.prompts.wire import NotAMessage
 

@@ -15,7 +15,7 @@ from threading import Thread
 
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
-from cachecost.terms import Terms
+from cachecost.replay.setup import Terms
 from cachecost.tokens.ctok_ import has_ctok
 
 MODULE = "cachecost.live.recorder.watching"

@@ -21,7 +21,7 @@ from threading import Thread
 
 import msgspec
 
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.live.recorder.digest import DigestFile
 from cachecost.live.recorder.lines import LineReader
 from cachecost.live.recorder.order import InOrder

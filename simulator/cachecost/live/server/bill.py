@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
-from cachecost.analysis.unread import Wasted
-from cachecost.ledger import ZERO, Cost
+from cachecost.ledger.results import ZERO, Cost
+from cachecost.ledger.unread import Wasted
+from cachecost.live.server.conversations import title
 from cachecost.live.server.loops import Loop, loops_of
 from cachecost.live.server.meter import Meter, Taken
-from cachecost.live.server.talks import title
 from cachecost.providers.usage import Usage
 
 Key = TypeVar("Key")

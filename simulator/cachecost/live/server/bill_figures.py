@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
 from cachecost.base.formatting import change, compared, counted, dollars, exact, percent, point_aligned, tokens
-from cachecost.ledger import TOKEN_CLASSES
+from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.live.server.bill import Bill, Share
 from cachecost.live.server.loops import Loop
-from cachecost.views.columns import Column
-from cachecost.views.summary import CLASS_FIELDS, CLASS_NAMES
+from cachecost.views.tables.columns import Column
 
 FORMAT = 1
 NOTHING_YET = "No call yet."

@@ -19,7 +19,8 @@ from cachecost.base.inert import encodable
 from cachecost.live.server.bill import Bill, Share, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
-from cachecost.views.columns import (
+from cachecost.views.streams import inert_console, styled
+from cachecost.views.tables.columns import (
     COMPARISON,
     COUNT,
     GAP,
@@ -30,7 +31,6 @@ from cachecost.views.columns import (
     fit,
     hidden_note,
 )
-from cachecost.views.streams import inert_console, styled
 
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.analysis.divergence import Size, by_bytes, divergence
+from cachecost.live.server.divergence import Size, by_bytes, divergence
 from cachecost.prompts.request import Request
 
 NOT_FOUND = "previous_message_not_found"

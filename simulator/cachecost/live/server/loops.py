@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.base.formatting import counted, dollars, percent, tokens
+from cachecost.live.server.conversations import answers_tools, last_mark, marks_tool_results
 from cachecost.live.server.meter import Taken
-from cachecost.live.server.talks import answers_tools, last_mark, marks_tool_results
 
 MOST = Decimal("0.5")
 """More than this share paid again, and the loop counts as uncached."""

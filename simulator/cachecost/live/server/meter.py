@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.unread import Unread
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of, seconds
-from cachecost.ledger import ZERO, CallRow
+from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.unread import Unread
 from cachecost.live.log import moment
+from cachecost.live.server.conversations import Talks
 from cachecost.live.server.diagnostics import Diagnostics
 from cachecost.live.server.model import Answer, Asked, Metered, Refused
-from cachecost.live.server.talks import Talks
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
@@ -25,7 +25,7 @@ from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.simulation import REFUSED, Call, Simulated, Simulation
+from cachecost.replay.simulation import REFUSED, Call, Simulated, Simulation
 from cachecost.tokens.factory import AUTO, make_counter
 
 INVALID = "invalid_request_error"

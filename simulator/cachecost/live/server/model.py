@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cachecost.ledger import CallRow
+from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
 
 

@@ -15,7 +15,7 @@ from cachecost.prompts.refusals import last_markable
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.strategies.changes.base import Change, estimated
 from cachecost.strategies.changes.quiet import quiet
-from cachecost.strategies.marks import LastTool, Placement, SystemBlock, Trail, View
+from cachecost.strategies.placements import LastTool, Placement, SystemBlock, Trail, View
 from cachecost.strategies.plan import PlannedCall
 
 FIVE_S, HOUR_S = 300.0, 3600.0

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.strategies.changes.base import Change, Facts, estimated
-from cachecost.strategies.changes.heads import Heads
-from cachecost.strategies.changes.telling import Telling, calling, failed, feedback, made
+from cachecost.strategies.changes.prefixes import Heads
+from cachecost.strategies.changes.rewriting import Telling, calling, failed, feedback, made
 from cachecost.strategies.spread import Spread
 
 FINAL, STRUCTURED = "final_answer", "structured_response"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cachecost.conversations.model import Conversation, Event, Reply, Results
 from cachecost.prompts.blocks import Block
 from cachecost.strategies.changes.base import Change, Facts, instead_of
-from cachecost.strategies.changes.telling import Telling, calling, failed, feedback, made
+from cachecost.strategies.changes.rewriting import Telling, calling, failed, feedback, made
 from cachecost.strategies.changes.texts import in_one_text
 from cachecost.strategies.spread import Spread
 

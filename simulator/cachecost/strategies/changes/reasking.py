@@ -9,7 +9,7 @@ from itertools import zip_longest
 from cachecost.conversations.model import Conversation, Event, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block
 from cachecost.strategies.changes.base import Change, Facts, estimated
-from cachecost.strategies.changes.telling import Telling, made
+from cachecost.strategies.changes.rewriting import Telling, made
 from cachecost.strategies.spread import Spread
 
 MAX_RETRIES = 2

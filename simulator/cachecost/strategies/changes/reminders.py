@@ -10,7 +10,7 @@ from cachecost.conversations.model import Conversation, Event, Reply, Rewrite
 from cachecost.prompts.blocks import Message, given_block
 from cachecost.strategies.changes.base import Change, Facts
 from cachecost.strategies.changes.overlay import starts_turn
-from cachecost.strategies.changes.telling import Telling
+from cachecost.strategies.changes.rewriting import Telling
 
 
 @dataclass(frozen=True, slots=True)

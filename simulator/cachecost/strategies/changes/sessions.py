@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.prompts.blocks import Block
 from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.telling import Telling, message_of
+from cachecost.strategies.changes.rewriting import Telling, message_of
 from cachecost.strategies.changes.texts import in_one_text
 from cachecost.strategies.spread import Spread
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Part, given_block
 from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.heads import Heads
-from cachecost.strategies.changes.telling import STEP_S, Telling, calling, made, message_of
+from cachecost.strategies.changes.prefixes import Heads
+from cachecost.strategies.changes.rewriting import STEP_S, Telling, calling, made, message_of
 from cachecost.strategies.spread import Spread
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Switch
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.heads import Heads
+from cachecost.strategies.changes.prefixes import Heads
 from cachecost.strategies.spread import Spread
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}

@@ -10,9 +10,9 @@ from cachecost.conversations.model import Conversation, Event, Reply, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, given_block
 from cachecost.prompts.request import Request
 from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.heads import Heads
 from cachecost.strategies.changes.overlay import starts_turn
-from cachecost.strategies.changes.telling import Telling, calling, failed, feedback, message_of
+from cachecost.strategies.changes.prefixes import Heads
+from cachecost.strategies.changes.rewriting import Telling, calling, failed, feedback, message_of
 from cachecost.strategies.changes.texts import in_one_text
 from cachecost.strategies.spread import Spread
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.marks import Placement
+from cachecost.strategies.placements import Placement
 from cachecost.strategies.presets.making import BASE
 
 JP_INQUIRY = "dcdpr/jp crates/jp_cli/src/cmd/query/tool/inquiry.rs"

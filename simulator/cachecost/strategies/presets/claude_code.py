@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachecost.strategies.marks import Hint, LastMessage, LastN, SystemBlock
+from cachecost.strategies.placements import Hint, LastMessage, LastN, SystemBlock
 from cachecost.strategies.presets.making import RECORDED, marking
 
 CLAUDE_CODE = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachecost.strategies.marks import (
+from cachecost.strategies.placements import (
     AtMessage,
     Automatic,
     BeforeHuman,

@@ -7,7 +7,7 @@ from typing import Literal
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.marks import MAXIMUM_MARKS, Automatic, LastTool, Placement, Primitive, SystemBlock
+from cachecost.strategies.placements import MAXIMUM_MARKS, Automatic, LastTool, Placement, Primitive, SystemBlock
 
 DOCS = "platform.claude.com/docs/en/build-with-claude/prompt-caching"
 RECORDED = "2026-11-21"

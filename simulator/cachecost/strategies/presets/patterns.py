@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachecost.strategies.marks import EveryKTurns, Freeze, Lag, LastMessage, LastN, LastTool, SystemBlock
+from cachecost.strategies.placements import EveryKTurns, Freeze, Lag, LastMessage, LastN, LastTool, SystemBlock
 from cachecost.strategies.presets.making import RECORDED, marking
 
 HEAD = (LastTool(), SystemBlock("last"))

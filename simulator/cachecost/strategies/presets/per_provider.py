@@ -10,7 +10,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import Asking, HostFacts
-from cachecost.strategies.marks import LastMessage, LastTool, Placement, SystemBlock
+from cachecost.strategies.placements import LastMessage, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets.arms import ARMS, RFD_033
 
 TABLE = Path(__file__).with_name("best_per_provider.toml")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.marks import (
+from cachecost.strategies.placements import (
     Adaptive,
     Automatic,
     BeforeHuman,

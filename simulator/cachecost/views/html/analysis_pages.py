@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cachecost import __version__
 from cachecost.analysis.optimum.optimum import Optimum
 from cachecost.base.formatting import change, dollars, percent
-from cachecost.findings import Explanation
-from cachecost.views.explain_text import closing, groups, headline
+from cachecost.base.version import __version__
+from cachecost.ledger.findings import Explanation
+from cachecost.views.explain.text import closing, groups, headline
 from cachecost.views.html.frame import Table, page
-from cachecost.views.html.tables import findings_table
-from cachecost.views.optimum_rows import optimum_object
-from cachecost.views.optimum_text import answer, facts
+from cachecost.views.optimum.json_output import optimum_object
+from cachecost.views.optimum.text import answer, facts
+from cachecost.views.run.html_tables import findings_table
 
 
 @dataclass(frozen=True, slots=True)

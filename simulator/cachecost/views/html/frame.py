@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.atomic_files import write_whole
 from cachecost.base.inert import inert_text
-from cachecost.views.palette import CLASS_COLOURS, LINE_COLOURS
+from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from operator import attrgetter
 
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 
 
 def by_start(calls: Iterable[LoggedCall], traces: Collection[str]) -> list[LoggedCall]:

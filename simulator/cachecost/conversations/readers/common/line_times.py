@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cachecost.conversations.line_buffer import Line, lines_in_place
-from cachecost.conversations.readers.request_log import Starts
+from cachecost.conversations.readers.request_log.reader import Starts
 from cachecost.prompts.wire import NotAMessage
 
 FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')

@@ -14,8 +14,8 @@ from cachecost.base.errors import Fault
 from cachecost.base.times import seconds
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.dialects import Body
-from cachecost.conversations.readers.common.told import Teller, Told
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage
 

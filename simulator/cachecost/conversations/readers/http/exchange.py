@@ -20,7 +20,7 @@ from typing import Any
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.told import Told
+from cachecost.conversations.readers.common.parsed_call import Told
 from cachecost.conversations.readers.http.answers import Answer, answer_of
 from cachecost.conversations.readers.http.bodies import Misplaced, json_object, unpacked
 from cachecost.conversations.readers.http.converse import from_converse

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Warn
-from cachecost.conversations.readers.common.told import Teller
+from cachecost.conversations.readers.common.parsed_call import Teller
 from cachecost.conversations.readers.http.bodies import Misplaced
 from cachecost.conversations.readers.http.exchange import Exchange, read
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage
 
 REFUSED = "that the API refused and that are no Messages request"

@@ -15,7 +15,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn
-from cachecost.conversations.readers.common.batch_results import NOT_RUN
+from cachecost.conversations.readers.anthropic_batch.results import NOT_RUN
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.openai.exchange import Exchange, time_of
 from cachecost.prompts.wire import shown

@@ -13,14 +13,14 @@ from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.told import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.openai.bodies import (
     from_chat,
     from_chat_message,
     from_responses,
     from_responses_output,
 )
-from cachecost.conversations.readers.request_log import LoggedCall
+from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, shown
 from cachecost.providers.usage import Usage

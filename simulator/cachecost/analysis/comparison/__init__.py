@@ -1,0 +1,1 @@
+"""Compares the strategies of a scenario."""

@@ -1,0 +1,173 @@
+"""Sentences that the terminal, the report and the charts share, so that all say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from cachecost.analysis.comparison.summary import Line, Refusal, Summary, complete, same_order
+from cachecost.base.formatting import (
+    UNKNOWN,
+    all_of,
+    compared,
+    counted,
+    dollar_places,
+    dollars,
+    percent,
+    quoted,
+    rough_dollars,
+    times,
+)
+from cachecost.ledger.results import ZERO, Comparison
+
+AS_WRITTEN = "as written"
+MANY = 4
+"""Names, and readings with another cheapest strategy, that are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRow:
+    """One reading of the scenario in a line: who wins, by how much, and whether the order stays."""
+
+    variant: str
+    first: str
+    best: str
+    cost: str
+    saving: str
+    order: str
+
+
+def named(names: Sequence[str]) -> str:
+    """Some names in quotes; of many how many."""
+    return all_of(list(map(quoted, names))) if len(names) <= MANY else f"{len(names)} strategies"
+
+
+def who_is_cheapest(winners: Sequence[str]) -> str:
+    """ "“a” is the cheapest", "“a” and “b” tie as the cheapest"."""
+    if not winners:
+        return "no strategy ran without a refused call"
+    return f"{named(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
+
+
+def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
+    """The scenario as written and every variant of it, in their order."""
+    shown = [line for summary in summaries for line in (summary.first, summary.best) if line is not None]
+    places = dollar_places(amount for line in shown for amount in (line.total, line.most))
+    return [_variant_row(summary, summaries[0], places) for summary in summaries]
+
+
+MOST_COLUMNS = 8
+"""Variants that stand side by side in a table of costs; more stand below one another."""
+
+
+def variant_name(comparison: Comparison) -> str:
+    return comparison.variant or AS_WRITTEN
+
+
+def rules_sentence(comparison: Comparison) -> str:
+    """Which rules and prices were used, and which switches are not at their default."""
+    switches = ", ".join(f"{name}={value}" for name, value in sorted(comparison.rules.items()))
+    tail = f"{switches}; the other switches at their default" if switches else "every switch at its default"
+    return f"{comparison.host}, {comparison.model}, as of {comparison.as_of.isoformat()}; {tail}"
+
+
+def token_sentences(summary: Summary) -> list[str]:
+    """Where the token counts come from, and what their error band is in dollars: one sentence a source."""
+    groups: dict[tuple[str, float], list[Line]] = {}
+    for line in complete(summary.lines):
+        groups.setdefault((line.token_source, line.band), []).append(line)
+    return [_token_sentence(source, band, lines, summary.first) for (source, band), lines in groups.items()]
+
+
+def refusal_sentences(summary: Summary) -> list[str]:
+    """Each refused strategy, how many of its calls, and the reason in the provider's words."""
+    return [_refusal(line, refusal) for line in summary.lines for refusal in line.refusals]
+
+
+def dollars_title(summary: Summary) -> str:
+    """What the picture of dollars by token class shows."""
+    best, first = summary.best, summary.first
+    if best is None:
+        return "Every strategy had calls that the provider refuses"
+    if len(summary.lines) == 1:
+        return f"{_quoted(best)} costs {best.answer}"
+    if len({line.effort for line in complete(summary.lines)}) == 1 and best.effort:
+        return f"All strategies cost the same: {best.answer}"
+    cheapest = f"Cheapest: {named(summary.winners)}, {best.answer}"
+    if first in summary.tied or first is None or best.vs_first is None:
+        return cheapest
+    return f"{cheapest}, {compared(best.vs_first)} than {_quoted(first)}"
+
+
+def cumulative_title(summary: Summary) -> str:
+    """What the picture of growing dollars shows: how far the strategies are apart at the end."""
+    ranked = sorted(complete(summary.lines), key=lambda line: line.cost.total)
+    if len(ranked) < 2:
+        return "Dollars spent, call after call"
+    low, high = ranked[0], ranked[-1]
+    if low.cost.total == high.cost.total:
+        return f"All strategies cost the same: {high.money} after {counted(high.calls, 'call')}"
+    factor = f", {times(high.cost.total / low.cost.total)} as much as {_quoted(low)}" if low.cost.total else ""
+    return f"{_quoted(high)}: {high.money} after {counted(high.calls, 'call')}{factor}"
+
+
+def question_title(summary: Summary) -> str:
+    """What the picture of one question shows: the cheapest and the dearest arm."""
+    known = [(line.question, line) for line in summary.lines if line.question is not None]
+    if not known:
+        return "What one question costs"
+    (low, cheap), (high, dear) = min(known, key=_dollars_of), max(known, key=_dollars_of)
+    least, most = (dollars(amount, cheap.question_places) for amount in (low, high))
+    if low == high:
+        return f"One question costs {least}"
+    return f"One question costs {least} ({_quoted(cheap)}) to {most} ({_quoted(dear)})"
+
+
+def _quoted(line: Line) -> str:
+    return quoted(line.name)
+
+
+def _dollars_of(known: tuple[Decimal, Line]) -> Decimal:
+    return known[0]
+
+
+def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
+    """`places`: digits after the point of dollars in both columns."""
+    best, first = (line and replace(line, places=places) for line in (summary.best, summary.first))
+    return VariantRow(
+        variant=variant_name(summary.comparison),
+        first=first.answer if first else UNKNOWN,
+        best=" = ".join(summary.winners) or UNKNOWN,
+        cost=best.answer if best else UNKNOWN,
+        saving=UNKNOWN if best is None or summary.first in summary.tied else percent(best.vs_first, signed=True),
+        order="" if summary is main else _order(summary, main),
+    )
+
+
+def _order(summary: Summary, main: Summary) -> str:
+    """Whether the strategies keep their order of cost; another cheapest one in the same order costs the same."""
+    if not same_order(summary, main):
+        return "differs"
+    return "same" if summary.winners == main.winners else "ties"
+
+
+def _token_sentence(source: str, band: float, lines: Sequence[Line], first: Line | None) -> str:
+    if not band:
+        return f"{source or 'counted'}, exact"
+    if not all(line.is_priced for line in lines):
+        return f"{source}: ±{percent(band)}"
+    error = max(line.error for line in lines)
+    sentence = f"{source}: ±{percent(band)} → at most ±{rough_dollars(error)} on a figure"
+    if first is None or first not in lines or len(lines) < 2:
+        return sentence
+    return f"{sentence}, ±{rough_dollars(_error_of_differences(lines, first))} on a difference, where counts err alike"
+
+
+def _error_of_differences(lines: Sequence[Line], first: Line) -> Decimal:
+    """The same text is counted in all strategies, so an error of the counts scales their difference too."""
+    return max((abs(line.error - first.error) for line in lines), default=ZERO)
+
+
+def _refusal(line: Line, refusal: Refusal) -> str:
+    return f"{line.name}: {refusal.calls:,} of {counted(line.calls, 'call')} {refusal.word}: {refusal.reason}"

@@ -1,0 +1,286 @@
+"""What every table says of a strategy, added up once: text, pictures and JSON are renderings of it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import groupby
+
+from cachecost.base.formatting import change, dollar_places, dollar_range, tokens
+from cachecost.ledger.results import ZERO, Comparison, Cost, Ledger, most_of
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import Usage
+
+REFUSED_BY_API = "invalid_request_error"
+NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
+"""A number that stands alone: no part of a name or of a path."""
+LIFETIMES = ("5m", "1h")
+AGAINST_FIRST = "vs first"
+"""The head of the column that compares with the first strategy."""
+CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
+PREFILL_NAMES = {"read": "prefill saved", "input": "prefill to do", "output": "output"}
+"""The same where no price is known: what a server of one's own computes, and what it need not."""
+CLASS_FIELDS = {name: {"input": "input_tokens", "output": "output_tokens"}.get(name, name) for name in CLASS_NAMES}
+"""Token class to the field of Usage that counts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Calls that have no usage, for one reason: the provider's words, or what is not known."""
+
+    reason: str
+    kind: str
+    calls: int
+
+    @property
+    def word(self) -> str:
+        return "refused" if self.kind == REFUSED_BY_API else "not evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One strategy of a comparison.
+
+    `total` (USD) is None if every call was refused, or no price is known; `vs_first` is a ratio (−0.32) of efforts,
+    None for the first itself and where a refused call makes it not comparable; `question` is the dollars of one
+    question, None if none was asked, one was refused, or no price is known.
+    """
+
+    name: str
+    calls: int
+    usage: Usage
+    cost: Cost
+    by_layer: dict[Layer, Decimal]
+    total: Decimal | None
+    vs_first: Decimal | None
+    questions: int
+    question_calls: int
+    question_usage: Usage
+    question_cost: Cost
+    question: Decimal | None
+    question_most: Decimal | None
+    """As `most`, of one question."""
+    refusals: tuple[Refusal, ...]
+    """In the order they came."""
+    notes: tuple[str, ...]
+    token_source: str
+    band: float
+    most: Decimal | None
+    """USD if no best-effort hit came about: `total` is then the least. None: every hit is certain."""
+    floor: Decimal | None
+    """USD below which no choice of marks and lifetimes could go for the same bytes; None: not known."""
+    uncertain: Decimal
+    """The dollars that rest on counted tokens: all but recorded output."""
+    effort: Decimal
+    """What strategies are ranked by: USD; tokens to compute where no price is known."""
+    is_priced: bool
+    places: int | None = None
+    """Digits after the point of dollars in the column of costs that the line is part of; None: it stands alone."""
+    question_places: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every call was refused or could not be evaluated."""
+        return bool(self.refused) and self.refused == self.calls
+
+    @property
+    def hit_share(self) -> Decimal | None:
+        """How much of the input was read; None where there was none."""
+        return Decimal(self.usage.read) / self.usage.total_input if self.usage.total_input else None
+
+    @property
+    def answer(self) -> str:
+        """`money`; where no price is known, the tokens that must be computed."""
+        return self.money if self.is_priced or self.is_empty else f"{tokens(int(self.effort))} tokens of prefill"
+
+    @property
+    def refused(self) -> int:
+        return sum(refusal.calls for refusal in self.refusals)
+
+    @property
+    def money(self) -> str:
+        """`total` as it is told: a range where hits are best effort."""
+        return dollar_range(self.total, None if self.total is None else self.most, self.places)
+
+    @property
+    def question_money(self) -> str:
+        """`question` as it is told: a range where hits are best effort, tokens to compute where no price is known."""
+        if not self.is_priced and self.questions and not self.refused:
+            used = self.question_usage
+            return tokens(round((used.total_input - used.read) / self.questions))
+        most = None if self.question is None else self.question_most
+        return dollar_range(self.question, most, self.question_places)
+
+    @property
+    def above_floor(self) -> Decimal | None:
+        """How far it is from the floor, as a ratio (0.12 is 12% above)."""
+        return change(self.total, self.floor)
+
+    @property
+    def error(self) -> Decimal:
+        """± USD on `total` from the token counts."""
+        return self.uncertain * Decimal(str(self.band))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A comparison as its lines, in the scenario's order."""
+
+    comparison: Comparison
+    lines: tuple[Line, ...]
+    first: Line | None
+    best: Line | None
+    """The cheapest line without a refused call, of equals the first; None if there is none."""
+
+    @property
+    def tied(self) -> tuple[Line, ...]:
+        """The lines that cost as little as `best`, itself among them; empty if there is none."""
+        best = self.best
+        return tuple(line for line in complete(self.lines) if best is not None and line.effort == best.effort)
+
+    @property
+    def winners(self) -> tuple[str, ...]:
+        """The names of `tied`."""
+        return tuple(line.name for line in self.tied)
+
+    @property
+    def against(self) -> str:
+        """The head of the column that compares: "vs first", or "vs NAME" where `compare_to` is not the first."""
+        name = self.comparison.first
+        return AGAINST_FIRST if not self.lines or name == self.lines[0].name else f"vs {name}"
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether there are dollars to tell. Where not, lines are ranked by the tokens that must be computed."""
+        return self.comparison.is_priced
+
+    @property
+    def has_questions(self) -> bool:
+        return any(line.questions for line in self.lines)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the best stays the best whatever comes of hits that are best effort."""
+        best = self.best
+        others = [line for line in complete(self.lines) if line is not best]
+        return best is None or best.most is None or all(best.most <= line.effort for line in others)
+
+    @property
+    def class_names(self) -> dict[str, str]:
+        """What the token classes are called, with the host's own words for its lifetimes."""
+        short, long = next((ledger.lifetimes for ledger in self.comparison.ledgers), LIFETIMES)
+        told = {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
+        return told if self.is_priced else {**told, **PREFILL_NAMES}
+
+    @property
+    def classes(self) -> list[str]:
+        """Token classes that occur anywhere; write_1h is left out where nobody writes for an hour, and where no price
+        is known, all writes: nothing tells them from what is computed."""
+        if not self.is_priced:
+            return list(PREFILL_NAMES)
+        return [name for name in CLASS_NAMES if name != "write_1h" or any(line.usage.write_1h for line in self.lines)]
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """The classes that occur, with their names."""
+        return {name: self.class_names[name] for name in self.classes}
+
+    def order(self) -> list[str]:
+        """Names of complete strategies, the cheapest first; equals in the scenario's order."""
+        return [line.name for line in sorted(complete(self.lines), key=lambda line: line.effort)]
+
+    def line(self, name: str) -> Line | None:
+        return next((line for line in self.lines if line.name == name), None)
+
+
+def summarise(comparison: Comparison) -> Summary:
+    """Add up a comparison; every row is looked at a fixed number of times."""
+    base = next((ledger for ledger in comparison.ledgers if ledger.strategy == comparison.first), None)
+    reference = comparison.effort(base) if base and not base.errors else None
+    lines = tuple(
+        _line(ledger, comparison.effort(ledger), None if ledger is base else reference) for ledger in comparison.ledgers
+    )
+    lines = _in_columns(lines)
+    first = next((line for line in lines if line.name == comparison.first), None)
+    best = min(complete(lines), key=lambda line: line.effort, default=None)
+    return Summary(comparison, lines, first, best)
+
+
+def _in_columns(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines with the precision of the columns that they make together."""
+    costs = dollar_places(amount for line in lines for amount in (line.total, line.most))
+    questions = dollar_places(amount for line in lines for amount in (line.question, line.question_most))
+    return tuple(replace(line, places=costs, question_places=questions) for line in lines)
+
+
+def complete(lines: Sequence[Line]) -> list[Line]:
+    """The lines without a refused call: those that can be compared."""
+    return [line for line in lines if not line.refused]
+
+
+def same_order(one: Summary, other: Summary) -> bool:
+    """Whether no two strategies that both could run change places; costing the same is no change."""
+    there = {line.name: line.effort for line in complete(other.lines)}
+    ranked = sorted((line.effort, there[line.name]) for line in complete(one.lines) if line.name in there)
+    dearest_below = None
+    for _, level in groupby(ranked, key=lambda pair: pair[0]):
+        costs = [cost for _, cost in level]
+        if dearest_below is not None and min(costs) < dearest_below:
+            return False
+        dearest_below = max(costs) if dearest_below is None else max(dearest_below, *costs)
+    return True
+
+
+def shared_notes(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
+    """Each note once, with the strategies that have it, in order of appearance."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        for note in dict.fromkeys(line.notes):
+            found.setdefault(note, []).append(line.name)
+    return list(found.items())
+
+
+def _line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> Line:
+    cost, asked = ledger.cost, ledger.inquiries
+    questions = len({row.inquiry for row in asked})
+    refusals = _refusals(ledger)
+    all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
+    return Line(
+        name=ledger.strategy,
+        calls=len(ledger.rows),
+        usage=ledger.usage,
+        cost=cost,
+        by_layer=ledger.cost_by_layer,
+        total=None if all_refused or not ledger.is_priced else cost.total,
+        vs_first=None if refusals else change(effort, reference),
+        questions=questions,
+        question_calls=len(asked),
+        question_usage=sum((row.usage for row in asked), Usage()),
+        question_cost=sum((row.cost for row in asked), Cost()),
+        question=None if any(row.error is not None for row in asked) else ledger.per_inquiry(),
+        question_most=None if ledger.most is None or not questions else most_of(asked) / questions,
+        refusals=refusals,
+        notes=tuple(ledger.notes),
+        most=ledger.most,
+        floor=ledger.floor,
+        token_source=ledger.token_source,
+        band=ledger.band,
+        uncertain=cost.total - sum((row.cost.output for row in ledger.rows if row.output_is_recorded), ZERO),
+        effort=effort,
+        is_priced=ledger.is_priced,
+    )
+
+
+def _refusals(ledger: Ledger) -> tuple[Refusal, ...]:
+    """Why calls have no usage, and how many; reasons that differ in a number only are one, told by the first."""
+    first: dict[tuple[str, str], str] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in ledger.rows:
+        if row.error is not None:
+            key = (NUMBER.sub("0", row.error), row.error_type or REFUSED_BY_API)
+            first.setdefault(key, row.error)
+            counts[key] += 1
+    return tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())

@@ -1,0 +1,1 @@
+"""Compares predictions with bills, call by call."""

@@ -1,0 +1,288 @@
+"""Transcripts against their bills: a chain of usages must obey the rules although no request is known.
+
+On one chain a prompt is the prompt before, its answer, and what followed. So a step reads all that the step before it
+read and wrote (its *whole* prefix) while that lives, and nothing of it once it has expired (of mixed lifetimes, the 1h
+part). What is predicted rests on the bills of other steps only; so does the length of the prompt: the next step of a
+tool loop reads it, else the prompt is taken to grow as it last did.
+
+Knowable, whatever the step's bill says, is a step
+- that goes on from a recorded step of the same model and client version, no other step having gone on from that one,
+- with no compaction and no context edit between,
+- where no thinking was stripped: that a person spoke on a last-turn-only model, after thinking, changes the prefix,
+- with fewer blocks between than a mark looks back (a transcript does not tell where the client marks),
+- whose bill, and that of the step before, is of one pass (no server tools),
+- whose age is surely to one side of the lifetime. A request began between the record before it and its answer's
+  first record, and the entry was touched in such a span too: the lifetime must lie outside of what they allow.
+Every other step is "unknown", with that reason. An unmarked tail (`input_tokens` of more than a few) and an API error
+change nothing: the next step still reads what was marked.
+
+Then the definitions of docs/output-formats.md hold. Nothing read: "cold". The read ends where a recorded step's
+write ended: "hit".
+Within a tool loop a client only adds, so a read that stops earlier is a missed hit. When a person speaks it may
+also call on the side (a longer read: the answer was carried on) or change tools, system prompt or thinking (a
+shorter one); a transcript shows none of that, so a read that ends where no recorded write did is "unknown" there, and
+stands among the mismatches. An expired step that reads nothing is evidence weaker than an alive one that reads all:
+a changed prompt reads nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from cachecost.analysis.fidelity.chain_states import TOLERANCE, Entry, Span, State, in_loop, span_of, states_of
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.times import day_of
+from cachecost.conversations.readers.claude_code.transcript import Step, read_steps
+from cachecost.ledger.results import ZERO, Judgement
+from cachecost.ledger.rows import WARM_START
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.usage import Usage
+
+FIRST, ALIVE, EXPIRED, UNCLEAR = "first step", "alive", "expired", "unclear"
+DOUBTS = {
+    "compaction": "the conversation was compacted before it",
+    "edit": "old tool results were taken out before it",
+    "model": "the step before it was of another model",
+    "client": "the step before it was by another version of the client",
+    "fork": "another step went on from the same one",
+}
+AGE = "its age may be to either side of the lifetime"
+RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
+"""The rule that a knowable step is evidence for or against: an alive one only within a tool loop."""
+WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
+
+
+@dataclass(frozen=True, slots=True)
+class _Prediction:
+    """How many tokens a step reads, and why (`standing`), of the whole prefix before it and its lifetime.
+
+    `doubt` is why the step is not knowable, "" if it is.
+    """
+
+    read: int
+    standing: str
+    whole: int = 0
+    ttl: str = ""
+    doubt: str = ""
+
+
+def judge_transcript(
+    path: Path, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
+) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    """(judgements, what could not be judged: file:line and words) of a transcript or its content-free form.
+
+    Raises InputError where the file is not valid.
+    """
+    return judge_steps(read_steps(path), str(path), rules, prices, host)
+
+
+def judge_steps(
+    steps: Sequence[Step], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
+) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    """As `judge_transcript`, of steps that are read already."""
+    room = _Room(steps, source, prices)
+    for step in steps:
+        try:
+            room.judge(step, rules.rules(host, step.model, None if step.answered is None else day_of(step.answered)))
+        except CannotEvaluate as error:
+            room.leave(step, str(error))
+    return room.judgements, room.not_judged
+
+
+class _Room:
+    """A transcript while it is judged, step by step."""
+
+    def __init__(self, steps: Sequence[Step], source: str, prices: PriceBook) -> None:
+        self.source = source
+        self.prices = prices
+        self.judgements: list[Judgement] = []
+        self.not_judged: list[tuple[str, str]] = []
+        self.states = states_of(steps)
+        self.next = {step.before: step for step in reversed(steps) if in_loop(step)}
+        self.written: dict[str, set[int]] = {}
+
+    def leave(self, step: Step, why: str) -> None:
+        """Count a step among those that were not judged."""
+        self.not_judged.append((f"{self.source}:{step.line}", why))
+
+    def judge(self, step: Step, rules: ModelRules) -> None:
+        """Predict a step from other bills, then look at its own."""
+        before = self.states[step.before] if step.before else None
+        prediction = _predict(step, before, rules)
+        usage = _usage(prediction, before, self.next.get(step.number))
+        written = self.written.setdefault(step.chain, set())
+        if step.usage.read == step.usage.write == prediction.read == 0:
+            self.leave(step, "nothing was cached, and nothing could have been read")
+        elif usage is None:
+            self.leave(step, "the first step of its chain, and no later one tells its length")
+        else:
+            self.judgements.append(self._judgement(step, rules, prediction, usage, written))
+        if {"compaction", "edit"} & set(step.between):
+            written.clear()
+        if step.usage.write and not step.summed:
+            written.update(entry.tokens for entry in self.states[step.number].entries)
+
+    def _judgement(
+        self, step: Step, rules: ModelRules, prediction: _Prediction, usage: Usage, written: set[int]
+    ) -> Judgement:
+        kind, exact = _verdict(step, prediction, written)
+        knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
+        return Judgement(
+            self.source,
+            step.number,
+            step.line,
+            step.model,
+            kind,
+            exact,
+            usage,
+            step.usage,
+            self._dollars(step, rules, usage),
+            self._dollars(step, rules, step.usage),
+            _reason(step, prediction, kind, exact),
+            features=_features(step, prediction),
+            rules=RULES.get(prediction.standing, ()) if knowable else (),
+            host=rules.host,
+            way=rules.matching,
+            cause=WARM_START if kind == "unknown" and prediction.standing == FIRST and step.usage.read else "",
+            is_identity=True,
+        )
+
+    def _dollars(self, step: Step, rules: ModelRules, usage: Usage) -> Decimal | None:
+        """Of the input side; None where no price is known."""
+        ways: dict[str, Any] = dict.fromkeys(step.modes, True)
+        try:
+            prices = self.prices.prices(rules.host, rules.model, rules.day, usage.total_input, **ways)
+        except CannotEvaluate:
+            return None
+        return sum(prices.cost(Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)).values(), ZERO)
+
+
+# ------------------------------------------------------------------------------------------- prediction
+
+
+def _predict(step: Step, before: State | None, rules: ModelRules) -> _Prediction:
+    if before is None or not (before.entries or before.step.summed):
+        return _Prediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
+    whole = before.entries[0] if before.entries else Entry(0, "", None)
+    doubt = _doubt(step, before, rules)
+    if doubt:
+        return _Prediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
+    for entry in before.entries:
+        lives = _lives(entry, span_of(step, before), rules.ttl_s)
+        if lives is None:
+            return _Prediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
+        if lives:
+            return _Prediction(entry.tokens, ALIVE if entry is whole else EXPIRED, whole.tokens, whole.ttl)
+    return _Prediction(0, EXPIRED, whole.tokens, whole.ttl)
+
+
+def _doubt(step: Step, before: State, rules: ModelRules) -> str:
+    """Why the step is not knowable, its age apart."""
+    named = next((words for name, words in DOUBTS.items() if name in step.between), "")
+    if named:
+        return named
+    if step.summed or before.step.summed:
+        return "it, or the step before it, sums several passes"
+    if before.thought and not rules.keeps_thinking and "human" in step.between:
+        return "earlier thinking was stripped, for a person spoke"
+    if step.blocks >= rules.lookback_positions:
+        return f"{step.blocks} blocks were added, and a mark may not look back so far"
+    return ""
+
+
+def _lives(entry: Entry, now: Span | None, ttl_s: Mapping[str, float]) -> bool | None:
+    """Whether an entry lives; None where the times leave both open."""
+    if entry.touched is None or now is None:
+        return None
+    if now.latest - entry.touched.earliest < ttl_s[entry.ttl]:
+        return True
+    return False if now.earliest - entry.touched.latest >= ttl_s[entry.ttl] else None
+
+
+def _usage(prediction: _Prediction, before: State | None, after: Step | None) -> Usage | None:
+    """The predicted usage, sized by other steps' bills; None where none tells how long the prompt is."""
+    length = _length(prediction, before, after)
+    neighbour = before.step if before else after
+    if length is None or neighbour is None:
+        return None
+    read = min(prediction.read, length)
+    hour = _hour_part(read, length - read, before, after)
+    return Usage(neighbour.usage.input_tokens, read, length - read - hour, hour)
+
+
+def _length(prediction: _Prediction, before: State | None, after: Step | None) -> int | None:
+    """Tokens up to the last mark: what the next step of the loop reads, else as if the prompt grew as it last did."""
+    least = 1 if prediction.doubt else max(1, prediction.read)
+    if after is not None and not after.summed and after.usage.read >= least:
+        return after.usage.read
+    return before.step.usage.read + before.step.usage.write + before.grown if before else None
+
+
+def _hour_part(read: int, written: int, before: State | None, after: Step | None) -> int:
+    """How much of what is written lives for an hour, going by the step before, else by the one after."""
+    if before is None or not before.entries:
+        return written if after and after.usage.write_1h else 0
+    if before.entries[0].ttl == "1h":
+        return written
+    ends = [entry.tokens for entry in before.entries if entry.ttl == "1h"]
+    return min(written, max(0, ends[0] - read)) if ends else 0
+
+
+# ---------------------------------------------------------------------------------------------- verdict
+
+
+def _verdict(step: Step, prediction: _Prediction, written: set[int]) -> tuple[str, bool]:
+    """(kind, exact) by the definitions at the top of this file."""
+    read = step.usage.read
+    exact = abs(prediction.read - read) <= TOLERANCE
+    if prediction.doubt:
+        return "unknown", exact
+    if read == 0:
+        return "cold", exact
+    missed = prediction.standing == ALIVE and in_loop(step) and read < prediction.read
+    nearby = range(read - TOLERANCE, read + TOLERANCE + 1)
+    ends_at_write = read <= prediction.whole + TOLERANCE and any(tokens in written for tokens in nearby)
+    return "hit" if exact or missed or ends_at_write else "unknown", exact
+
+
+def _reason(step: Step, prediction: _Prediction, kind: str, exact: bool) -> str:
+    read, predicted = step.usage.read, prediction.read
+    if prediction.doubt:
+        return f"not knowable: {prediction.doubt}"
+    if exact:
+        return ""
+    if kind == "cold":
+        return f"a hit of {predicted:,} tokens was predicted, and nothing was read: evicted, or the prompt was changed"
+    if kind == "hit" and prediction.standing == EXPIRED:
+        return f"read {read:,} tokens whose lifetime had run out; predicted {predicted:,}"
+    if kind == "hit":
+        return f"read {read:,} of {predicted:,} tokens: evicted early, or the prompt was changed"
+    return WRITTEN_BY_OTHERS.format(read) + _where(step, prediction)
+
+
+def _where(step: Step, prediction: _Prediction) -> str:
+    """What may explain a read that ends where no recorded write did."""
+    if prediction.standing == FIRST:
+        return ""
+    if step.usage.read > prediction.whole:
+        return f"; predicted {prediction.read:,}: the client may have called on the side"
+    if prediction.standing == EXPIRED:
+        return f"; predicted {prediction.read:,}: others may have kept it alive"
+    return f"; predicted {prediction.read:,}: the client may have changed what comes after them"
+
+
+def _features(step: Step, prediction: _Prediction) -> tuple[str, ...]:
+    told = {
+        "transcript": True,
+        prediction.ttl: bool(prediction.ttl),
+        prediction.standing: True,
+        "tool loop": in_loop(step),
+        "after a person's words": "human" in step.between and step.before is not None,
+        "side chain": step.chain.startswith("side"),
+    }
+    return tuple(sorted(name for name, holds in told.items() if holds))

@@ -1,0 +1,49 @@
+"""What the rules of hosts without Anthropic's marks claim, and which recorded calls prove or refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cachecost.caches.reporting import on_grid
+from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import Usage
+
+CLAIMS: dict[str, str] = {
+    "step": "what is read ends on the host's grid, as usage tells it",
+    "minimum": "nothing shorter than the minimum is read",
+    "kept": "what an earlier call left is read, all of it",
+    "nothing else": "nothing is read that no call left",
+    "range": "what is read is no more than earlier calls sent",
+}
+OF_EACH_READ = ("step", "minimum")
+"""Claims that a read proves or refuses by its number alone, also one that nobody recorded the writing of."""
+
+
+def named(host: str, claim: str) -> str:
+    return f"{host}: {claim}"
+
+
+def claimed(rules: ModelRules, kind: str, predicted: Usage, billed: Usage) -> Iterator[str]:
+    """The claims that a judged call is evidence for or against."""
+    if billed.read:
+        if rules.step_tokens > 1 or rules.reported_step_tokens > 1:
+            yield "step"
+        yield "minimum"
+    if kind == "range":
+        yield "range"
+    elif kind in ("hit", "cold"):
+        yield "kept" if predicted.read else "nothing else"
+
+
+def refused(rules: ModelRules, billed: Usage) -> Iterator[str]:
+    """Those that a read refuses by its number."""
+    if billed.read and billed.read != _told(billed.read, rules):
+        yield "step"
+    if 0 < billed.read <= rules.minimum_tokens - rules.reported_step_tokens:
+        yield "minimum"
+
+
+def _told(read: int, rules: ModelRules) -> int:
+    """The longest read that a grid can end at and usage can tell, up to `read`."""
+    point = on_grid(read + rules.reported_step_tokens - 1, rules)
+    return point - point % rules.reported_step_tokens

@@ -1,0 +1,98 @@
+"""A validation of several recordings: each file a cache of its own, judged one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cachecost.analysis.fidelity.chains import judge_transcript
+from cachecost.analysis.fidelity.checker import Judge
+from cachecost.base.errors import InputError
+from cachecost.conversations.checked import opened
+from cachecost.conversations.readers.claude_code import transcript
+from cachecost.conversations.readers.detect import read_calls
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.ledger.results import Fidelity, Judgement, Supported
+from cachecost.ledger.rows import WARM_START
+from cachecost.prompts.counting import TokenCounter
+from cachecost.providers.assumptions import read_switches
+from cachecost.providers.listing import switch_rows
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+from cachecost.tokens.calibration import CLAUDE
+from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.factory import make_counter
+
+HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Recordings to be judged, under which rules. `tokens` names the counter of what no bill tells.
+
+    The default counter of Claude's tokens is ctok where it is installed, else tiktoken, that of all others tiktoken.
+    Not `anchored`: no bill sizes anything.
+    """
+
+    logs: Sequence[Path]
+    rules: RuleBook
+    prices: PriceBook
+    tokens: str | None = None
+    host: str = "anthropic"
+    anchored: bool = True
+    counters: dict[str, TokenCounter] = field(default_factory=dict)
+
+    def fidelity(self) -> Fidelity:
+        """Every call judged. Files that cannot be read are told in `not_judged`, fault by fault."""
+        judge = Judge(self.rules, self.prices, self._counter, self.host, self.anchored)
+        judgements: list[Judgement] = []
+        not_judged: list[tuple[str, str]] = []
+        for log in self.logs:
+            made, left = _judged(judge, log)
+            judgements += made
+            not_judged += left
+        sources = "; ".join(sorted({counter.source for counter in self.counters.values()}))
+        return Fidelity(judgements, f"bills of other calls, then {sources}" if self.anchored else sources, not_judged)
+
+    def readings(self) -> Iterator[Supported]:
+        """How many calls come out exactly right under each reading of each switch, the defaults first."""
+        places = {(one.host, one.source) for one in self.fidelity().judgements}
+        hosts = {self.host, *(host for host, _ in places)}
+        switches = {switch.name: switch for host in sorted(hosts) for switch in switch_rows(host)}
+        for switch in (one for one in switches.values() if one.number is None and one.name != WARM_START):
+            only = {source for host, source in places if host in switch.only_on}
+            logs = [log for log in self.logs if str(log) in only] if switch.only_on else self.logs
+            for reading in switch.readings:
+                yield self._reading(switch.name, reading.value, logs)
+
+    def _reading(self, switch: str, value: str, logs: Sequence[Path]) -> Supported:
+        switches, _ = read_switches({switch: value})
+        rules = RuleBook(switches, self.rules.as_of, self.rules.own)
+        judged = replace(self, logs=logs, rules=rules).fidelity().judgements
+        knowable = [one for one in judged if one.kind in ("hit", "cold")]
+        return Supported(switch, value, sum(one.exact for one in knowable), len(knowable))
+
+    def _counter(self, generation: str) -> TokenCounter:
+        if generation not in self.counters:
+            name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
+            self.counters[generation] = make_counter(name, generation)
+        return self.counters[generation]
+
+
+def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    """A transcript tells usage and times only: its chains are judged. Everything else holds requests."""
+    said: list[str] = []
+    try:
+        if _is_transcript(log):
+            return judge_transcript(log, judge.rules, judge.prices, judge.host)
+        calls: list[LoggedCall] = list(read_calls(log, "auto", said.append, says_format=False))
+    except InputError as error:
+        return [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
+    judgements, left = judge.judge(str(log), calls)
+    return judgements, [*left, *((str(log), words) for words in said)]
+
+
+def _is_transcript(log: Path) -> bool:
+    with opened(log) as stream:
+        return transcript.sniff(stream.read(HEAD_BYTES)) is not None

@@ -1,0 +1,156 @@
+"""Bodies and recorded calls -> `Sent`: parsed, with their rules, rendered into one shared tree, marks sized."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from cachecost.analysis.lint.sent import Sent, SizedMark, State
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.prompts.blocks import Layer
+from cachecost.prompts.counting import CannotCount
+from cachecost.prompts.edits import since_compaction
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.refusals import SentMarks, is_markable, marks_sent, wire_path
+from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.request import Mark, Request, block_at
+from cachecost.prompts.wire import NotAMessage, content_blocks, mark_fault, own_mark
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.tokens.factory import make_counter
+
+BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
+UNSIZED = "bytes"
+"""What stands in for a counter where a recording has no counts: lengths then only tell what comes first."""
+
+
+class Desk:
+    """Takes in what is to be linted. One for all requests that may share content; lengths are in tokens of `tokens`."""
+
+    def __init__(self, rules: RuleBook, host: str, tokens: str) -> None:
+        self._rules = rules
+        self._host = host
+        self._tokens = tokens
+        self._intake = Intake(keep_content=True)
+        self._renderers: dict[tuple[str, str], Renderer] = {}
+
+    def body(self, body: Mapping[str, Any], label: str) -> Sent:
+        """A body of the Messages API. Raises InputError where it is none, CannotEvaluate for an unknown model."""
+        try:
+            request = self._intake.body(body)
+            faults = tuple(wire_faults(body))
+        except NotAMessage as fault:
+            raise InputError([Fault(label, str(fault))]) from None
+        rules = self._rules.rules(self._host, request.model)
+        return self._sent(label, None, request, rules, faults)
+
+    def call(self, call: LoggedCall, label: str, number: int) -> Sent:
+        """A recorded call, the `number`-th of its file. Raises CannotEvaluate for an unknown model."""
+        request = call.request
+        rules = self._rules.rules(call.host or self._host, request.model, call.day)
+        faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
+        return self._sent(label, number, request, rules, faults, call.workspace)
+
+    def _sent(
+        self,
+        label: str,
+        call: int | None,
+        request: Request,
+        rules: ModelRules,
+        faults: tuple[tuple[str, str], ...],
+        workspace: str = "",
+    ) -> Sent:
+        rules.must_speak_marks("lint")
+        sent = marks_sent(request)
+        good = tuple(mark for mark in sent.marks if is_markable(block_at(request, mark)) and _counts(request, mark))
+        name, prompt = self._rendered(request, good, rules, workspace)
+        band = self._renderer(rules.generation, name).counter.band
+        sized = name == self._tokens
+        return Sent(
+            label,
+            call,
+            request,
+            sent,
+            rules,
+            prompt,
+            _sized(request, good, prompt, rules.minimum_tokens if sized else 0, band),
+            faults,
+            band,
+            sized,
+        )
+
+    def _rendered(
+        self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str
+    ) -> tuple[str, Prompt]:
+        """(the counter that was used, the prompt)."""
+        for name in (self._tokens, UNSIZED):
+            try:
+                return name, self._renderer(rules.generation, name).render(request, marks, rules, workspace)
+            except CannotCount:
+                if name == UNSIZED:
+                    raise
+        raise AssertionError("one of the two counters answers or raises")
+
+    def _renderer(self, generation: str, name: str) -> Renderer:
+        key = (generation, name)
+        if key not in self._renderers:
+            self._renderers[key] = Renderer(make_counter(name, generation))
+        return self._renderers[key]
+
+
+def _sized(
+    request: Request, marks: tuple[Mark, ...], prompt: Prompt, minimum: int, band: float
+) -> tuple[SizedMark, ...]:
+    """The marks with their prefixes."""
+    return tuple(
+        SizedMark(
+            mark, wire_path(request, mark), one.prefix, one.prefix.tokens, state(one.prefix.tokens, minimum, band)
+        )
+        for mark, one in zip(marks, prompt.marks, strict=True)
+    )
+
+
+def _counts(request: Request, mark: Mark) -> bool:
+    """Whether the API looks at a mark: what stands before a compaction is left out."""
+    return request.thread.compaction is None or bool(since_compaction(request, (mark,))[1])
+
+
+def state(tokens: int, minimum: int, band: float) -> State:
+    """Whether a prefix of `tokens`, known within `band`, reaches the minimum: surely, surely not, or who knows."""
+    if tokens * (1 + band) < minimum:
+        return "short"
+    return "enough" if tokens * (1 - band) >= minimum else "near"
+
+
+def wire_faults(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(path, words) of every mark in a body that the API refuses for where it stands. Raises NotAMessage."""
+    yield from _faults(list(body.get("tools") or []), "tools")
+    yield from _faults(content_blocks(body.get("system") or [], "system"), "system")
+    for number, message in enumerate(body.get("messages") or []):
+        path = f"messages.{number}.content"
+        yield from _faults(content_blocks(message.get("content"), path), path)
+
+
+def _faults(items: list[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
+    for number, item in enumerate(items):
+        where = f"{path}.{number}"
+        ttl, fault = own_mark(item, where)
+        if words := fault or (ttl and mark_fault(item, where)):
+            yield where, words
+
+
+def _block_path(words: str) -> str:
+    found = BLOCK_PATH.match(words)
+    return found[0] if found else str(Layer.TOOLS)
+
+
+def bare(request: Request, **fields: Any) -> Request:
+    """The request without anything that the API could refuse beside its blocks; `fields` put some of it back."""
+    return replace(request, **{"marks": (), "automatic": None, "params": {}, "fault": None, **fields})
+
+
+def only(marks: tuple[Mark, ...] = (), fault: str | None = None) -> SentMarks:
+    """These marks, and nothing else."""
+    return SentMarks(marks, fault)

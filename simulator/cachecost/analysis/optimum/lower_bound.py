@@ -1,0 +1,140 @@
+"""The floor: no legal choice of marks and lifetimes makes these calls cheaper. A bound that is proved, not a plan.
+
+Why it is a lower bound. A call's input divides into what was read, written for an hour, written for five minutes and
+sent as it is, in this order (rule 15), so a call's cost is a sum over its blocks: tokens of the block x price of the
+class it falls in. Each block, under its whole prefix, is looked at by itself here, over all calls that contain it. In
+any legal plan the following holds for it, whatever the marks are:
+
+- It is read in a call only if an entry at it or deeper lives then (rules 9, 11, 12), which an earlier call with this
+  block wrote; in that call it was read, or written for an hour (a 1h mark at it or deeper), or for five minutes. So an
+  entry that holds it lives five minutes or an hour from the last call that read or wrote the block. An hour without
+  the block being written for an hour takes a 1h mark deeper in a call that reads it: granted free of charge where the
+  call has anything deeper to mark.
+- A write at no charge (rule 13) happens in a call that reads the block, for no longer than what was read lives.
+- A call in which nothing at or after the block may carry a mark, or in which everything markable is shorter than the
+  model's minimum, neither reads nor writes it (rules 6, 8).
+
+`Lifetimes` takes the cheapest of all histories that obey these, so the sum over the blocks is no more than any plan
+costs. What is left out only restricts plans further: four marks a call, the reach of the lookback, the order of
+lifetimes, that a block is read only with all before it, that an entry is replaced while it cannot be read. What stands
+after the last block that may be marked, and the answers, cost the same in every plan. Lag and early eviction only
+shorten lives.
+
+With pings: a ping repeats what an earlier call sent, pre-warming sends a call's beginning before it; each costs at
+least the least price of the model's tokens for every block in it that is kept or written, on the days of the calls.
+Pre-warming of a beginning that it partly reads marks for five minutes: else the bound would not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.analysis.optimum.plan_evaluator import Bench
+from cachecost.analysis.optimum.tree import Node, Tail, Tree
+from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
+from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.replay.setup import Terms
+from cachecost.replay.simulation import Call, quoted
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """USD that these calls cost at least, answers included: without calls beside them, and with pings and pre-warming.
+
+    `fixed_usd` is the part that no plan changes: answers, and what can never be cached.
+    """
+
+    usd: Decimal
+    with_pings_usd: Decimal
+    fixed_usd: Decimal
+    calls: int
+
+
+def floor_of(calls: Iterable[Call], terms: Terms) -> Floor:
+    """The floor of `calls`, whatever marks they have. Raises CannotEvaluate."""
+    return bench_floor(Bench.of(calls, terms))
+
+
+def bench_floor(bench: Bench) -> Floor:
+    """The floor of calls that are rendered already."""
+    tree = Tree(bench.sent)
+    fixed = fixed_usd(tree) + sum((sent.output_usd for sent in bench.sent), ZERO)
+    least = cheapest(bench)
+    plain, pinged = (fixed + cached_usd(tree, Lifetimes(least, pings)) for pings in (False, True))
+    return Floor(plain, pinged, fixed, len(bench.sent))
+
+
+def fixed_usd(tree: Tree) -> Decimal:
+    """USD of what stands after the last block that can be cached, in all passes."""
+    dollars = ZERO
+    for event in tree.events:
+        one = event.sent.passes[event.index]
+        cacheable = event.tokens(event.deepest) if event.deepest is not None else 0
+        dollars += (one.sizes.total(one.prompt) - cacheable) * event.sent.prices.input
+    return dollars.scaleb(-6)
+
+
+def cached_usd(tree: Tree, lifetimes: Lifetimes) -> Decimal:
+    """USD of all blocks that can be cached, each at its cheapest."""
+    is_counted = all(one.sizes is AS_COUNTED for event in tree.events for one in event.sent.passes)
+    parts = _counted(tree, lifetimes) if is_counted else _anchored(tree, lifetimes)
+    return sum(parts, ZERO).scaleb(-6)
+
+
+def _counted(tree: Tree, lifetimes: Lifetimes) -> Iterable[Decimal]:
+    """Blocks are as long in every call: those with the same calls are one."""
+    tokens: dict[Tail, int] = {}
+    for node in tree.nodes.values():
+        if node.own is not None:
+            tokens[node.own] = tokens.get(node.own, 0) + own_tokens(node)
+    return (lifetimes.cost(tail) * count for tail, count in tokens.items())
+
+
+def own_tokens(node: Node) -> int:
+    """Tokens that a block adds, as counted."""
+    return node.prefix.tokens - (node.prefix.parent.tokens if node.prefix.parent else 0)
+
+
+def _anchored(tree: Tree, lifetimes: Lifetimes) -> Iterable[Decimal]:
+    """Bills may tell different lengths of a block in different calls."""
+    for node in tree.nodes.values():
+        if node.own is None:
+            continue
+        weights = [_weight(tail, node) for tail in node.own]
+        if min(weights) == max(weights) >= 0:
+            yield lifetimes.cost(node.own) * weights[0]
+        else:
+            yield lifetimes.cost(_weighted(node.own, weights))
+
+
+def _weight(tail: Tail, node: Node) -> int:
+    parent = node.prefix.parent
+    return tail.event.tokens(node.prefix) - (tail.event.tokens(parent) if parent is not None else 0)
+
+
+def _weighted(tail: Tail, weights: Sequence[int]) -> Tail:
+    made: Tail | None = None
+    for one, weight in zip(reversed(list(tail)), reversed(weights), strict=True):
+        made = Tail(one.event, one.may_extend, one.may_be_extended, made, weight)
+    assert made is not None
+    return made
+
+
+def cheapest(bench: Bench) -> dict[str, Cheapest]:
+    """The least prices of each model on the days of the calls, also those of shorter prompts."""
+    found: dict[str, Cheapest] = {}
+    for sent in bench.sent:
+        short = quoted(bench.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
+        both = (sent.prices, short)
+        now = Cheapest(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
+        known = found.get(sent.rules.model, now)
+        found[sent.rules.model] = _least(known, now)
+    return found
+
+
+def _least(one: Cheapest, other: Cheapest) -> Cheapest:
+    return Cheapest(min(one.read, other.read), min(one.write_5m, other.write_5m), min(one.write_1h, other.write_1h))

@@ -1,0 +1,85 @@
+"""Promises under other readings of the open rules: which turn from a gain into a loss, or back?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+
+from cachecost.analysis.whatif.catalogue import Study
+from cachecost.analysis.whatif.facts import Promise
+from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.pricing import Pricing
+from cachecost.base.formatting import dollars
+from cachecost.ledger.rows import WARM_START
+from cachecost.prompts.blocks import TOOL_RUNS
+from cachecost.prompts.refusals import marks_sent
+from cachecost.providers.listing import switch_rows
+from cachecost.replay.simulation import Call
+from cachecost.replay.workload import Traffic
+
+PLAYS: dict[str, Callable[[Call], bool]] = {
+    "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,
+    "thinking_rendered_at": lambda call: bool({"thinking", "output_config"} & call.request.params.keys()),
+    "structured_output_at": lambda call: bool({"output_config", "output_format"} & call.request.params.keys()),
+    "lookback_runs": lambda call: _has_run(call),
+    "shallow_marks": lambda call: len(marks_sent(call.request).marks) > 1 or bool(call.request.system.blocks),
+    WARM_START: lambda call: False,  # alternatives are compared from a cold start
+}
+"""Which calls a switch can matter to; a switch that is not named can matter to all."""
+NEAR, FAR = Decimal("0.05"), Decimal("0.25")
+"""Shares of the dollars of a recording: promises that cost more than the first are not asked again, nor are those that
+save more than the second by their price alone."""
+BY_PRICE = frozenset({"model", "batch", "us"})
+
+
+def other_readings(traffic: Traffic) -> Iterator[tuple[str, str]]:
+    """Every reading that is not in force and can matter to some call, as (switch, reading)."""
+    for switch in switch_rows(traffic.host):
+        if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
+            now = str(getattr(traffic.rules.switches, switch.name)).lower()
+            yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)
+
+
+def _has_run(call: Call) -> bool:
+    node = call.request.thread
+    kinds = [block.kind in TOOL_RUNS for one in node.back() if one.message for block in one.message.blocks]
+    return any(one and other for one, other in itertools.pairwise(kinds))
+
+
+def turned(pricing: Pricing, options: Sequence[Option], promises: Sequence[Promise]) -> dict[str, list[str]]:
+    """By name of the promise, sentences about the readings under which its saving has another sign."""
+    known = {option.name: option for option in options}
+    asked = [one for one in promises if not known[one.name].unchanged and _may_turn(one, pricing.now)]
+    found: dict[str, list[str]] = {}
+    for switch, value in other_readings(pricing.replays.traffic):
+        other = _read_as(pricing, switch, value)
+        again = {option.name: option for option in Study.of(other.replays.traffic, other.base).options()}
+        for promise in asked:
+            saving = other.saving([again[promise.name]]) if promise.name in again else promise.saving
+            if _sign(saving) != _sign(promise.saving):
+                words = f"with {switch}={value} it {_in_words(saving)}"
+                found.setdefault(promise.name, []).append(words)
+    return found
+
+
+def _may_turn(promise: Promise, now: Decimal) -> bool:
+    """Whether it saves, or costs so little more that it might."""
+    if promise.saving is None or promise.saving <= -NEAR * now:
+        return False
+    return promise.kind not in BY_PRICE or promise.saving < FAR * now
+
+
+def _read_as(pricing: Pricing, switch: str, value: str) -> Pricing:
+    other = pricing.replays.read_as(pricing.replays.traffic.read_as({switch: value}))
+    return Pricing(other, pricing.now)
+
+
+def _sign(saving: Decimal | None) -> int:
+    return 0 if not saving else 1 if saving > 0 else -1
+
+
+def _in_words(saving: Decimal | None) -> str:
+    if not saving:
+        return "saves nothing"
+    return f"saves {dollars(saving)}" if saving > 0 else f"costs {dollars(-saving)} more"

@@ -1,0 +1,116 @@
+"""Other lifetimes for the marks that are there, layer by layer, and other marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from cachecost.analysis.whatif.option import LIFETIME, MARKS, Option
+from cachecost.analysis.whatif.pauses import Pauses
+from cachecost.analysis.whatif.steps import each_marked, has_marks
+from cachecost.prompts.blocks import Layer
+from cachecost.prompts.refusals import last_markable, marks_sent
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.replay.simulation import Call
+
+SHORT, HOUR = 300.0, 3600.0
+
+
+def lifetime_options(calls: Sequence[Call], found: Pauses, short_s: float) -> Iterator[Option]:
+    """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
+    why = _silent(calls, found, short_s)
+    for ttl in ("5m", "1h"):
+        yield _option(
+            calls, f"ttl={ttl}", f"every mark lives {'5 minutes' if ttl == '5m' else 'an hour'}", all_at(ttl), why
+        )
+    for name, layers, words in (
+        ("ttl=1h:tools", (Layer.TOOLS,), "marks on tools live an hour, all others 5 minutes"),
+        (
+            "ttl=1h:tools+system",
+            (Layer.TOOLS, Layer.SYSTEM),
+            "marks on tools and system live an hour, those on messages 5 minutes",
+        ),
+    ):
+        there = any(mark.layer in layers for call in calls for mark in call.request.marks)
+        missing = "" if there else f"no call has a mark on {' or '.join(layers)}"
+        yield replace(_option(calls, name, words, hour_for(layers), why), unchanged=missing)
+
+
+def _option(calls: Sequence[Call], name: str, does: str, timed: Callable[[Request], Request], why: str) -> Option:
+    same = all(timed(call.request) is call.request for call in calls)
+    return Option(
+        name, "lifetime", does, each_marked(timed), LIFETIME, unsupported=why, unchanged="it is so" if same else ""
+    )
+
+
+def _silent(calls: Sequence[Call], found: Pauses, short_s: float) -> str:
+    """Why a recording says nothing of lifetimes; "": it does."""
+    if not found.are_known:
+        return "no call has a time, so nothing is known of its pauses"
+    if not found.between(short_s):
+        return f"no pause is as long as {short_s:g} s (the longest is {found.longest:,.0f} s)"
+    return ""
+
+
+def all_at(ttl: TTL) -> Callable[[Request], Request]:
+    """Every mark with this lifetime."""
+    return partial(_timed, ttl_of=lambda layer: ttl)
+
+
+def hour_for(layers: Sequence[Layer]) -> Callable[[Request], Request]:
+    """An hour for marks on these layers, five minutes for others."""
+    return partial(_timed, ttl_of=lambda layer: "1h" if layer in layers else "5m")
+
+
+def _timed(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
+    marks = tuple(replace(mark, ttl=ttl_of(mark.layer)) for mark in request.marks)
+    automatic = ttl_of(Layer.MESSAGES) if request.automatic else None
+    if marks == request.marks and automatic == request.automatic:
+        return request
+    return replace(request, marks=marks, automatic=automatic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Marking:
+    """Marks by one rule, of the lifetime that the request's own have (5m where it has none)."""
+
+    head: bool
+    end: bool
+
+    def __call__(self, request: Request) -> Request:
+        if request.fault:
+            return request
+        ttl: TTL = "1h" if {mark.ttl for mark in marks_sent(request).marks} == {"1h"} else "5m"
+        marks = [*(self._head(request, ttl) if self.head else ()), *(self._end(request, ttl) if self.end else ())]
+        return replace(request, marks=tuple(dict.fromkeys(marks)), automatic=None)
+
+    def _head(self, request: Request, ttl: TTL) -> Iterator[Mark]:
+        if request.tools.blocks:
+            yield Mark(Layer.TOOLS, len(request.tools.blocks) - 1, ttl)
+        texts = [index for index, block in enumerate(request.system.blocks) if not block.is_empty_text]
+        if texts:
+            yield Mark(Layer.SYSTEM, texts[-1], ttl)
+
+    def _end(self, request: Request, ttl: TTL) -> Iterator[Mark]:
+        if found := last_markable(request, ttl):
+            yield found
+
+
+def mark_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """The last block alone, the head and the last block, and no mark at all."""
+    for name, marking, does in (
+        ("marks=automatic", _Marking(False, True), "one mark, on the last block of each call: automatic caching"),
+        (
+            "marks=head+automatic",
+            _Marking(True, True),
+            "marks on the last tool, the last system block and the last block",
+        ),
+        ("marks=none", _Marking(False, False), "no caching at all"),
+    ):
+        same = all(_spots(marking(call.request)) == _spots(call.request) for call in calls)
+        yield Option(name, "marks", does, each_marked(marking), MARKS, unchanged="it is so" if same else "")
+
+
+def _spots(request: Request) -> set[object]:
+    return {(mark.block_key, mark.ttl) for mark in marks_sent(request).marks} if has_marks(request) else set()

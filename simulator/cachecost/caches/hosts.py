@@ -1,0 +1,90 @@
+"""Calls as their hosts get them, and what the hosts' caches make of them: what predicting and judging share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cachecost.base.structs import value
+from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
+from cachecost.caches.causes import Cause, CauseFinder, cause_of
+from cachecost.caches.choice import ByRules
+from cachecost.prompts.blocks import Block, Prefix
+from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.passes import pass_times, passes
+from cachecost.prompts.refusals import SentMarks, marks_sent
+from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.request import Request
+from cachecost.prompts.sizes import Sizes
+from cachecost.prompts.translated import Told, translated
+from cachecost.providers.rules import ModelRules
+
+
+@value
+class Sent:
+    """A request in its host's own terms, and the marks that the host sees."""
+
+    told: Told
+    marks: SentMarks
+
+
+class Hosts:
+    """The hosts of a replay or of a recording: prompts in one tree a tokenizer generation, and all their caches."""
+
+    def __init__(self, counter_for: Callable[[str], TokenCounter], cache: PrefixCache | None = None) -> None:
+        self._counter_for = counter_for
+        self._cache = ByRules(cache)
+        self._causes = CauseFinder(self._cache)
+        self._renderers: dict[str, Renderer] = {}
+
+    def sent(self, request: Request, rules: ModelRules) -> Sent:
+        """`request` as the host of `rules` gets it."""
+        told = translated(request, rules)
+        return Sent(told, marks_sent(told.request))
+
+    def prompts(self, sent: Sent, response: tuple[Block, ...], rules: ModelRules, workspace: str) -> list[Prompt]:
+        """One prompt a pass: more than one where the host ran tools of its own. Raises CannotCount."""
+        renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
+        requests = passes(sent.told.request, response) if rules.speaks_marks else [sent.told.request]
+        marks = [sent.marks.marks, *[marks_sent(one).marks for one in requests[1:]]]
+        return [
+            renderer.render(one, of_one, rules, workspace, looks_at)
+            for one, of_one in zip(requests, marks, strict=True)
+        ]
+
+    def answers(
+        self,
+        request: Request,
+        prompts: Sequence[Prompt],
+        rules: ModelRules,
+        workspace: str,
+        times: tuple[float, float],
+        sizes: Sequence[Sizes],
+    ) -> tuple[list[Outcome], Cause]:
+        """What the cache does with each pass, and why. `times`: when the call starts, and how long until its first
+        token, in seconds; calls come in the order they start."""
+        pool = rules.pool(workspace)
+        lost = self._causes.before(request, prompts[0], rules, times[0], pool)
+        outcomes = [
+            self._cache.call(prompt, rules, *moment, size)
+            for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)
+        ]
+        self._causes.remember(request, prompts[0], rules, outcomes[0], pool)
+        return outcomes, cause_of(request, prompts[0], outcomes[0], lost, rules)
+
+    def warm(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+        """Have `prefix` of a prompt in the cache, and whatever its breakpoints before it would have written."""
+        for mark in prompt.marks:
+            if mark.prefix.depth < prefix.depth:
+                self._cache.warm(mark.prefix, mark.ttl, rules, start)
+        self._cache.warm(prefix, ttl, rules, start)
+
+    def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
+        """What the cache has at `prefix`, alive or not. None on hosts without breakpoints."""
+        return self._cache.entry(prefix, rules)
+
+    def renderer(self, generation: str) -> Renderer:
+        """The one of a tokenizer generation. Raises CannotEvaluate where nothing counts its tokens."""
+        renderer = self._renderers.get(generation)
+        if renderer is None:
+            renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
+        return renderer

@@ -1,0 +1,1 @@
+"""Reads batches of the Messages API."""

@@ -1,0 +1,109 @@
+"""What became of a request of a batch: an answer with its usage, an error, or nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.base.errors import Fault
+from cachecost.conversations.checked import Checked
+from cachecost.conversations.readers.request_log.reader import Iteration
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.wire import NotAMessage, content_blocks
+from cachecost.providers.usage import Usage
+
+REFUSED = 400
+NOT_RUN = 499
+"""The batch was canceled, or a day went by, before the request was sent: no HTTP status, so one that nobody sends."""
+STATUS = {
+    "invalid_request_error": REFUSED,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The HTTP status that goes with a type of error (Anthropic's errors page)."""
+KINDS = ("succeeded", "errored", "canceled", "expired")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer's blocks, usage and id; or the status of a request that failed. Nothing is known: all empty."""
+
+    usage: Usage | None = None
+    answer: Sequence[Mapping[str, Any]] = ()
+    status: int | None = None
+    id: str = ""
+    iterations: tuple[Iteration, ...] = ()
+
+
+NOTHING = Outcome()
+
+
+def outcome_of(entry: Checked) -> Outcome:
+    """That of a line with a `result`; what is wrong with it becomes a fault."""
+    told = entry.mapping("result")
+    if told is not entry.data.get("result"):
+        return NOTHING
+    result = entry.within(told, "result")
+    kind = result.one_of("type", KINDS)
+    if kind != told.get("type"):
+        return NOTHING
+    if kind == "succeeded":
+        return answered(result, "message")
+    return Outcome(status=_status(result.mapping("error")) if kind == "errored" else NOT_RUN)
+
+
+def hosted(entry: Checked, answer: str) -> Outcome:
+    """That of a line of Bedrock or Google Cloud, whose answer is in the field of that name."""
+    if entry.data.get(answer):
+        return answered(entry, answer)
+    error = entry.data.get("error")
+    if error is None:
+        return Outcome(status=REFUSED) if entry.data.get("status") else NOTHING
+    code = error.get("errorCode") if isinstance(error, Mapping) else None
+    return Outcome(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
+
+
+def answered(place: Checked, name: str) -> Outcome:
+    """That of a request that was answered by the message in field `name`."""
+    message = place.mapping(name)
+    if not message:
+        return NOTHING
+    path = f"{place.place}{name}"
+    usage: Any = message.get("usage")
+    try:
+        return Outcome(
+            usage_from(usage, f"{path}.usage", "anthropic"),
+            content_blocks(message.get("content"), f"{path}.content"),
+            id=str(message.get("id") or ""),
+            iterations=_iterations(message, f"{path}.usage"),
+        )
+    except NotAMessage as fault:
+        place.faults.append(Fault(place.file, str(fault), place.line))
+        return NOTHING
+
+
+def _iterations(message: Mapping[str, Any], path: str) -> tuple[Iteration, ...]:
+    passes = message["usage"].get("iterations") or []
+    if not isinstance(passes, list):
+        raise NotAMessage(f"{path}.iterations", "an array", passes)
+    return tuple(_iteration(one, f"{path}.iterations.{number}") for number, one in enumerate(passes))
+
+
+def _iteration(told: Any, path: str) -> Iteration:
+    usage = usage_from(told, path, "anthropic")
+    return Iteration(str(told.get("type") or "message"), usage, str(told.get("model") or ""))
+
+
+def _status(error: Mapping[str, Any]) -> int:
+    """An error response holds the error; some tools keep only that."""
+    inner = error.get("error")
+    kind = inner.get("type") if isinstance(inner, Mapping) else error.get("type")
+    return STATUS.get(str(kind), REFUSED)

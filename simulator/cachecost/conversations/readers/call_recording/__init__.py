@@ -1,0 +1,1 @@
+"""Reads recordings of calls, in content or content-free."""

@@ -1,0 +1,278 @@
+"""Reads our recordings of calls (their format: call_recording.py) as the calls of the log they were made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, cast
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.block_table import BlockReader
+from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
+from cachecost.conversations.checked import Checked, Warn, json_lines, opened, parsed, quiet
+from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall, Starts
+from cachecost.conversations.recording import CONTENTS
+from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
+from cachecost.prompts.intake import OBJECTS, PARAMETERS
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.wire import ROLES, shown
+from cachecost.providers.usage import Usage
+
+__all__ = ["calls", "sniff", "title"]
+TTLS = ("5m", "1h")
+MARK = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+    """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
+
+    `LoggedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
+    that was cut off is left out and said to `warn`.
+    """
+    faults: list[Fault] = []
+    reading = _Reading(faults)
+    for line in json_lines(path, faults, warn):
+        call = reading.take(line)
+        if reading.header is None:
+            break
+        if call is not None and not faults:
+            yield call
+    if reading.header is None and not faults:
+        faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
+    if faults:
+        raise InputError(faults)
+
+
+def title(path: Path) -> Title:
+    """What the header says, as far as it is one. Raises InputError where the file cannot be read."""
+    with opened(path) as stream:
+        first = parsed(next((raw for raw in stream if raw.strip()), b""))
+    told = first if isinstance(first, dict) else {}
+    return Title(*(str(told.get(name) or "") for name in ("name", "source", "licence")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What a request says before its messages."""
+
+    model: str = ""
+    params: Mapping[str, Any] | None = None
+    tools: Part = NOTHING
+    system: Part = NOTHING
+
+
+class _Reading:
+    """A recording while it is read, line by line."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = faults
+        self.header: Checked | None = None
+        self.table = BlockReader()
+        self.starts = Starts()
+        self.source = ""
+        self.heads: dict[int, _Head] = {}
+        self.root = Thread()
+        self.threads: dict[int, Thread] = {}
+        self.last = 0
+
+    def take(self, line: Checked) -> LoggedCall | None:
+        """Read a line; the call, if it is one."""
+        if self.header is None:
+            self._header(line)
+        elif "block" in line.data:
+            self.table.add(line)
+        elif "call" in line.data:
+            return self._call(line)
+        elif "head" in line.data:
+            self._head(line)
+        else:
+            line.fault("line", "expected a block, a head or a call")
+        return None
+
+    def _header(self, line: Checked) -> None:
+        number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
+        if number is None:
+            return
+        if number != FORMAT or isinstance(number, bool):
+            line.fault("format", f"expected {FORMAT}; got {shown(number)}, which this version cannot read")
+        elif line.one_of("kind", (KIND,)) == line.data.get("kind"):
+            self.header = line
+            line.one_of("content", CONTENTS)
+            line.text("name")
+            self.source = line.text("source", "")
+            line.text("licence", "")
+            line.done()
+
+    def _head(self, line: Checked) -> None:
+        number = line.whole("head", required=True) or 0
+        if number in self.heads:
+            line.fault("head", f"{number} is defined before")
+        tools, system = self._part(line, "tools", "tool_places"), self._part(line, "system", "system_places")
+        self.heads[number] = _Head(line.text("model"), _params(line), tools, system)
+        line.done()
+
+    def _part(self, line: Checked, name: str, of_places: str) -> Part:
+        blocks = self._blocks(line, name)
+        places = tuple(line.wholes(of_places, required=False)) or None
+        if places and len(places) != len(blocks):
+            line.fault(of_places, f"expected {len(blocks)} places, as many as {name}; got {len(places)}")
+        return Part(blocks, places) if blocks else NOTHING
+
+    def _blocks(self, line: Checked, name: str) -> tuple[Block, ...]:
+        return self.table.get(line, name) if line.has(name) else ()
+
+    def _call(self, line: Checked) -> LoggedCall:
+        self._number(line)
+        thread = self.threads[self.last] = self._thread(line)
+        timestamp = line.moment("timestamp")
+        call = LoggedCall(
+            line.line or 0,
+            self.starts.of(timestamp, line.epoch("start_s")),
+            timestamp,
+            self._request(line, thread),
+            _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None,
+            float(line.get("first_token_s", "a number", _is_number, 0.0, required=False)),
+            line.text("host") if line.has("host") else None,
+            line.text("workspace", ""),
+            line.get("status", "a whole number", _is_int, None, required=False),
+            line.has("service") and bool(line.one_of("service", ("batch",))),
+            tuple(map(_iteration, line.objects("iterations"))),
+            self._blocks(line, "response"),
+            self.source,
+            _day(line),
+            line.text("session", ""),
+        )
+        line.done()
+        return call
+
+    def _number(self, line: Checked) -> None:
+        number = line.whole("call", required=True)
+        if number is not None and number != self.last + 1:
+            line.fault("call", f"expected {self.last + 1}; got {number}")
+        self.last = number or self.last + 1
+
+    def _request(self, line: Checked, thread: Thread) -> Request:
+        number = line.whole("head", required=True)
+        if number is not None and number not in self.heads:
+            line.fault("head", f"no line before this one defines head {number}")
+        head = self.heads.get(number or 0, _Head())
+        return Request(
+            head.model,
+            thread,
+            head.tools,
+            head.system,
+            _marks(line, head, thread),
+            cast("TTL", line.one_of("automatic", TTLS)) if line.has("automatic") else None,
+            head.params or {},
+            line.text("fault") if line.has("fault") else None,
+        )
+
+    # -------------------------------------------------------------------------------------- messages
+
+    def _thread(self, line: Checked) -> Thread:
+        thread = self._before(line)
+        expected = "an array of [role, block numbers]"
+        for number, (role, blocks) in enumerate(line.get("messages", expected, _are_pairs, [], required=False)):
+            thread = thread.then(self._message(line.within({"role": role, "blocks": blocks}, f"messages[{number}]")))
+        return thread
+
+    def _before(self, line: Checked) -> Thread:
+        """The messages that an earlier call had already."""
+        after = line.get("after", "[call, number of its messages]", _is_pair_of_numbers, None, required=False)
+        if after is None:
+            return self.root
+        call, length = after
+        whole = self.threads.get(call)
+        if whole is None:
+            line.fault("after", f"no line before this one defines call {call}")
+        elif length > whole.length:
+            line.fault("after", f"call {call} has {whole.length} messages; got {length}")
+        return whole.up_to(length) if whole else self.root
+
+    def _message(self, message: Checked) -> Message:
+        role = message.one_of("role", ROLES)
+        blocks = self.table.get(message, "blocks")
+        stranger = next((block for block in blocks if block.role != role), None)
+        if stranger and role == message.data["role"]:
+            message.fault("blocks", f"expected blocks of role {role}; got one of role {stranger.role or 'none'}")
+        return Message.of(role, blocks)
+
+
+def _params(line: Checked) -> dict[str, Any]:
+    params = line.within(line.mapping("params", required=False), "params")
+    for name in PARAMETERS:
+        _ = params.mapping(name, required=False) if name in OBJECTS else params.has(name)
+    params.done()
+    return dict(params.data)
+
+
+def _marks(line: Checked, head: _Head, thread: Thread) -> tuple[Mark, ...]:
+    raw = line.get("marks", "an array of marks", lambda value: isinstance(value, list), [], required=False)
+    marks = [_mark(line, f"marks[{number}]", value, head, thread) for number, value in enumerate(raw)]
+    return tuple(mark for mark in marks if mark)
+
+
+def _mark(line: Checked, place: str, value: object, head: _Head, thread: Thread) -> Mark | None:
+    if not _is_mark(value):
+        line.fault(place, f"{MARK}; got {shown(value)}")
+        return None
+    layer, *message, index, ttl = cast("list[Any]", value)
+    parts = {Layer.TOOLS: head.tools.blocks, Layer.SYSTEM: head.system.blocks}
+    node = thread.up_to(message[0] + 1) if message else None
+    blocks = parts[layer] if node is None else node.message.blocks if node.message else ()
+    if index >= len(blocks) or (node and node.length <= message[0]):
+        line.fault(place, f"there is no block {'.'.join(map(str, [layer, *message, index]))}")
+        return None
+    return Mark(Layer(layer), index, ttl, node)
+
+
+def _is_mark(value: object) -> bool:
+    if not isinstance(value, list) or len(value) < 3 or value[-1] not in TTLS:
+        return False
+    numbers = {Layer.TOOLS: 1, Layer.SYSTEM: 1, Layer.MESSAGES: 2}
+    layer = value[0] if isinstance(value[0], str) else ""
+    return len(value) - 2 == numbers.get(cast("Layer", layer)) and all(map(_is_count, value[1:-1]))
+
+
+def _usage(told: Checked, done: bool) -> Usage:
+    usage = Usage(**{field: told.whole(name, 0) or 0 for name, field in TOKENS.items()})
+    if done:
+        told.done()
+    return usage
+
+
+def _iteration(told: Checked) -> Iteration:
+    one = Iteration(told.text("type"), _usage(told, done=False), told.text("model", ""))
+    told.done()
+    return one
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _day(line: Checked) -> date | None:
+    told = line.text("seen_on") if line.has("seen_on") else None
+    try:
+        return date.fromisoformat(told) if told else None
+    except ValueError:
+        line.fault("seen_on", f"expected a day like 2026-03-07; got '{told}'")
+        return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_pair_of_numbers(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
+
+
+def _are_pairs(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)

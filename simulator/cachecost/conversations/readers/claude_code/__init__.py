@@ -1,0 +1,1 @@
+"""Reads Claude Code transcripts."""

@@ -1,0 +1,67 @@
+"""What one line of a Claude Code transcript says: its usage, its content, what it says of the call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from cachecost.conversations.checked import Checked
+from cachecost.conversations.readers.request_log.reader import usage_of
+from cachecost.conversations.steps import Step
+from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.providers.usage import Usage
+
+THINKING = ("thinking", "redacted_thinking")
+PRICED = {"service_tier": "batch", "speed": "fast", "inference_geo": "us"}
+"""Fields of a usage with the value that changes the price, in the order of `steps.MODES`."""
+
+
+def client_of(line: Checked) -> str:
+    """The version of Claude Code that wrote the line."""
+    return str(line.data.get("version") or "")
+
+
+def longer(step: Step, usage: Usage, content: list[Any], time: float | None) -> Step:
+    """A step with one more line of its answer."""
+    times = [known for known in (step.ended, time) if known is not None]
+    return replace(
+        step,
+        usage=usage if usage.output_tokens >= step.usage.output_tokens else step.usage,
+        thinking=step.thinking or any(kind_of(block) in THINKING for block in content),
+        ended=max(times) if step.answered is not None else None,
+    )
+
+
+def usage_on(message: Checked, told: dict[str, Any]) -> Usage:
+    """The usage of a line. What of a write is in neither the 5m nor the 1h part counts as 5m."""
+    try:
+        usage = usage_of(told, "usage")
+    except NotAMessage as fault:
+        message.fault(fault.path, str(fault).removeprefix(f"{fault.path}: "))
+        return Usage()
+    missing = (told.get("cache_creation_input_tokens") or 0) - usage.write
+    return replace(usage, write_5m=usage.write_5m + missing) if missing > 0 else usage
+
+
+def modes_of(usage: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(mode for name, mode in PRICED.items() if usage.get(name) == mode)
+
+
+def is_summed(usage: dict[str, Any]) -> bool:
+    """Whether the usage sums several passes (server tools)."""
+    passes, tools = usage.get("iterations"), usage.get("server_tool_use")
+    return (isinstance(passes, list) and len(passes) > 1) or (isinstance(tools, dict) and any(tools.values()))
+
+
+def content_of(message: Checked) -> list[Any]:
+    """The blocks of a message. A text is one."""
+    content = message.data.get("content")
+    if isinstance(content, list):
+        return content
+    if content is not None and not isinstance(content, str):
+        message.fault("content", f"expected a text or an array of blocks; got {shown(content)}")
+    return [content] if isinstance(content, str) else []
+
+
+def kind_of(block: object) -> object:
+    return block.get("type") if isinstance(block, dict) else "text"

@@ -1,0 +1,392 @@
+"""Claude Code transcripts (`~/.claude/projects/…/*.jsonl`) as steps: one API call each, with its usage.
+
+How lines become steps, and what that rests on (transcripts of Claude Code 1.0.17 to 2.1.37):
+
+- An answer stands on several lines, each with the usage again; tool results may stand between them. Lines with the
+  same message id and request id are one step. Input is the same on all of them; `output_tokens` is that of the
+  stream's start on all but the last line (sometimes on all), so the line with the most of it is the bill.
+- A line whose uuid was there before is a copy: left out. So is an answer without usage.
+- Answers of the model "<synthetic>" and API errors are the client's own words: they cost nothing.
+- `parentUuid` makes a tree. A step goes on from the step that its ancestors lead to; where the tree is cut (a
+  compaction, a file that begins in the middle), from the last one of its chain.
+- Sub-agents (`isSidechain`) are chains of their own: one an `agentId`, else one a root.
+- A compaction is a `compact_boundary` or an `isCompactSummary`; a `microcompact_boundary` takes old tool results out.
+  Lines of type summary are titles for a list of conversations: they say nothing of calls.
+- A request began between the record before it (a person's words, a tool result) and the first line of its answer.
+- A transcript holds neither tools nor system prompt, nor the calls that the client makes on the side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field, replace
+from itertools import chain as joined
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import counted
+from cachecost.base.times import seconds
+from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
+from cachecost.conversations.readers.claude_code.line import (
+    client_of,
+    content_of,
+    is_summed,
+    kind_of,
+    longer,
+    modes_of,
+    usage_on,
+)
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
+from cachecost.prompts.wire import shown
+from cachecost.providers.usage import Usage
+
+__all__ = ["Step", "read_steps", "sniff", "steps_to_records"]
+MAIN, SIDE = "main", "side"
+SYNTHETIC = "<synthetic>"
+BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
+SILENT = ("summary", "attachment", "progress", "file-history-snapshot", "queue-operation", "pr-link")
+"""Types of lines that are known to say nothing of calls."""
+OWN_KEYS = ("parentUuid", "leafUuid", "sessionId", "isSidechain", "isSnapshotUpdate")
+OWN_PAIRS = (("uuid", "message"), ("messageId", "snapshot"))
+"""Keys that only lines of a transcript have: one of the first, or both of a pair, beside a "type"."""
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a transcript or the content-free form of one; None if it is neither."""
+    first = parsed(head.split(b"\n", 1)[0])
+    if isinstance(first, dict) and first.get("kind") == KIND:
+        return f"its first line says format and kind {KIND}"
+    return sniff_lines(head)
+
+
+def sniff_lines(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a transcript; None if it is not.
+
+    Clients begin a transcript with lines that are no part of the tree of records, and every version has new ones: so
+    the first line that can only be a transcript's decides, as long as all lines before it have a "type".
+    """
+    for number, line in enumerate(head.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        keys = set(top_keys(line))
+        if "type" not in keys:
+            return None
+        if own := _own_key(keys):
+            place = "its first line" if number == 1 else f"its line {number}"
+            return f'{place} has a "type" and a "{own}"'
+    return None
+
+
+def _own_key(keys: Set[str]) -> str | None:
+    """The key that tells a transcript's line."""
+    pairs = (pair[0] for pair in OWN_PAIRS if keys >= set(pair))
+    return next((key for key in OWN_KEYS if key in keys), None) or next(pairs, None)
+
+
+def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
+    """The steps of a transcript, or of the content-free form of one, in the order of their first lines.
+
+    Lines are read one by one and not kept. What was left out, and a last line that is cut off, is said to `warn`.
+    Raises InputError with every fault, each with its line.
+    """
+    faults: list[Fault] = []
+    lines = json_lines(path, faults, warn)
+    first = next(lines, None)
+    if first is None and not faults:
+        faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
+    whole = joined([first], lines) if first else lines
+    is_ours = first is not None and first.data.get("kind") == KIND
+    steps = steps_of(whole) if is_ours else _read(whole, str(path), warn)
+    if faults:
+        raise InputError(faults)
+    return steps
+
+
+def _read(lines: Iterable[Checked], file: str, warn: Warn) -> list[Step]:
+    return [growing.step for growing in grown(lines, file, warn)]
+
+
+def grown(lines: Iterable[Checked], file: str, warn: Warn, keeps_content: bool = False) -> list[Growing]:
+    """The steps of a transcript's lines; with `keeps_content` they hold what was asked and answered, too."""
+    reading = Transcript(keeps_content)
+    for line in lines:
+        reading.take(line)
+    for (noun, what), times in sorted(reading.notes.items()):
+        warn(f"{file}: {counted(times, noun)} {what}")
+    return list(reading.steps.values())
+
+
+@dataclass(slots=True, eq=False)
+class Said:
+    """What a person, a tool or the client put in with one record, and what was put in before it since the last step.
+
+    `is_cut` is a compaction: nothing before it goes into the next request.
+    """
+
+    blocks: list[Any]
+    before: Said | None
+    is_cut: bool = False
+
+    def path(self) -> list[Said]:
+        """All since the last step or the last compaction, latest first; the compaction ends it."""
+        found, node = [self], self
+        while node.before is not None and not node.is_cut:
+            node = node.before
+            found.append(node)
+        return found
+
+
+@dataclass(slots=True)
+class _Tail:
+    """What was recorded since a step's request, its own answer included; or since the beginning of a chain."""
+
+    blocks: int = 0
+    between: set[str] = field(default_factory=set)
+    said: list[Said] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Growing:
+    """A step whose lines are still being read.
+
+    `answer` holds the blocks of its answer, `asked` those that its request has after the answer of the step
+    `before`, both only where content is kept. With `is_cut` the request begins with `asked`.
+    """
+
+    step: Step
+    client: str
+    tail: _Tail = field(default_factory=_Tail)
+    goes_on: bool = False
+    before: Growing | None = None
+    session: str = ""
+    id: str = ""
+    answer: list[Any] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    is_cut: bool = False
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The main thread of a session, or a sub-agent: its last step, and the time of its last record."""
+
+    name: str
+    is_side: bool
+    step: Growing | None = None
+    time: float | None = None
+    said: Said | None = None
+    beginning: _Tail = field(default_factory=_Tail)
+
+
+class _Place(NamedTuple):
+    """Where a record stands: its chain, the last step on the way to it, its time, what was said since that step."""
+
+    chain: _Chain
+    step: Growing | None
+    time: float | None
+    said: Said | None
+
+    @property
+    def tail(self) -> _Tail:
+        return self.step.tail if self.step else self.chain.beginning
+
+
+_Taken = tuple[Growing | None, Said | None]
+"""What a record leaves behind: the last step, and what was said since."""
+
+
+class Transcript:
+    """A transcript while it is read, line by line."""
+
+    def __init__(self, keeps_content: bool = False) -> None:
+        self.keeps_content = keeps_content
+        self.steps: dict[tuple[object, object], Growing] = {}
+        self.notes: Counter[tuple[str, str]] = Counter()
+        self._places: dict[str, _Place] = {}
+        self._chains: dict[tuple[str, object], _Chain] = {}
+        self._names: Counter[str] = Counter()
+
+    def take(self, line: Checked) -> None:
+        """Read one line. Faults go to its list."""
+        kind, uuid = line.text("type"), line.data.get("uuid")
+        if kind in TAKE and isinstance(uuid, str) and uuid in self._places:
+            self.notes["line", "with the uuid of an earlier line: left out"] += 1
+            return
+        if kind and kind not in TAKE and kind not in SILENT:
+            self.notes["line", f"of type {shown(kind)}, which says nothing of calls"] += 1
+        if kind in TAKE or isinstance(uuid, str):
+            self._put(line, kind, uuid)
+
+    def _put(self, line: Checked, kind: str, uuid: object) -> None:
+        """Give the line its place in the tree and, if it is of a call, its part in a step."""
+        moment = line.moment("timestamp")
+        time = seconds(moment) if moment else None
+        before = self._before(line)
+        step, said = TAKE[kind](self, line, before, time) if kind in TAKE else (before.step, before.said)
+        place = _Place(before.chain, step, before.time if time is None else time, said)
+        place.chain.step, place.chain.time, place.chain.said = place.step, place.time, place.said
+        if isinstance(uuid, str):
+            self._places[uuid] = place
+
+    # ------------------------------------------------------------------------------- the tree of records
+
+    def _before(self, line: Checked) -> _Place:
+        """The place that the line follows."""
+        is_side = line.flag("isSidechain")
+        key = _chain_key(line, is_side)
+        parent = self._parent(line)
+        if parent and parent.chain.is_side == is_side:
+            self._chains.setdefault(key, parent.chain)
+            return parent
+        chain = self._chains.get(key)
+        if chain is None:
+            chain = self._chains[key] = _Chain(self._name(SIDE if is_side else MAIN), is_side)
+        return _Place(chain, chain.step, chain.time, chain.said)
+
+    def _parent(self, line: Checked) -> _Place | None:
+        names = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
+        return next((self._places[name] for name in names if isinstance(name, str) and name in self._places), None)
+
+    def _name(self, word: str) -> str:
+        """ "main", "main 2" …, "side 1", "side 2" …"""
+        self._names[word] += 1
+        number = self._names[word]
+        return word if word == MAIN and number == 1 else f"{word} {number}"
+
+    # --------------------------------------------------------------------------------- one kind of line
+
+    def answer(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+        """A line of an answer."""
+        message = line.within(line.mapping("message"), "message")
+        if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
+            before.tail.between.add("error")
+            self.notes["client-generated message", "ignored"] += 1
+            return before.step, before.said
+        if not message.has("usage"):
+            self.notes["answer", "without usage: left out"] += 1
+            return before.step, before.said
+        growing = self._grown(line, message, before, time)
+        return growing, before.said if growing is before.step else None
+
+    def _grown(self, line: Checked, message: Checked, before: _Place, time: float | None) -> Growing:
+        """The step of this line, with what the line adds to it."""
+        key = (message.text("id", "") or ("line", line.line), line.text("requestId", ""))
+        told, content = message.mapping("usage"), content_of(message)
+        if key not in self.steps:
+            self.steps[key] = self._begun(line, message.text("model"), before, time, told)
+            self.steps[key].id = " ".join(map(str, filter(None, key))) if message.data.get("id") else ""
+        growing = self.steps[key]
+        growing.tail.blocks += len(content)
+        growing.answer += content if self.keeps_content else []
+        growing.step = longer(growing.step, usage_on(message, told), content, time)
+        return growing
+
+    def _begun(self, line: Checked, model: str, before: _Place, time: float | None, told: dict[str, Any]) -> Growing:
+        """A step that begins with this line."""
+        step = _begun(len(self.steps) + 1, line, model, before, time)
+        growing = Growing(replace(step, modes=modes_of(told), summed=is_summed(told)), client_of(line))
+        growing.before, growing.session = before.step, str(line.data.get("sessionId") or "")
+        growing.asked, growing.is_cut = _asked(before)
+        if before.step:
+            before.step.goes_on = True
+        return growing
+
+    def user(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+        """A person's words, tool results, or what the client puts in."""
+        content = content_of(line.within(line.mapping("message"), "message"))
+        before.tail.blocks += len(content)
+        said = before.said
+        if line.data.get("isCompactSummary"):
+            said = self._cut(before)
+        elif any(kind_of(block) != "tool_result" for block in content):
+            before.tail.between.add("human")
+        return before.step, self._say(before.tail, content, said)
+
+    def system(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+        """What the client notes: boundaries, errors, and much else."""
+        boundary = BOUNDARIES.get(str(line.data.get("subtype")))
+        if boundary == "compaction":
+            return before.step, self._cut(before)
+        if boundary:
+            before.tail.between.add(boundary)
+        return before.step, before.said
+
+    def _say(self, tail: _Tail, blocks: list[Any], before: Said | None) -> Said | None:
+        if not self.keeps_content:
+            return None
+        said = Said(blocks, before)
+        tail.said.append(said)
+        return said
+
+    def _cut(self, before: _Place) -> Said | None:
+        """A compaction; a boundary and the summary that follows it are one."""
+        before.tail.between.add("compaction")
+        is_known = before.said is not None and before.said.is_cut
+        return before.said if is_known else Said([], None, is_cut=True)
+
+
+TAKE = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
+"""How each kind of line that matters is taken."""
+
+
+def _asked(before: _Place) -> tuple[list[Any], bool]:
+    """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
+
+    Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
+    """
+    path = before.said.path() if before.said else []
+    is_cut = bool(path) and path[-1].is_cut
+    called = {block.get("id") for block in before.step.answer if isinstance(block, dict)} if before.step else set()
+    missing = called - {_answers(block) for said in path for block in said.blocks} - {None}
+    asked: list[Any] = []
+    for said in before.tail.said:
+        if said in path:
+            asked += said.blocks
+        elif not is_cut:
+            asked += [block for block in said.blocks if _answers(block) in missing]
+    return asked, is_cut
+
+
+def _answers(block: object) -> object:
+    """The tool call that a result answers; None for any other block."""
+    return block.get("tool_use_id") if isinstance(block, dict) else None
+
+
+def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
+    """What records of one chain share where the tree does not join them."""
+    if not is_side:
+        return (MAIN, str(line.data.get("sessionId")))
+    agent = line.data.get("agentId")
+    return ("agent", str(agent)) if agent else ("root", line.line)
+
+
+def _begun(number: int, line: Checked, model: str, before: _Place, time: float | None) -> Step:
+    """A step that begins with this line, its usage still to be told."""
+    between = before.tail.between | _differences(before.step, model, client_of(line))
+    return Step(
+        number,
+        line.line or 0,
+        before.chain.name,
+        before.step.step.number if before.step else None,
+        model,
+        Usage(),
+        None if time is None or before.time is None else min(before.time, time),
+        time,
+        time,
+        before.tail.blocks,
+        between=tuple(name for name in BETWEEN if name in between),
+    )
+
+
+def _differences(before: Growing | None, model: str, client: str) -> set[str]:
+    """What a step does not share with the one that it goes on from."""
+    if before is None:
+        return set()
+    told = {
+        "model": model != before.step.model,
+        "client": bool(client and before.client and client != before.client),
+        "fork": before.goes_on,
+    }
+    return {name for name, holds in told.items() if holds}

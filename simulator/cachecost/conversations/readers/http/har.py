@@ -1,0 +1,110 @@
+"""HAR 1.2 archives: HTTP exchanges as browsers, Charles, Fiddler, Proxyman, mitmproxy and Polly.js save them.
+
+Read in November 2026: the HAR 1.2 specification (Odvarko; the copy at ahmadnassri/har-spec). One JSON object,
+`log.entries`; an entry has `startedDateTime`, `request` (`postData.text`), `response` (`content.text`, base64 where
+`content.encoding` says so) and `timings` in milliseconds, -1 where one does not apply. Calls are sorted by their start.
+
+The first byte comes after blocked + dns + connect + send + wait (`ssl` is within `connect`). Browsers drop the bodies
+of streams and of large answers: then a call has no usage. Sessions and workspaces are not told.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import iso
+from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.log import ExchangeLog
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.prompts.wire import shown
+
+ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
+BEFORE_FIRST_BYTE = ("blocked", "dns", "connect", "send", "wait")
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like an archive; None if they do not."""
+    found = ARCHIVE.match(head.removeprefix(b"\xef\xbb\xbf"))
+    return 'it has a "log" as HAR archives have it' if found else None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+    """The calls in the order they started. Raises InputError with every fault, each with its entry."""
+    log = ExchangeLog(path, keep_content)
+    value = parsed(whole_file(path))
+    if isinstance(value, ValueError):
+        raise InputError([Fault(str(path), reason(value))])
+    if not isinstance(value, dict):
+        raise InputError([Fault(str(path), f"expected an object; got {shown(value)}")])
+    whole = Checked(value, log.faults, str(path))
+    archive = whole.within(whole.mapping("log"), "log")
+    archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])
+    for entry in archive.objects("entries"):
+        exchange = _exchange(entry)
+        if exchange is not None:
+            log.add(exchange)
+    yield from log.end(warn, by_time=True)
+
+
+def _exchange(entry: Checked) -> Exchange | None:
+    """The exchange of an entry; None where a fault was found."""
+    before = len(entry.faults)
+    request = entry.within(entry.mapping("request"), "request")
+    response = entry.within(entry.mapping("response"), "response")
+    if len(entry.faults) > before:
+        return None
+    posted = request.within(request.mapping("postData", required=False), "postData")
+    content = response.within(response.mapping("content", required=False), "content")
+    exchange = Exchange(
+        url=request.text("url"),
+        method=request.text("method"),
+        request_headers=_headers(request),
+        request=_bytes(posted),
+        status=_status(response),
+        response_headers=_headers(response),
+        response=_bytes(content),
+        started=iso(entry.time("startedDateTime")),
+        first_token_s=_first_byte(entry),
+        request_at=f"{posted.place}text",
+        response_at=f"{content.place}text",
+    )
+    return exchange if len(entry.faults) == before else None
+
+
+def _headers(half: Checked) -> dict[str, str]:
+    pairs = [(str(one.data.get("name")), str(one.data.get("value"))) for one in half.objects("headers")]
+    return headers_of(pairs)
+
+
+def _bytes(body: Checked) -> bytes:
+    text = body.text("text", "")
+    if body.text("encoding", "") != "base64":
+        return text.encode("utf-8", "surrogatepass")
+    try:
+        return b64decode("".join(text.split()), validate=True)
+    except (Base64Error, ValueError):
+        body.fault("text", f"expected base64; got {shown(text)}")
+        return b""
+
+
+def _status(response: Checked) -> int | None:
+    """None where no answer came: 0, by the custom of browsers."""
+    status: int = response.get("status", "an HTTP status", _is_status, 0)
+    return status if status > 0 else None
+
+
+def _is_status(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and (value in (0, -1) or 100 <= value <= 599)
+
+
+def _first_byte(entry: Checked) -> float:
+    timings = entry.mapping("timings", required=False)
+    told = [timings.get(name) for name in BEFORE_FIRST_BYTE]
+    return sum(float(one) for one in told if isinstance(one, (int, float)) and one > 0) / 1000

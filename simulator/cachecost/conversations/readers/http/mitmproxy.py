@@ -1,0 +1,118 @@
+"""Flows that mitmproxy, mitmdump and mitmweb save (`-w FILE`): what any client behind the proxy sent.
+
+Read in November 2026: the source of mitmproxy 12.3 (flow format 21) and its migrations of older flows. What is read of
+a flow has had the same names since format 4 (2018): `type`; of `request` and `response` `headers`, `content` as it
+came, `timestamp_start`; `method`, `scheme`, `authority`, `host`, `path`; `status_code`. Flows stand in the file as they
+ended; calls are sorted by when the request came.
+
+A last flow that is cut off is left out. Flows without an answer (the client hung up) tell nothing of what was billed
+and are left out; so do bodies that the proxy was told to stream tell no usage. The workspace is not told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.errors import Fault
+from cachecost.base.times import iso
+from cachecost.conversations.checked import Checked, Warn, opened, quiet
+from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.log import ExchangeLog
+from cachecost.conversations.readers.http.routes import NO_CALL
+from cachecost.conversations.readers.http.tnetstrings import CutOff, Damaged, values
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.prompts.wire import shown
+
+FLOW = re.compile(
+    rb"\d{2,12}:(?:7:version|4:type|2:id|5:error|11:client_conn|11:server_conn|11:intercepted|9:is_replay|6:marked"
+    rb"|8:metadata|7:comment|17:timestamp_created|7:request|8:response|9:websocket|6:backup|4:mode)[;,]"
+)
+"""The first of a flow's keys, which differs from version to version."""
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like flows; None if they do not."""
+    return "it begins as mitmproxy's flows do" if FLOW.match(head) else None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+    """The calls in the order they started. Raises InputError with every fault, each with its flow."""
+    log = ExchangeLog(path, keep_content)
+    for number, flow in enumerate(_flows(path, log.faults, warn)):
+        if not isinstance(flow, dict):
+            log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {shown(flow)}"))
+        elif _text(flow.get("type", "http")) != "http":
+            log.left_out[NO_CALL] += 1
+        else:
+            _add(Checked(flow, log.faults, str(path), None, f"flows[{number}]."), log)
+    yield from log.end(warn, by_time=True)
+
+
+def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
+    with opened(path) as stream:
+        try:
+            yield from values(stream)
+        except CutOff:
+            warn(f"{path}: the last flow is cut off (still being written?): left out")
+        except Damaged as error:
+            faults.append(Fault(str(path), f"damaged flows: {error}; what comes after cannot be read"))
+
+
+def _add(flow: Checked, log: ExchangeLog) -> None:
+    before = len(flow.faults)
+    exchange = _exchange(flow)
+    if len(flow.faults) == before:
+        log.add(exchange)
+
+
+def _exchange(flow: Checked) -> Exchange:
+    request = flow.within(flow.mapping("request"), "request")
+    response = flow.within(flow.mapping("response", required=False), "response")
+    asked = list(_pairs(request))
+    start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
+    return Exchange(
+        url=_url(request, asked),
+        method=_word(request, "method"),
+        request_headers=headers_of(asked),
+        request=_bytes(request),
+        status=response.whole("status_code", None, bool(response.data)),
+        response_headers=headers_of(_pairs(response)),
+        response=_bytes(response),
+        started=None if start is None else iso(start),
+        first_token_s=0.0 if start is None or first is None else round(max(0.0, first - start), 6),
+        request_at=f"{request.place}content",
+        response_at=f"{response.place}content",
+    )
+
+
+def _pairs(half: Checked) -> Iterator[tuple[str, str]]:
+    for one in half.get("headers", "an array of names and values", _are_pairs, [], required=False):
+        yield _text(one[0]), _text(one[1])
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
+
+
+def _url(request: Checked, headers: list[tuple[str, str]]) -> str:
+    """A transparent proxy knows an address only; the name stands in the headers."""
+    name = next((value for key, value in headers if key.lower() == "host"), "") or _word(request, "authority", "")
+    return f"{_word(request, 'scheme', 'https')}://{name or _word(request, 'host', '')}{_word(request, 'path', '')}"
+
+
+def _word(half: Checked, name: str, default: str | None = None) -> str:
+    return _text(
+        half.get(name, "a text", lambda value: isinstance(value, (str, bytes)), default or "", default is None)
+    )
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _bytes(half: Checked) -> bytes:
+    value: bytes = half.get("content", "bytes", lambda value: isinstance(value, bytes), b"", required=False)
+    return value

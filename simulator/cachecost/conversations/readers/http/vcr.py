@@ -1,0 +1,214 @@
+"""VCR cassettes: HTTP exchanges that tests recorded, in YAML or JSON.
+
+Read in November 2026 (source or documentation): vcrpy 9.4 and its older spellings, VCR for Ruby 6, go-vcr 4, php-vcr,
+Betamax:
+
+    interactions:                     # Ruby, Betamax: http_interactions; php-vcr: the list itself
+    - request: {method, uri or url, headers, body: text, bytes, {string} or {base64_string}}
+      response: {status: {code} or code: …, headers, body: as above, duration (go-vcr), curl_info (php-vcr)}
+      recorded_at: RFC 2822 or ISO 8601   # Ruby, Betamax
+
+`parsed_body`, which projects write for a body that is JSON, is that body. Calls stand in the order of the file.
+
+Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers say: whole seconds, and when the answer
+came rather than when it was asked for. The first byte is told by go-vcr and php-vcr only. Cassettes are often scrubbed,
+and edited by hand; keys of JSON may have been sorted. Sessions and workspaces are not told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import iso, seconds
+from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.readers.http import yaml_values
+from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.log import ExchangeLog
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.prompts.wire import shown
+
+LISTS = ("interactions", "http_interactions")
+JSON = re.compile(
+    rb'\s*(\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|\d+)\s*,)*\s*"(http_)?interactions"\s*:\s*)?\[\s*\{'
+    rb'(?:\s*"id"\s*:\s*\d+\s*,)?\s*"(request|response|recorded_at)"\s*:'
+)
+PHP = re.compile(rb'\s*\[\s*\{\s*"request"\s*:\s*\{\s*"(method|url)"')
+YAML = re.compile(rb"(?:[^\n{\[]*\n)*?(http_)?interactions:[ \t]*\r?\n[ \t]*- ")
+YAML_LIST = re.compile(rb"(?:---[^\n]*\n)?-[ \t]*\r?\n?[ \t]+request:[ \t]*\r?\n[ \t]+(method|url):")
+HALF = re.compile(rb"^[ \t]*-?[ \t]*(request|response):[ \t]*\r?$", re.MULTILINE)
+UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
+"""A time as Go writes it: 1m2.5s."""
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like a cassette; None if they do not."""
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    if text.lstrip()[:1] in (b"{", b"["):
+        found = JSON.match(text)
+        return "it has interactions of requests and responses" if found and (found[1] or PHP.match(text)) else None
+    if (YAML.match(text) and HALF.search(text)) or YAML_LIST.match(text):
+        return "it has interactions of requests and responses (YAML)"
+    return None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+    """The calls in the order of the file. Raises InputError with every fault, each with its interaction."""
+    log = ExchangeLog(path, keep_content)
+    for one in _interactions(path, log.faults):
+        exchange = _exchange(one)
+        if exchange is not None:
+            log.add(exchange)
+    yield from log.end(warn, by_time=False)
+
+
+def _interactions(path: Path, faults: list[Fault]) -> Iterator[Checked]:
+    """The interactions of a file. Raises InputError where it cannot be read."""
+    value, lines = _document(path)
+    name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
+    items = value[name] if name else value
+    if not isinstance(items, list):
+        place = f"{name}: " if name else ""
+        faults.append(Fault(str(path), f"{place}expected an array of interactions; got {shown(items)}"))
+        return
+    for number, item in enumerate(items):
+        line = lines.get(id(item))
+        if isinstance(item, dict):
+            yield Checked(item, faults, str(path), line, f"{name}[{number}].")
+        else:
+            faults.append(Fault(str(path), f"{name}[{number}]: expected an object; got {shown(item)}"))
+
+
+def _document(path: Path) -> tuple[Any, dict[int, int]]:
+    data = whole_file(path)
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        value = parsed(data)
+        if isinstance(value, ValueError):
+            raise InputError([Fault(str(path), reason(value))])
+        return value, {}
+    try:
+        return yaml_values.load(data.decode("utf-8-sig"), str(path))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
+
+
+def _exchange(one: Checked) -> Exchange | None:
+    """The exchange of an interaction; None where a fault was found."""
+    before = len(one.faults)
+    request = one.within(one.mapping("request"), "request")
+    response = one.within(one.mapping("response"), "response")
+    if len(one.faults) > before:
+        return None
+    answered = headers_of(_headers(response))
+    exchange = Exchange(
+        url=request.text("uri") if "uri" in request.data else request.text("url"),
+        method=request.text("method"),
+        request_headers=headers_of(_headers(request)),
+        request=_body(request),
+        status=_status(response),
+        response_headers=answered,
+        response=_body(response),
+        started=_started(one, answered.get("date")),
+        first_token_s=_first_byte(response),
+        request_at=f"{request.place}body",
+        response_at=f"{response.place}body",
+        line=one.line or 0,
+    )
+    return exchange if len(one.faults) == before else None
+
+
+def _headers(half: Checked) -> Iterator[tuple[str, str]]:
+    """The headers as texts; recorders keep one of a name or a list of them."""
+    for name, value in half.mapping("headers", required=False).items():
+        values = value if isinstance(value, list) else [value]
+        yield from ((name, str(each)) for each in values)
+
+
+def _body(half: Checked) -> bytes:
+    """The body's bytes, however they are kept; vcrpy once called an answer's body `content`."""
+    told = half.data
+    if told.get("parsed_body") is not None:
+        return _json(half, "parsed_body", told["parsed_body"])
+    value = told.get("body") if told.get("body") is not None else told.get("content")
+    if isinstance(value, Mapping) and "base64_string" in value:
+        return _from_base64(half, value["base64_string"])
+    if isinstance(value, Mapping) and "string" not in value:
+        return _json(half, "body", value)
+    if isinstance(value, Mapping):
+        value = value["string"]
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if value is None or isinstance(value, bytes):
+        return value or b""
+    half.fault("body", f"expected a text or bytes; got {shown(value)}")
+    return b""
+
+
+def _json(half: Checked, name: str, value: Any) -> bytes:
+    try:
+        return json.dumps(value).encode()
+    except TypeError:
+        half.fault(name, "expected values of JSON; got bytes")
+        return b""
+
+
+def _from_base64(half: Checked, value: Any) -> bytes:
+    try:
+        return b64decode("".join(str(value).split()), validate=True)
+    except (Base64Error, ValueError):
+        half.fault("body.base64_string", f"expected base64; got {shown(value)}")
+        return b""
+
+
+def _status(response: Checked) -> int:
+    """The HTTP status: `status: {code}`, or beside it; php-vcr and go-vcr once wrote "200 OK"."""
+    status = response.data.get("status")
+    code = status.get("code") if isinstance(status, Mapping) else None
+    for told in (code, response.data.get("code"), response.data.get("status_code"), status):
+        number = str(told).partition(" ")[0]
+        if number.isdecimal() and 100 <= int(number) <= 599:
+            return int(number)
+    response.fault("status", f"expected an HTTP status; got {shown(code if code is not None else status)}")
+    return 0
+
+
+def _started(one: Checked, date: str | None) -> str | None:
+    told = one.data.get("recorded_at")
+    if told is None:
+        return _moment(date or "")
+    found = _moment(str(told))
+    if found is None:
+        one.fault("recorded_at", f"expected a time; got {shown(told)}")
+    return found
+
+
+def _moment(text: str) -> str | None:
+    """ISO 8601 of a time in RFC 2822 or ISO 8601; None where it is neither: headers may be scrubbed."""
+    try:
+        return iso(seconds(text))
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return iso(seconds(parsedate_to_datetime(text).isoformat()))
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _first_byte(response: Checked) -> float:
+    """Seconds to the first byte: what go-vcr calls duration, what curl told php-vcr; 0 where nothing tells."""
+    duration, curl = response.data.get("duration"), response.data.get("curl_info")
+    if isinstance(duration, str):
+        return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(duration))
+    if isinstance(duration, int) and not isinstance(duration, bool):
+        return max(0, duration) * UNITS["ns"]
+    told = curl.get("starttransfer_time") if isinstance(curl, Mapping) else None
+    return float(told) if isinstance(told, (int, float)) and told > 0 else 0.0

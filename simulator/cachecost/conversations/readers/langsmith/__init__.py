@@ -1,0 +1,1 @@
+"""Reads LangSmith runs and LangChain messages."""

@@ -1,0 +1,127 @@
+"""One LangSmith run of type llm: what it asked, what came back, when (see langsmith.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cachecost.base.times import iso
+from cachecost.conversations.checked import Checked
+from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
+from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.traces import as_text
+from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
+from cachecost.prompts.wire import NotAMessage, shown
+
+THREADS = ("session_id", "thread_id", "conversation_id")
+"""Keys of the metadata that LangSmith groups traces by."""
+MODELS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
+PROVIDERS = {"google_vertexai": "vertexai", "google_anthropic_vertex": "vertexai", "google_genai": "gemini"}
+"""LangChain's words for providers that others call otherwise."""
+Mapped = Mapping[str, Any]
+
+
+class Run:
+    """Raises NotAMessage where its answer is none."""
+
+    def __init__(self, told: Checked) -> None:
+        self.told = told
+        self.inputs, self.outputs, self.extra = (_part(told, name) for name in ("inputs", "outputs", "extra"))
+        self.metadata = _object(self.extra.get("metadata"))
+        self.invocation = _object(self.extra.get("invocation_params"))
+        self.generation = _generation(self.outputs)
+        self.message = _message(self.generation, self.outputs)
+
+    def named(self) -> tuple[str, str | None]:
+        """(model, host). The model is as it was asked for; else as the answer names it, else ""."""
+        asked = [place.get(name) for place in (self.invocation, self.inputs) for name in MODELS]
+        answered = [_object(self.message.get("response_metadata")).get(name) for name in MODELS]
+        found = [*asked, self.metadata.get("ls_model_name"), *answered, self.outputs.get("model")]
+        provider = str(self.metadata.get("ls_provider") or "")
+        model = next((name for name in found if isinstance(name, str) and name), "")
+        return named(model, PROVIDERS.get(provider, provider))
+
+    def session(self) -> str:
+        """The conversation; else the trace."""
+        names = [*(self.metadata.get(name) for name in THREADS), self.told.data.get("trace_id")]
+        return next((str(name) for name in names if name), "")
+
+    def body(self, model: str) -> tuple[Body, str]:
+        """(Messages body, what is to be said of it). Raises NotAMessage."""
+        request = {**self.invocation, **self.inputs, "model": model}
+        prompts = self.inputs.get("prompts") or self.inputs.get("prompt")
+        if "messages" in self.inputs:
+            return body_from_request({**request, "messages": _one_conversation(self.inputs["messages"])}), ""
+        if "input" in self.inputs:
+            return body_from(request), ""
+        if prompts:
+            alone = prompts[0] if isinstance(prompts, list) and len(prompts) == 1 else prompts
+            return body_from_request({**request, "messages": as_text(alone)}), ""
+        if self.inputs:
+            return {"messages": as_text(self.inputs)}, "calls whose inputs are no messages: taken for one text"
+        return {"messages": []}, "calls without their messages: only their usage is known"
+
+    def answer(self) -> list[Body] | str:
+        """The blocks that came back. Raises NotAMessage."""
+        if self.message:
+            return answer_blocks(self.message)
+        text = self.generation.get("text")
+        return text if isinstance(text, str) and text else answer_of(self.outputs)
+
+    def start(self) -> str | None:
+        return _moment(self.told, "start_time")
+
+    def first_token(self) -> str | None:
+        """When the first token came: in its own column, or as an event."""
+        for event in self.told.objects("events") if self.told.has("events") else ():
+            if event.data.get("name") == "new_token":
+                return _moment(self.told, "first_token_time") or _moment(event, "time")
+        return _moment(self.told, "first_token_time")
+
+
+def _part(told: Checked, name: str) -> Mapped:
+    """An object of a run, which rows of databases hold as JSON in a text."""
+    value = unpacked(told.data.get(name))
+    if value and not isinstance(value, Mapping):
+        told.fault(name, f"expected an object; got {shown(value)}")
+    return _object(value)
+
+
+def _generation(outputs: Mapped) -> Mapped:
+    """The first answer: of several candidates one goes on."""
+    found: Any = outputs.get("generations")
+    while isinstance(found, list) and found:
+        found = found[0]
+    return _object(found)
+
+
+def _message(generation: Mapped, outputs: Mapped) -> dict[str, Any]:
+    """The answer as a message; empty where there is none, or one of another API."""
+    several = outputs.get("messages")
+    last = several[-1] if isinstance(several, list) and several else None
+    flat = outputs if "content" in outputs or "tool_calls" in outputs else None
+    for told in (generation.get("message"), outputs.get("message"), flat, last):
+        if isinstance(told, Mapping):
+            return plain({"role": "assistant", **told}, "outputs")
+    return {}
+
+
+def _one_conversation(messages: Any) -> Any:
+    """LangChain lists the conversations of a run, of which there is one."""
+    if not isinstance(messages, list) or not messages or not isinstance(messages[0], list):
+        return messages
+    if len(messages) > 1:
+        raise NotAMessage("inputs.messages", "one conversation a run", f"{len(messages)} conversations")
+    return messages[0]
+
+
+def _moment(told: Checked, name: str) -> str | None:
+    """An ISO 8601 time; tracers in JavaScript count milliseconds."""
+    value = told.data.get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e14:
+        return iso(value / 1000)
+    return told.moment(name)
+
+
+def _object(value: Any) -> Mapped:
+    return value if isinstance(value, Mapping) else {}

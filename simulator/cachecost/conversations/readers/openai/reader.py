@@ -1,0 +1,147 @@
+"""Reads logs of OpenAI's Chat Completions and Responses APIs.
+
+Rests on OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log is, as JSON Lines,
+as one object or as an array:
+
+- `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
+  "host", "session" and "workspace" may stand beside them, as in our own request log;
+- stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
+  them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
+  an entry without them is left out, and that is said;
+- the two files of a batch: openai_batch.py.
+
+A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
+own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
+cannot tell where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from cachecost.base.errors import Fault
+from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.readers.common.json_documents import must_hold, objects
+from cachecost.conversations.readers.common.parsed_call import Teller
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.openai.batch import Batch
+from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, Exchange, Exchanges, time_of
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.prompts.wire import shown
+
+ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
+REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
+ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
+EXPECTED = "a log of OpenAI's API"
+UNTOLD = "stored answers without their messages or input: left out"
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a log of OpenAI's API; None if it is not."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")
+    keys = set(top_keys(text))
+    if "custom_id" in keys:
+        return _batch(text, keys)
+    if "request" in keys:
+        return _exchange(text)
+    if ANSWER.search(text) and ({"object", "choices"} <= keys or {"object", "output"} <= keys):
+        return 'its first object is a "chat.completion" or a "response"'
+    return "it is a list of stored answers" if ANSWER.search(text) and {"object", "data"} <= keys else None
+
+
+def _exchange(text: bytes) -> str | None:
+    start = REQUEST.search(text)
+    asked = set(top_keys(text[start.end() :])) if start else set()
+    if {"input", "instructions"} & asked and "messages" not in asked:
+        return 'its first "request" has an "input"'
+    return 'its first answer is a "chat.completion"' if "messages" in asked and ANSWER.search(text) else None
+
+
+def _batch(text: bytes, keys: set[str]) -> str | None:
+    if {"url", "body"} <= keys and ENDPOINT.search(text):
+        return 'its first line has a "custom_id" and the "url" of an endpoint'
+    is_output = "response" in keys and b'"status_code"' in text
+    return 'its first line has a "custom_id" and a "status_code"' if is_output else None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+    """The calls in the order of the file, those of a batch by their time, until the first fault; then the rest is
+    only checked. Raises InputError with every fault."""
+    reading = _Reading(path, warn, keep_content)
+    for call in reading.calls():
+        if not reading.faults:
+            yield call
+    reading.faults.sort(key=lambda fault: (fault.file != str(path), fault.line or 0))
+    must_hold(path, EXPECTED, reading.rows, reading.faults)
+    for what, number in reading.exchanges.notes.items():
+        warn(f"{path}: {number} {what}")
+
+
+class _Reading:
+    """A log while it is read."""
+
+    def __init__(self, path: Path, warn: Warn, keep_content: bool) -> None:
+        self.path, self.warn = path, warn
+        self.faults: list[Fault] = []
+        self.rows = 0
+        self.exchanges = Exchanges(Teller(keep_content))
+        self.batch = Batch(path, warn)
+
+    def calls(self) -> Iterator[LoggedCall]:
+        for row in objects(self.path, self.faults, self.warn):
+            self.rows += 1
+            yield from self._called(self._found(row))
+        yield from self._called(self.batch.exchanges(self.faults))
+
+    def _called(self, found: Iterator[Exchange]) -> Iterator[LoggedCall]:
+        return (call for one in found if (call := self.exchanges.call(one)) is not None)
+
+    def _found(self, row: Checked) -> Iterator[Exchange]:
+        """What a row holds."""
+        if "custom_id" in row.data:
+            self.batch.add(row)
+        elif "request" in row.data:
+            yield from _pair(row)
+        elif row.data.get("object") == "list":
+            for entry in _in_time(row.objects("data")):
+                yield from self._stored(entry)
+        else:
+            yield from self._stored(row)
+
+    def _stored(self, entry: Checked) -> Iterator[Exchange]:
+        kind = entry.data.get("object")
+        if kind not in (CHAT, RESPONSE):
+            entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {shown(kind)}")
+        elif ("messages" if kind == CHAT else "input") not in entry.data:
+            self.exchanges.notes[UNTOLD] += 1
+        else:
+            yield Exchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
+
+
+def _pair(row: Checked) -> Iterator[Exchange]:
+    body, answer = row.mapping("request"), row.mapping("response", required=False)
+    if body is not row.data["request"]:
+        return
+    usage = {"usage": row.mapping("usage")} if row.has("usage") and "usage" not in answer else {}
+    yield Exchange(
+        entry=row,
+        body=body,
+        body_at="request.",
+        answer_in=row,
+        answer={**answer, **usage},
+        answer_at="response.",
+        time=row.moment("timestamp"),
+        first_token_s=row.number("first_token_s") or 0.0,
+        status=row.whole("status"),
+        host=row.text("host", ""),
+        session=row.text("session", ""),
+        workspace=row.text("workspace", ""),
+    )
+
+
+def _in_time(entries: list[Checked]) -> list[Checked]:
+    """The list's entries, oldest first: the API lists in either order."""
+    is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
+    return entries[::-1] if is_newest_first else entries

@@ -1,0 +1,1 @@
+"""Reads OpenTelemetry traces of model calls."""

@@ -1,0 +1,235 @@
+"""What a span's attributes say of a request and its answer, by every convention that writes them down.
+
+In order: the request as OpenInference got it (with its marks), the GenAI conventions since 1.37, OpenLLMetry's one
+attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event a message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
+from cachecost.conversations.readers.openai.bodies import from_chat_message
+from cachecost.conversations.readers.openai.parts import tool_use
+from cachecost.conversations.readers.otel.parts import (
+    RESULTS,
+    blocks_of,
+    conversation,
+    in_order,
+    listed,
+    tool_result,
+    tools_of,
+)
+from cachecost.prompts.wire import NotAMessage
+
+Attributes = Mapping[str, Any]
+Events = Sequence[tuple[str, Attributes]]
+DETAILS = "gen_ai.client.inference.operation.details"
+IN_EVENTS = (DETAILS, "gen_ai.content.prompt", "gen_ai.content.completion")
+"""Events whose attributes are those of the call."""
+ROLES = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
+"""Events that are a message each (conventions 1.28 to 1.36)."""
+CHOICE = "gen_ai.choice"
+REDACTED = "__REDACTED__"
+INVOCATION = ("system", "thinking", "max_tokens", "output_config")
+
+
+def request_of(told: Attributes, events: Events) -> Body | None:
+    """The body, without its model, of the first convention that tells it; None if none does. Raises NotAMessage."""
+    for reading in (_received, _current, _indexed, _openinference, _prompt):
+        body = reading(told)
+        if body is not None:
+            return body
+    return _events(events)
+
+
+def answer_told(told: Attributes, events: Events) -> list[Body] | str:
+    """The blocks of the answer, of the first convention that tells it. Raises NotAMessage."""
+    output = unpacked(told.get("output.value"))
+    if isinstance(output, Mapping) and ("choices" in output or isinstance(output.get("content"), list)):
+        return answer_of(output)
+    messages = unpacked(told.get("gen_ai.output.messages"))
+    if isinstance(messages, list) and messages:
+        return _message(messages[0], "gen_ai.output.messages.0")[1]
+    return _indexed_answer(told) or _old_answer(told, events)
+
+
+def is_cut(value: Any) -> bool:
+    """Whether an attribute was JSON before it was cut at the limit of its length."""
+    return isinstance(value, str) and value.lstrip()[:2] in ("[{", '{"') and isinstance(unpacked(value), str)
+
+
+# ------------------------------------------------------------------------------------------------- requests
+
+
+def _received(told: Attributes) -> Body | None:
+    body = unpacked(told.get("input.value"))
+    if not isinstance(body, Mapping) or not _has_messages(body):
+        return None
+    return body_from(body)
+
+
+def _has_messages(body: Mapping[str, Any]) -> bool:
+    messages = body.get("messages", body.get("input") if "model" in body else None)
+    return isinstance(messages, list) and all(isinstance(one, Mapping) and "role" in one for one in messages)
+
+
+def _current(told: Attributes) -> Body | None:
+    name = "gen_ai.input.messages"
+    messages = unpacked(told.get(name))
+    if not messages or is_cut(messages):
+        return None
+    if isinstance(messages, str):
+        messages = [{"role": "user", "parts": messages}]
+    if not isinstance(messages, list):
+        raise NotAMessage(name, "an array of messages", messages)
+    body = conversation(_message(one, f"{name}.{number}") for number, one in enumerate(messages))
+    instructions = unpacked(told.get("gen_ai.system_instructions"))
+    head = blocks_of(instructions, "gen_ai.system_instructions") if instructions else []
+    system = [*head, *body.get("system", [])]
+    definitions = unpacked(told.get("gen_ai.tool.definitions"))
+    tools = tools_of(definitions, "gen_ai.tool.definitions") if definitions else None
+    return {**body, **({"system": system} if system else {}), **({"tools": tools} if tools else {})}
+
+
+def _message(message: Any, path: str) -> tuple[str, list[Body]]:
+    """A message of parts; some tracers write OpenAI's `content` in their place."""
+    if not isinstance(message, Mapping):
+        raise NotAMessage(path, "a message object", message)
+    role = str(message.get("role"))
+    if "parts" in message:
+        return role, blocks_of(message["parts"], f"{path}.parts")
+    return role, _flat(role, message)
+
+
+def _indexed(told: Attributes) -> Body | None:
+    messages = listed(told, "gen_ai.prompt")
+    if not messages:
+        return None
+    body = conversation((str(one.get("role", "user")), _flat(str(one.get("role", "user")), one)) for one in messages)
+    functions = listed(told, "llm.request.functions")
+    return {**body, **({"tools": tools_of(functions, "llm.request.functions")} if functions else {})}
+
+
+def _flat(role: str, message: Mapping[str, Any]) -> list[Body]:
+    """The blocks of a message with content, tool calls and the id of the call it answers.
+
+    OpenLLMetry writes an Anthropic tool call twice: in the content, and as a tool call.
+    """
+    content, called = message.get("content", message.get("user")), message.get("tool_call_id", message.get("id"))
+    if role in RESULTS and called:
+        return [tool_result(called, _listed(content))]
+    blocks = _content(content)
+    known = {block.get("id") for block in blocks if block.get("type") == "tool_use"}
+    calls = message.get("tool_calls")
+    calls = calls if isinstance(calls, list) else in_order(calls)
+    return blocks + [call for call in map(_call, calls) if call["id"] is None or call["id"] not in known]
+
+
+def _content(content: Any) -> list[Body]:
+    told = _listed(content)
+    if told is None or told == "":
+        return []
+    return blocks_of(told if isinstance(told, (str, list)) else json.dumps(told, ensure_ascii=False), "content")
+
+
+def _listed(content: Any) -> Any:
+    """Blocks that stand as a text; another text, JSON or not, as it is."""
+    told = unpacked(content)
+    is_blocks = isinstance(told, list) and all(isinstance(one, Mapping) and "type" in one for one in told)
+    return told if is_blocks else content
+
+
+def _call(call: Any) -> Body:
+    """A tool call, flat or with OpenAI's `function`."""
+    if not isinstance(call, Mapping):
+        raise NotAMessage("tool_calls", "a tool call", call)
+    function = call.get("function")
+    inner = function if isinstance(function, Mapping) else call
+    return tool_use(call.get("id"), str(inner.get("name")), inner.get("arguments"))
+
+
+def _openinference(told: Attributes) -> Body | None:
+    messages = [one.get("message", {}) for one in listed(told, "llm.input_messages")]
+    if not messages or any(value == REDACTED and name.endswith(("content", ".text")) for name, value in told.items()):
+        return None
+    body = conversation((str(one.get("role", "user")), _open(one)) for one in messages)
+    tools = [unpacked(one["tool"].get("json_schema")) for one in listed(told, "llm.tools") if "tool" in one]
+    given = unpacked(told.get("llm.invocation_parameters"))
+    more = {name: given[name] for name in INVOCATION if name in given} if isinstance(given, Mapping) else {}
+    return {**more, **body, **({"tools": tools_of(tools, "llm.tools")} if tools else {})}
+
+
+def _open(message: Mapping[str, Any]) -> list[Body]:
+    """The blocks of OpenInference's message: `content` or `contents`, then tool calls."""
+    calls = [one.get("tool_call", {}) for one in in_order(message.get("tool_calls"))]
+    parts = [one.get("message_content", {}) for one in in_order(message.get("contents"))]
+    if not parts:
+        return _flat(str(message.get("role")), {**message, "tool_calls": calls})
+    return [_part(part) for part in parts] + list(map(_call, calls))
+
+
+def _part(part: Mapping[str, Any]) -> Body:
+    kind = part.get("type", "text")
+    if kind == "reasoning" and "data" in part:
+        return {"type": "redacted_thinking", "data": part["data"]}
+    if kind == "reasoning":
+        return {"type": "thinking", "thinking": part.get("text"), "signature": part.get("signature")}
+    if kind in ("image", "image_url"):
+        return {"type": "image", "source": {"type": "url", "url": _url(part.get("image"))}}
+    return {**part, "type": kind}
+
+
+def _url(image: Any) -> Any:
+    inner = image.get("image", image) if isinstance(image, Mapping) else {}
+    return inner.get("url") if isinstance(inner, Mapping) else None
+
+
+def _prompt(told: Attributes) -> Body | None:
+    prompt = unpacked(told.get("gen_ai.prompt"))
+    if not prompt or is_cut(prompt):
+        return None
+    if isinstance(prompt, Mapping) and "messages" in prompt:
+        return body_from(prompt)
+    return body_from({"messages": prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]})
+
+
+def _events(events: Events) -> Body | None:
+    messages = [{"role": ROLES[name], **_told(event)} for name, event in events if name in ROLES]
+    return conversation((str(one["role"]), _flat(str(one["role"]), one)) for one in messages) if messages else None
+
+
+def _told(event: Attributes) -> dict[str, Any]:
+    return {name: value if name == "content" else unpacked(value) for name, value in event.items()}
+
+
+# -------------------------------------------------------------------------------------------------- answers
+
+
+def _indexed_answer(told: Attributes) -> list[Body]:
+    """The first answer of OpenLLMetry (thinking stands before it as an answer of its own) or of OpenInference."""
+    return list(_first(listed(told, "gen_ai.completion"))) or [
+        block for one in listed(told, "llm.output_messages")[:1] for block in _open(one.get("message", {}))
+    ]
+
+
+def _first(completions: list[dict[str, Any]]) -> Iterator[Body]:
+    for one in completions:
+        if one.get("role") != "thinking":
+            yield from _flat("assistant", one)
+            return
+        yield {"type": "thinking", "thinking": one.get("content")}
+
+
+def _old_answer(told: Attributes, events: Events) -> list[Body] | str:
+    completion = unpacked(told.get("gen_ai.completion"))
+    first = completion[0] if isinstance(completion, list) and completion else completion
+    if isinstance(first, Mapping):
+        return from_chat_message(first)
+    if isinstance(first, str):
+        return first
+    choice = next((_told(event) for name, event in events if name == CHOICE), {})
+    message = choice.get("message", choice)
+    return _flat("assistant", message) if isinstance(message, Mapping) else _content(message)

@@ -1,0 +1,135 @@
+"""Reads OpenTelemetry traces of model calls: OTLP/JSON and printed spans (otel_spans.py).
+
+Rests on the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
+OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the tracer
+was told to write them, marks only where it wrote down the request itself. Spans have no order: calls are sorted by
+their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice or thinking in
+most conventions, what was cut at the limit of an attribute's length, or content that was stored elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.errors import Fault
+from cachecost.base.times import iso
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.readers.common.call_order import by_start
+from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.readers.common.json_documents import must_hold
+from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.traces import status_in
+from cachecost.conversations.readers.otel.messages import answer_told, is_cut, request_of
+from cachecost.conversations.readers.otel.model_calls import Attributes, model_calls
+from cachecost.conversations.readers.otel.spans import Span, spans
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.usage import Usage
+
+EXPECTED = "OpenTelemetry spans"
+USAGE = ("gen_ai.usage.", "llm.token_count.", "llm.usage.", "ai.usage.")
+MODELS = (
+    *("gen_ai.request.model", "llm.request.model_name", "llm.model_name"),
+    *("gen_ai.response.model", "llm.response.model_name"),
+)
+PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+SESSIONS = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id")
+FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
+STATUS = ("http.response.status_code", "http.status_code", "error.type")
+ADDRESSES = {"openrouter.ai": "openrouter", "api.anthropic.com": "anthropic", "amazonaws.com": "bedrock"}
+CONTENT = ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` holds OpenTelemetry spans; None if it does not."""
+    keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")))
+    for name in ("resourceSpans", "resourceLogs"):
+        if name in keys:
+            return f'its first object has "{name}"'
+    if {"context", "attributes", "start_time"} <= keys and b'"trace_id"' in head:
+        return 'its first object has a "context" with a "trace_id"'
+    return None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+    """The calls by their start. Raises InputError with every fault; what spans cannot tell goes to `warn`."""
+    faults: list[Fault] = []
+    notes: Counter[str] = Counter()
+    teller = Teller(keep_content)
+    values, found = spans(path, faults, warn)
+    told = []
+    for span in model_calls(found, notes):
+        try:
+            told.append(teller.call(_told(span, notes)))
+        except NotAMessage as fault:
+            faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
+    must_hold(path, EXPECTED, values, faults)
+    for note, number in notes.items():
+        warn(f"{path}: {number} {note}")
+    yield from by_start(told, {span.trace for span in found})
+
+
+def _told(span: Span, notes: Counter[str]) -> Told:
+    attributes = span.attributes
+    usage = _usage(attributes)
+    status = _status(span) if span.failed and usage is None else None
+    body = request_of(attributes, span.events)
+    if body is None:
+        body = {"messages": []}
+        cut = any(is_cut(attributes.get(name)) for name in CONTENT)
+        notes[f"spans {'whose messages were cut off' if cut else 'without their messages'}: only usage is known"] += 1
+    model, host = named(_first(attributes, MODELS), _first(attributes, PROVIDERS))
+    limit = attributes.get("gen_ai.request.max_tokens")
+    return Told(
+        body={**({"max_tokens": limit} if limit else {}), **body, "model": model},
+        usage=usage,
+        answer=answer_told(attributes, span.events),
+        timestamp=iso(span.start),
+        first_token_s=_seconds(attributes),
+        host=_address(attributes) or host,
+        status=status,
+        session=_first(attributes, SESSIONS) or span.trace,
+        id=_first(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
+        line=span.at.line or 0,
+    )
+
+
+def _usage(attributes: Attributes) -> Usage | None:
+    """The usage of the answer itself where it is there: it tells 5m from 1h writes. Else that of the attributes."""
+    output = unpacked(attributes.get("output.value"))
+    own = output.get("usage") if isinstance(output, Mapping) else None
+    if isinstance(own, Mapping) and "cache_creation" in own:
+        return usage_from(own, "output.value.usage", "anthropic")
+    told = {name: _number(value) for name, value in attributes.items() if name.startswith(USAGE)}
+    return usage_from(told, "usage", "otel") if told else None
+
+
+def _number(value: Any) -> Any:
+    """A number that a tracer wrote as a text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _status(span: Span) -> int:
+    told = (str(span.attributes.get(name, "")) for name in STATUS)
+    errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
+    return next((int(one) for one in told if one.isdecimal() and 400 <= int(one) <= 599), status_in(" ".join(errors)))
+
+
+def _address(attributes: Attributes) -> str | None:
+    address = str(attributes.get("server.address") or "")
+    return next((host for end, host in ADDRESSES.items() if address.endswith(end)), None)
+
+
+def _seconds(attributes: Attributes) -> float:
+    told = next((attributes[name] for name in FIRST_TOKEN if name in attributes), 0.0)
+    return float(told) if isinstance(told, (int, float)) and told >= 0 else 0.0
+
+
+def _first(attributes: Attributes, names: tuple[str, ...]) -> str:
+    return next((str(attributes[name]) for name in names if attributes.get(name)), "")

@@ -1,0 +1,1 @@
+"""Reads request logs, the format that cachecost itself writes."""

@@ -1,1 +1,0 @@
-"""What tracers and gateways keep of a call."""

@@ -1,1 +1,0 @@
-"""What agents write down themselves."""

@@ -1,0 +1,60 @@
+"""What an explanation found: every avoidable miss and write, with its cause, place and dollars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from cachecost.caches.causes import Cause
+from cachecost.ledger.rows import ZERO, WarmReads
+from cachecost.prompts.blocks import Layer
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One call that paid more than it had to, for one cause.
+
+    `call` counts from 1, `since` is the earlier call that it is compared with. `block` is where on the wire the first
+    difference stands (`system.1`, `messages.4.content.0`), `tokens` what was paid for at more than the price of a
+    read. `excerpt` is the text around the first character that differs, None without content.
+    """
+
+    code: str
+    cause: Cause
+    call: int
+    layer: Layer
+    block: str
+    tokens: int
+    cost: Decimal
+    message: str
+    fix: str
+    since: int | None = None
+    excerpt: str | None = None
+    diagnostics: str = "unavailable"
+    """Anthropic's word for it: model_changed, system_changed, tools_changed, messages_changed, else unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a log costs, and what it costs in a replay from which every cause is taken away.
+
+    The findings' dollars add up to the difference, exactly.
+    """
+
+    calls: int
+    cost: Decimal
+    without: Decimal
+    findings: list[Finding]
+    strategy: str = ""
+    token_source: str = ""
+    band: float = 0.0
+    open_share: float = 1.0
+    """The share of what is avoidable that rests on token counts: no bill determines it."""
+    flips: list[str] = field(default_factory=list)
+    """Readings of the rules under which the answer is another one, each in a sentence."""
+    warm: WarmReads = WarmReads()
+    """What was cached before the recording began: no loss."""
+
+    @property
+    def avoidable(self) -> Decimal:
+        return sum((finding.cost for finding in self.findings), ZERO)

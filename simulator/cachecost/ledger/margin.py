@@ -1,0 +1,64 @@
+"""How far off dollars may be: the token counts' relative error, on what no bill determines (rule 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from cachecost.ledger.layers import Spans
+from cachecost.ledger.rows import ZERO, CallRow
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.sizes import Sizes
+from cachecost.providers.prices import Prices
+from cachecost.providers.quotes import PER_TOKEN
+
+
+def estimated_usd(prompt: Prompt, spans: Spans, sizes: Sizes, prices: Prices) -> Decimal:
+    """USD of one pass that move when the token counts do, where bills size it.
+
+    Where a span ends, one price gives way to another. An end that lies `n` tokens from the nearest length that a bill
+    tells was counted for those `n` alone: they may have been put on the wrong side of it.
+    """
+    ends = _ends(spans, prices)
+    after = [price for _, price in ends[1:]] + [ZERO]
+    doubts = [sizes.doubt(end) for end, _ in ends[:-1]] + [sizes.doubt_of_total(prompt)]
+    moved = (doubt * abs(price - other) for doubt, (_, price), other in zip(doubts, ends, after, strict=True))
+    return sum(moved, ZERO).scaleb(PER_TOKEN)
+
+
+def _ends(spans: Spans, prices: Prices) -> list[tuple[int, Decimal]]:
+    """Where each span that is not empty ends, in tokens, and its price; the last ends the prompt."""
+    all_ends = (
+        (spans.read, prices.read),
+        (spans.written_1h, prices.write_1h),
+        (spans.written_5m, prices.write_5m),
+        (spans.total, prices.input),
+    )
+    starts = (0, *(end for end, _ in all_ends))
+    return [(end, price) for start, (end, price) in zip(starts, all_ends, strict=False) if end > start] or [(0, ZERO)]
+
+
+def margin(rows: Sequence[CallRow], band: float) -> float:
+    """The relative error of the dollars of `rows`, where counts are `band` off (0.03 is ±3 %).
+
+    Where bills size the prompts, only what they leave open counts; output whose length was recorded never does.
+    """
+    if not band or all(row.estimated_usd is None for row in rows):
+        return band
+    counted = sum(map(_counted, rows), ZERO)
+    return band * float(open_usd(rows) / counted) if counted else 0.0
+
+
+def open_usd(rows: Iterable[CallRow]) -> Decimal:
+    """USD that rest on token counts, as no bill determines them."""
+    return sum(map(_open, rows), ZERO)
+
+
+def _open(row: CallRow) -> Decimal:
+    counted = _counted(row)
+    return counted if row.estimated_usd is None else min(row.estimated_usd, counted)
+
+
+def _counted(row: CallRow) -> Decimal:
+    """USD of a call that rest on token counts where no bill tells: all but output whose length was recorded."""
+    return row.cost.total - (row.cost.output if row.output_is_recorded else ZERO)

@@ -1,0 +1,300 @@
+"""The ledger: what each call used, cost and why. Views read these types and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from cachecost.base.formatting import counted
+from cachecost.ledger.rows import TOKEN_CLASSES as TOKEN_CLASSES
+from cachecost.ledger.rows import ZERO as ZERO
+from cachecost.ledger.rows import CallRow as CallRow
+from cachecost.ledger.rows import Cost as Cost
+from cachecost.ledger.rows import LayerTokens as LayerTokens
+from cachecost.ledger.timelines import Strip
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import Usage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cachecost.ledger.findings import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All calls of one strategy, in order, and what must be known to judge them.
+
+    `notes` are sentences for people: what the arm could not do, what was assumed.
+    `band` is the relative error of the token counts behind it. `floor` is what no choice of marks and lifetimes
+    could go below for these bytes, in USD; None where nobody asked, or a call was refused. `strips` has one entry a
+    row where a picture was asked for, else none. `lifetimes` are what the host calls its short and its long lifetime.
+    """
+
+    strategy: str
+    rows: list[CallRow]
+    notes: list[str] = field(default_factory=list)
+    token_source: str = ""
+    band: float = 0.0
+    floor: Decimal | None = None
+    strips: list[Strip] = field(default_factory=list)
+    lifetimes: tuple[str, str] = ("5m", "1h")
+
+    @property
+    def most(self) -> Decimal | None:
+        """USD if no best-effort hit came about (batches, hosts that promise nothing); None: all hits are certain."""
+        return None if all(row.cost_if_missed is None for row in self.rows) else most_of(self.rows)
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether all dollars are known. Where not, `cost` is not to be told: a server of one's own without a price."""
+        return all(row.is_priced for row in self.rows)
+
+    @property
+    def errors(self) -> int:
+        return sum(row.error is not None for row in self.rows)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((row.usage for row in self.rows), Usage())
+
+    @property
+    def cost(self) -> Cost:
+        return sum((row.cost for row in self.rows), Cost())
+
+    def cost_of(self, rows: Iterable[CallRow]) -> Decimal:
+        return sum((row.cost.total for row in rows), ZERO)
+
+    @property
+    def cost_by_layer(self) -> dict[Layer, Decimal]:
+        return {layer: sum((row.cost_by_layer.get(layer, ZERO) for row in self.rows), ZERO) for layer in Layer}
+
+    @property
+    def inquiries(self) -> list[CallRow]:
+        """The rows that serve a question, retries included."""
+        return [row for row in self.rows if row.inquiry is not None]
+
+    def per_inquiry(self) -> Decimal | None:
+        """Dollars of one question, all its calls together; None where nothing was asked, or no price is known."""
+        asked = {row.inquiry for row in self.inquiries}
+        return self.cost_of(self.inquiries) / len(asked) if asked and self.is_priced else None
+
+    def frame(self) -> pd.DataFrame:
+        """One row a call: tokens as int, dollars as Decimal, start in seconds since the epoch."""
+        import pandas as pd
+
+        return pd.DataFrame([_flat(row) for row in self.rows])
+
+
+def most_of(rows: Iterable[CallRow]) -> Decimal:
+    """USD of calls of which no best-effort hit came about."""
+    return sum((row.cost.total if row.cost_if_missed is None else row.cost_if_missed for row in rows), ZERO)
+
+
+def _flat(row: CallRow) -> dict[str, Any]:
+    usage = row.usage
+    return {
+        "strategy": row.strategy,
+        "call": row.call,
+        "timestamp": row.timestamp,
+        "model": row.model,
+        "purpose": row.purpose,
+        "turn": row.turn,
+        "inquiry": row.inquiry,
+        "read": usage.read,
+        "write_5m": usage.write_5m,
+        "write_1h": usage.write_1h,
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        **{f"{name}_usd": dollars if row.is_priced else None for name, dollars in row.cost.by_class().items()},
+        "cost_usd": row.cost.total if row.is_priced else None,
+        "cause": row.cause,
+        "error": row.error,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The strategies of a scenario under one model, day and reading of the rules.
+
+    `variant` names it ("" is the scenario as written); `first` is the strategy all others are
+    compared with. Ledgers stand in the scenario's order.
+    """
+
+    variant: str
+    host: str
+    model: str
+    as_of: date
+    rules: dict[str, str]
+    """Switches that are not at their default, by name."""
+    ledgers: list[Ledger]
+    first: str
+
+    @property
+    def best(self) -> Ledger:
+        """The cheapest strategy that had no refused call; among equals the earlier one."""
+        complete = [ledger for ledger in self.ledgers if not ledger.errors] or self.ledgers
+        return min(complete, key=self.effort)
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the dollars of all strategies are known."""
+        return all(ledger.is_priced for ledger in self.ledgers)
+
+    def effort(self, ledger: Ledger) -> Decimal:
+        """What strategies are ranked by: USD; where no price is known, the input tokens that must be computed."""
+        return ledger.cost.total if self.is_priced else Decimal(ledger.usage.total_input - ledger.usage.read)
+
+    @property
+    def base(self) -> Ledger:
+        return next(ledger for ledger in self.ledgers if ledger.strategy == self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A figure somebody published, beside what it is exactly: dollars, or with `is_share` a share that is saved."""
+
+    source: str
+    says: str
+    exact: Decimal
+    how: str
+    is_share: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What `cachecost run` found: everything a report says. The first comparison is the scenario as written."""
+
+    scenario: str
+    question: str
+    about: str
+    verdict: str
+    comparisons: list[Comparison]
+    assumptions: list[str]
+    claims: list[Claim] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions that fix the figures: cachecost, rules data, prices data, tiktoken …"""
+    explanations: list[Explanation] = field(default_factory=list)
+    """What the first and the best strategy pay more than they must, where a report was asked for."""
+
+    @property
+    def main(self) -> Comparison:
+        return self.comparisons[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One recorded call: what was predicted without its own bill, and what was billed.
+
+    `kind` is "hit" (something was read that the recording could have written), "cold" (nothing was
+    read), "unknown" (what was read can only have been written before the recording began), "range" (the
+    host promises nothing, so that the prediction is a range) or "refused" (the simulator says the API
+    refuses it). `exact`: the same prefix was hit, and the read is right within 2 tokens; a range never is, it
+    `holds` or not. `way` is how the host caches: a `matching` of its rules. Dollars are None where no price is known.
+    """
+
+    source: str
+    call: int
+    line: int
+    model: str
+    kind: str
+    exact: bool
+    predicted: Usage
+    billed: Usage
+    predicted_usd: Decimal | None
+    billed_usd: Decimal | None
+    reason: str
+    project: str = ""
+    features: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Rules of the rulebook that the call exercises, and of those the ones that its bill refuses."""
+    broken: tuple[str, ...] = ()
+    host: str = "anthropic"
+    way: str = "breakpoint"
+    holds: bool = False
+    cause: str = ""
+    """The probable cause of a difference, in a word of the closed list of causes; "" where none is known."""
+    is_identity: bool = False
+    """Whether nothing of the request is known (a transcript): that usages follow from each other is what was judged."""
+
+    @property
+    def is_right(self) -> bool:
+        return self.exact or self.holds
+
+    @property
+    def client(self) -> str:
+        """Who recorded the call: the project that the recording names, else its folder."""
+        return self.project or str(PurePath(self.source).parent)
+
+    @property
+    def token_error(self) -> float:
+        """Relative error of the total input tokens."""
+        billed = self.billed.total_input
+        return abs(self.predicted.total_input - billed) / billed if billed else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A rule, in how many recorded calls it was seen to hold, for which models and clients, and where it did not."""
+
+    rule: str
+    words: str
+    seen: int
+    contradicted: tuple[str, ...]
+    models: tuple[str, ...]
+    clients: tuple[str, ...]
+
+    @property
+    def standing(self) -> str:
+        """ "seen n times, m models, k clients", before that how many calls contradict it; or "documented only"."""
+        of = f"{counted(len(self.models), 'model')}, {counted(len(self.clients), 'client')}"
+        seen = f"seen {counted(self.seen, 'time')}, {of}" if self.seen else ""
+        against = f"contradicted by {counted(len(self.contradicted), 'call')}" if self.contradicted else ""
+        return "; ".join(filter(None, (against, seen))) or "documented only"
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """A reading of a rule switch, and how many of the knowable calls come out exactly right under it."""
+
+    switch: str
+    reading: str
+    exact: int
+    knowable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """All judgements of a validation, in order, and what could not be judged (file and words)."""
+
+    judgements: list[Judgement]
+    token_source: str
+    not_judged: list[tuple[str, str]] = field(default_factory=list)
+    readings: list[Supported] = field(default_factory=list)
+    """Filled where the readings of the switches were compared; the first one of a switch is its default."""
+
+    def of(self, kind: str) -> list[Judgement]:
+        return [one for one in self.judgements if one.kind == kind]
+
+    @property
+    def requests(self) -> list[Judgement]:
+        """Calls whose request was rendered and simulated."""
+        return [one for one in self.judgements if not one.is_identity]
+
+    @property
+    def transcripts(self) -> list[Judgement]:
+        """Steps of transcripts: only that their usages follow from each other was judged."""
+        return [one for one in self.judgements if one.is_identity]
+
+    @property
+    def main(self) -> list[Judgement]:
+        """What the first sums are of: the requests; the transcripts where there is nothing else."""
+        return self.requests or self.transcripts
+
+    @property
+    def mismatches(self) -> list[Judgement]:
+        return [one for one in self.judgements if not one.is_right]

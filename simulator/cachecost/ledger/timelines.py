@@ -1,0 +1,66 @@
+"""The picture of a call: where its marks stood in the prompt, and what kinds of blocks were not read.
+
+How its tokens divide stands in the ledger's row; a strip holds what the row does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from cachecost.base.structs import value
+from cachecost.caches.breakpoints import Outcome
+from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.sizes import Sizes
+
+
+@value
+class MarkAt:
+    """A mark that counts: the tokens up to it, and the lifetime it asks for."""
+
+    tokens: int
+    ttl: str
+
+
+@value
+class Strip:
+    """What one call adds to the picture. `fresh` counts the blocks that were not read, by kind, in prompt order.
+
+    `is_human`: it answers a person, not only tools (rule 3).
+    """
+
+    marks: tuple[MarkAt, ...] = ()
+    fresh: tuple[tuple[str, int], ...] = ()
+    is_human: bool = False
+
+
+NO_STRIP = Strip()
+"""Of a call that has no usage."""
+
+
+def strip_of(prompt: Prompt, sizes: Sizes, outcome: Outcome) -> Strip:
+    """The strip of a call, from its first pass."""
+    marks = tuple(MarkAt(sizes.of(mark.prefix), mark.ttl) for mark in outcome.marks)
+    kinds = Counter(block.kind for block in _after(outcome.hit, prompt.end))
+    return Strip(marks, tuple(reversed(kinds.items())), _answers_a_person(prompt))
+
+
+def _answers_a_person(prompt: Prompt) -> bool:
+    """Whether the last message holds anything besides tool results."""
+    node: Prefix | None = prompt.end
+    while node is not None and node.block is not None and node.block.role == "user":
+        if node.block.kind != "tool_result":
+            return node.layer is Layer.MESSAGES
+        node = node.parent
+    return False
+
+
+def _after(hit: Prefix | None, end: Prefix) -> Iterator[Block]:
+    """The blocks of a prompt that ends at `end`, from the last one back to what was read."""
+    depth = hit.depth if hit else 0
+    node: Prefix | None = end
+    while node is not None and node.depth > depth:
+        if node.block is not None:
+            yield node.block
+        node = node.parent

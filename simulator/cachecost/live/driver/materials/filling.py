@@ -1,0 +1,179 @@
+"""A planned request -> the same request with content: what has none gets filler of about its tokens.
+
+This happens after planning, so whatever a strategy makes of a conversation (summaries, reminders, questions) is
+covered, and before pricing, so what is priced is what is sent. Equal blocks get equal content, so what was a common
+prefix stays one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from cachecost.live.driver.materials.words import TELLING, text
+from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
+from cachecost.prompts.counting import CannotCount, TokenCounter
+from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.wire import block_of, text_block
+
+Content = dict[str, Any]
+SAMPLE = 100
+"""Words by which the tokens of a word are measured."""
+BYTES_PER_TOKEN = 4
+SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+Open = tuple[str, ...]
+"""Ids of the tool calls that wait for their results, in order."""
+Filled = tuple[Thread, Open, dict[int, int]]
+"""A thread with content, the calls open at its end, and where the blocks of its last message went."""
+
+NO_THINKING = "Thinking blocks without their signature cannot be sent: they are left out."
+AS_TEXT = "Blocks of kind {kind} without content are sent as text of about their length."
+UNMATCHED = "Tool results that no tool call stands before are sent as text."
+FILLER = "Blocks without content are sent as filler text of about their tokens."
+
+
+class Material:
+    """Fills requests for one strategy; `counter` tells how long blocks are. `notes` are sentences for people."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.notes: dict[str, None] = {}
+        self._counter = counter
+        self._root = Thread()
+        self._threads: dict[Thread, Filled] = {}
+        self._parts: dict[Part, Part] = {NOTHING: NOTHING}
+        self._blocks: dict[tuple[bytes, str], Block] = {}
+        self._rates: dict[str, float] = {}
+
+    def filled(self, request: Request) -> Request:
+        """`request` with content in every block."""
+        thread = self._thread(request.thread)[0]
+        marks = tuple(moved for mark in request.marks if (moved := self._moved(mark)) is not None)
+        return replace(
+            request, thread=thread, tools=self._part(request.tools), system=self._part(request.system), marks=marks
+        )
+
+    def _moved(self, mark: Mark) -> Mark | None:
+        if mark.layer is not Layer.MESSAGES or mark.node is None:
+            return mark
+        node, _, places = self._thread(mark.node)
+        return replace(mark, node=node, index=places[mark.index]) if mark.index in places else None
+
+    def _part(self, part: Part) -> Part:
+        if part not in self._parts:
+            self._parts[part] = Part(tuple(self._block(block, "") for block in part.blocks), part.places)
+        return self._parts[part]
+
+    def _thread(self, thread: Thread) -> Filled:
+        missing = []
+        node: Thread | None = thread
+        while node is not None and node.message is not None and node not in self._threads:
+            missing.append(node)
+            node = node.parent
+        state = self._threads[node] if node is not None and node.message is not None else (self._root, (), {})
+        for step in reversed(missing):
+            state = self._threads[step] = self._then(state, step)
+        return state
+
+    def _then(self, before: Filled, node: Thread) -> Filled:
+        """The filled thread that goes on with the message of `node`; an empty one leaves it as it is."""
+        assert node.message is not None
+        blocks: list[Block] = []
+        places: dict[int, int] = {}
+        opened = list(before[1])
+        for number, block in enumerate(node.message.blocks):
+            made = self._in_message(block, opened)
+            if made is not None:
+                places[number] = len(blocks)
+                blocks.append(made)
+        if not blocks:
+            return before[0], before[1], {}
+        is_theirs = node.message.role == "assistant"
+        calls = [str((block.content or {}).get("id")) for block in blocks if block.kind == "tool_use"]
+        return before[0].then(Message.of(node.message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
+
+    def _in_message(self, block: Block, opened: list[str]) -> Block | None:
+        """The block with content; None where it is left out. A result closes the call that it answers."""
+        if block.is_thinking and block.content is None:
+            self.notes[NO_THINKING] = None
+            return None
+        if block.kind != "tool_result":
+            return self._block(block, "")
+        answers = self._answered(block, opened)
+        if answers:
+            opened.remove(answers)
+        else:
+            self.notes[UNMATCHED] = None
+        if block.content is None:
+            return self._block(block, answers)
+        return _result(block, block.content, answers)
+
+    def _answered(self, block: Block, opened: list[str]) -> str:
+        """The open call that a result is for: the one it names, else the first one; "" where none is open."""
+        named = str((block.content or {}).get("tool_use_id"))
+        return named if named in opened else next(iter(opened), "")
+
+    def _block(self, block: Block, answers: str) -> Block:
+        """A block with content; a result `answers` a call."""
+        if block.content is not None:
+            return block_of(block.role, block.content) if block.tokens is not None else block
+        key = (block.digest, answers)
+        if key not in self._blocks:
+            self._blocks[key] = self._made(block, answers)
+        return self._blocks[key]
+
+    def _made(self, block: Block, answers: str) -> Block:
+        self.notes[FILLER] = None
+        kind, make = maker(block, answers)
+        if kind == "text" and block.kind not in ("text", "tool_result"):
+            self.notes[AS_TEXT.format(kind=block.kind)] = None
+        shortest = block_of(block.role, make(text(block.digest, TELLING)))
+        rest = self._tokens(block) - self._counter.block(shortest)
+        words = TELLING + max(0, round(rest / self._rate(kind, block, make)))
+        return block_of(block.role, make(text(block.digest, words)))
+
+    def _tokens(self, block: Block) -> int:
+        try:
+            return self._counter.block(block)
+        except CannotCount:
+            return block.size // BYTES_PER_TOKEN
+
+    def _rate(self, kind: str, block: Block, make: Callable[[str], Content]) -> float:
+        """Tokens of a word in a block of this kind."""
+        if kind not in self._rates:
+            short, long = (
+                self._counter.block(block_of(block.role, make(text(block.digest, TELLING + words))))
+                for words in (SAMPLE, 2 * SAMPLE)
+            )
+            self._rates[kind] = max(0.01, (long - short) / SAMPLE)
+        return self._rates[kind]
+
+
+def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
+    """(kind, what makes the wire object of a filler text) for a block."""
+    name = "_".join(_some_words(block.digest)) + "_" + block.digest.hex()[:6]
+    if block.kind == "tool":
+        return "tool", lambda words: {"name": name, "description": words, "input_schema": SCHEMA}
+    if block.kind == "tool_use" and block.role == "assistant":
+        return "tool_use", lambda words: {
+            "type": "tool_use",
+            "id": f"toolu_{block.digest.hex()[:24]}",
+            "name": name,
+            "input": {"what": words},
+        }
+    if block.kind == "tool_result" and answers:
+        return "tool_result", lambda words: {"type": "tool_result", "tool_use_id": answers, "content": words}
+    return "text", lambda words: {"type": "text", "text": words}
+
+
+def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
+    """A result that has content, for the call it `answers`; as text where it answers none."""
+    if answers:
+        return block if content.get("tool_use_id") == answers else block_of("user", {**content, "tool_use_id": answers})
+    told = content.get("content")
+    return text_block("user", told if isinstance(told, str) and told else json.dumps(told))
+
+
+def _some_words(digest: bytes) -> Iterator[str]:
+    yield from text(digest, TELLING).split()[:2]

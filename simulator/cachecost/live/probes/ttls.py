@@ -1,0 +1,175 @@
+"""Who lives how long: TTL in the key (switch ttl_in_key), shallow marks (switch shallow_marks), the TTL itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cachecost.live.probes.bodies import ASK, Body, filler, headed, prefix_words, text, user
+from cachecost.live.probes.harness import Bench, Probe
+from cachecost.live.probes.layers import NEAR
+from cachecost.live.probes.model import Answer, Reading, Unsettled
+from cachecost.live.probes.rounds import agreed, together
+
+SETS = 2
+"""Probes that wait for minutes wait once: their rounds run side by side."""
+TOUCHED, DEAD = 0.66, 1.4
+"""Of an entry's lifetime: when it is touched, and when it is surely dead if that did not help it."""
+TOLERANCE_S = 10.0
+AGES = (-TOLERANCE_S, TOLERANCE_S, 3 * TOLERANCE_S, 9 * TOLERANCE_S)
+"""Seconds around the believed TTL at which entries are looked for, each by a call of its own."""
+
+
+async def _ttl_in_key(bench: Bench) -> Answer:
+    return await agreed(bench, _ttl_in_key_once)
+
+
+async def _ttl_in_key_once(bench: Bench) -> Reading:
+    found = [await _crossed(bench, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
+    told = f"written for 5m, a 1h mark reads {found[0]}; written for 1h, a 5m mark reads {found[1]}"
+    values = {bool(read) for read in found}
+    return Reading(not values.pop() if len(values) == 1 else None, told)
+
+
+async def _crossed(bench: Bench, written: str, asked: str) -> int:
+    """What a mark of one TTL reads of an entry of the other, which its own kind of mark surely reads."""
+    head = f"{bench.fresh()} {filler(await prefix_words(bench))}"
+    await _written(bench, headed(head, written))
+    await bench.settle()
+    if not (await bench.send(headed(head, written))).usage.read:
+        raise Unsettled(f"an entry written for {written} was not read by its own kind of mark")
+    await bench.settle()
+    return (await bench.send(headed(head, asked))).usage.read
+
+
+async def _written(bench: Bench, body: Body) -> float:
+    """Write a fresh prefix; when that call started."""
+    sent = await bench.send(body)
+    if not sent.usage.write:
+        raise bench.uncached()
+    return sent.start
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """A prefix with two places to mark: shallow after the system text, deep after the message's first block."""
+
+    head: str
+
+    def body(self, shallow: bool, deep: bool) -> Body:
+        blocks = text(filler(40), "5m" if deep else None), text(ASK)
+        return {"system": [text(self.head, "5m" if shallow else None)], "messages": [user(*blocks)]}
+
+    def alone(self) -> Body:
+        """Looks for the shallow entry only."""
+        return headed(self.head, "5m", f"{ASK} Only that.")
+
+
+async def _shallow(bench: Bench) -> Answer:
+    """Three prefixes a set, written together with both marks, then touched at 2/3 of their life:
+
+    the first with both marks, the others with the deep mark only. When an untouched shallow entry is dead, the third
+    is sent with both marks. Who has a shallow entry then?
+    """
+    head = filler(await prefix_words(bench))
+    sets = [[Depths(f"{bench.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
+    every = [one for prefixes in sets for one in prefixes]
+    starts = [await _written(bench, one.body(True, True)) for one in every]
+    ttl_s = bench.priced.ttl_s
+    await bench.until(starts[0] + TOUCHED * ttl_s)
+    for one in every:
+        await _deep_read(bench, one, shallow=any(one is prefixes[0] for prefixes in sets))
+    await bench.until(starts[-1] + DEAD * ttl_s)
+    return together([await _who_lives(bench, *prefixes) for prefixes in sets])
+
+
+async def _deep_read(bench: Bench, one: Depths, shallow: bool) -> None:
+    usage = (await bench.send(one.body(shallow, True))).usage
+    if not usage.read or usage.write:
+        raise Unsettled(f"the deep entry should be read, and {usage.read} tokens were read, {usage.write} written")
+
+
+async def _who_lives(bench: Bench, touched: Depths, untouched: Depths, late: Depths) -> Reading:
+    refreshed = await _lives(bench, touched)
+    unmarked = await _lives(bench, untouched)
+    await _deep_read(bench, late, shallow=True)
+    await bench.settle()
+    written = await _lives(bench, late)
+    told = (
+        f"after {DEAD:g} lifetimes the shallow entry is {_word(refreshed)} if its mark was sent at {TOUCHED:g}, "
+        f"{_word(unmarked)} if only the deep mark was, and {_word(written)} once both were sent late"
+    )
+    readings = {(True, True): "rewrite", (True, False): "refresh", (False, False): "ignore"}
+    return Reading(None if unmarked else readings.get((refreshed, written)), told)
+
+
+async def _lives(bench: Bench, one: Depths) -> bool:
+    return (await bench.send(one.alone())).usage.read > 0
+
+
+def _word(lives: bool) -> str:
+    return "alive" if lives else "gone"
+
+
+async def _lifetime(bench: Bench) -> Answer:
+    """Prefixes written together, each looked for once, at another age."""
+    head = filler(await prefix_words(bench))
+    ages = [bench.priced.ttl_s + age for age in AGES]
+    starts = []
+    bodies = [[headed(f"{bench.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
+    for of_age in bodies:
+        starts.append([await _written(bench, body) for body in of_age])
+    return _last_seen([await _seen(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
+
+
+async def _seen(
+    bench: Bench, bodies: Sequence[Body], starts: Sequence[float], age: float
+) -> tuple[float, float, list[bool]]:
+    """The least and the largest age at which they were really looked for, and who was there."""
+    found, looked = [], []
+    for body, start in zip(bodies, starts, strict=True):
+        await bench.until(start + age)
+        sent = await bench.send(body)
+        looked.append(sent.start - start)
+        found.append(sent.usage.read > NEAR)
+    return min(looked), max(looked), found
+
+
+def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> Answer:
+    """The answer is "between x and y s" if all were there up to x, and none from y on."""
+    told = "; ".join(f"at {low:.1f}-{high:.1f} s {sum(found)} of {len(found)} read" for low, high, found in seen)
+    told += "; ages from the start of the call that wrote; these calls are too short to tell its start from its end"
+    there = [all(found) for *_, found in seen]
+    alive = sum(there)
+    is_clear = there == sorted(there, reverse=True) and not any(any(found) for *_, found in seen[alive:])
+    if not is_clear or not 0 < alive < len(seen):
+        return Answer(None, told, 0, SETS)
+    return Answer(f"between {seen[alive - 1][0]:.0f} and {seen[alive][1]:.0f} s", told, SETS, SETS)
+
+
+TTL_IN_KEY = Probe(
+    "ttl_in_key",
+    "can an entry written at one TTL be read by a mark of the other?",
+    _ttl_in_key,
+    ((18, 400),),
+    settles=12,
+    uses_1h=True,
+    switch="ttl_in_key",
+)
+SHALLOW_MARKS = Probe(
+    "shallow_marks",
+    "what becomes of a mark before the hit whose entry has run out?",
+    _shallow,
+    ((10 * SETS, 500),),
+    settles=SETS,
+    lives=DEAD + 0.1,
+    switch="shallow_marks",
+)
+LIFETIME = Probe(
+    "ttl",
+    "how long does an entry written for 5m live, from the start of its call?",
+    _lifetime,
+    ((2 * SETS * len(AGES), 400),),
+    settles=int(AGES[-1] // 5) + 1,
+    lives=1.0,
+)

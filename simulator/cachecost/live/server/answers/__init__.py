@@ -1,0 +1,47 @@
+"""Who answers in place of a model: a script, a recording, or a small agent. Same call, same answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from cachecost.base.errors import nearest
+from cachecost.live.server.model import Answerer
+
+ANSWERS = (
+    "'agent', 'agent:N' (N tool calls a turn), 'agent:N:TOOL,TOOL' (these tools too, whatever they do), "
+    "'script:FILE' or 'recording:FILE'"
+)
+KINDS = ("agent", "script", "recording")
+DEFAULT_TOOL_CALLS = 2
+AGENT = re.compile(r"[0-9]{1,9}(:.+)?")
+"""How many tool calls a turn has, and the tools that are called whatever their names say."""
+
+
+def answerer_from(text: str) -> Answerer:
+    """The answerer that `--answers TEXT` means: see ANSWERS. Raises ValueError, and InputError for its file."""
+    kind, _, rest = text.partition(":")
+    if text == "agent" or (kind == "agent" and AGENT.fullmatch(rest)):
+        from cachecost.live.server.answers.agent import Agent
+
+        calls, _, allowed = rest.partition(":")
+        return Agent(int(calls or DEFAULT_TOOL_CALLS), frozenset(filter(None, allowed.split(","))))
+    if kind == "script" and rest:
+        from cachecost.live.server.answers.script import Script
+
+        return Script.load(Path(rest))
+    if kind == "recording" and rest:
+        from cachecost.live.server.answers.recording import Recorded
+
+        return Recorded.load(Path(rest))
+    raise ValueError(f"expected {ANSWERS}; got '{text}'{nearest(kind, KINDS)}")
+
+
+def notes_of(answerer: Answerer) -> Sequence[str]:
+    """What the bill should say about the answers."""
+    missed = getattr(answerer, "missed", 0)
+    if not missed:
+        return tuple(getattr(answerer, "notes", ()))
+    calls = "1 call was" if missed == 1 else f"{missed:,} calls were"
+    return (f"{calls} not in the recording: answered with a line of text that says so",)

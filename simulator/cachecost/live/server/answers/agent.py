@@ -1,0 +1,115 @@
+"""A small agent in place of a model: some tool calls a turn, then a sentence. Enough for whole agent loops to run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from cachecost.live.server.answers.schema import minimal
+from cachecost.live.server.answers.tally import ToolTally
+from cachecost.live.server.answers.told import (
+    Item,
+    blocks,
+    items,
+    mapping,
+    stop_reason,
+    text,
+    thinking,
+    tool_calls_since_a_person_spoke,
+    tool_use,
+    wanted_schema,
+    wants_thinking,
+)
+from cachecost.live.server.answers.tools import ToolCall, answering_call, harmless_call, harmless_calls
+from cachecost.live.server.model import Answer, Asked
+
+THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
+
+
+class Agent:
+    """Makes `tool_calls` calls of harmless tools in each turn, one a reply; then says a line.
+
+    Every such tool has its turn: the next is the one that the conversation has called least. Those `allowed` are
+    called whatever their names say. `tool_choice` is obeyed as far as that is harmless; a JSON schema is answered with
+    the least JSON it takes. `notes` say which of the tools offered were not called.
+    """
+
+    def __init__(self, tool_calls: int = 2, allowed: Collection[str] = ()) -> None:
+        self._tool_calls = tool_calls
+        self._allowed = allowed
+        self._tally = ToolTally(tool_calls, allowed)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the bill should say about the tools."""
+        return self._tally.notes
+
+    def answer(self, asked: Asked) -> Answer:
+        """See `Answerer`."""
+        body = asked.body
+        made = tool_calls_since_a_person_spoke(body)
+        ready = harmless_calls(body, self._allowed)
+        call = _forced(body, made, self._tool_calls, ready) or self._next(body, made, ready)
+        self._tally.add(body, call.name if call else None)
+        content: list[Item] = []
+        if wants_thinking(body) and not made:
+            content.append(thinking(THOUGHT))
+        if call:
+            content.append(tool_use(body, asked.turn, call.name, call.arguments))
+        else:
+            content.append(text(_words(body, made)))
+        return Answer(content, stop_reason(content))
+
+    def _next(self, body: Item, made: int, ready: Sequence[ToolCall]) -> ToolCall | None:
+        """The next call of this turn; None where it is done, or nothing harmless may be called."""
+        if made >= self._tool_calls or _choice(body).get("type") in ("none", "tool"):
+            return None
+        return _least_called(ready, body)
+
+
+def _choice(body: Item) -> Item:
+    return mapping(body.get("tool_choice"))
+
+
+def _forced(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) -> ToolCall | None:
+    """The call that `tool_choice` asks for in any case; None where it asks for none, or for one that may do harm.
+
+    Where any will do, the one that holds a structured answer comes after `enough` others.
+    """
+    choice = _choice(body)
+    if choice.get("type") == "any":
+        done = answering_call(body) if made >= enough else None
+        return done or _least_called(ready, body) or answering_call(body) or _only_one(body)
+    if choice.get("type") == "tool":
+        named = [tool for tool in items(body.get("tools")) if tool.get("name") == choice.get("name")]
+        return harmless_call(named[0], is_forced=True) if named else None
+    return None
+
+
+def _only_one(body: Item) -> ToolCall | None:
+    offered = items(body.get("tools"))
+    return harmless_call(offered[0], is_forced=True) if len(offered) == 1 else None
+
+
+def _least_called(ready: Sequence[ToolCall], body: Item) -> ToolCall | None:
+    """Of those that were called as often, the one that is offered first."""
+    called = Counter(str(block.get("name")) for block in _tool_uses(body))
+    return min(ready, key=lambda call: called[call.name], default=None)
+
+
+def _tool_uses(body: Item) -> Iterator[Item]:
+    for message in items(body.get("messages")):
+        if message.get("role") == "assistant":
+            yield from (block for block in blocks(message) if block.get("type") == "tool_use")
+
+
+def _words(body: Item, made: int) -> str:
+    schema = wanted_schema(body)
+    if schema is not None:
+        value: Any = minimal(schema)
+        return json.dumps(value, ensure_ascii=False)
+    if made:
+        return f"Done after {made} tool {'call' if made == 1 else 'calls'}. (A simulated answer of cachecost serve.)"
+    return "Done. (A simulated answer of cachecost serve.)"

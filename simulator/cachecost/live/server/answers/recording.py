@@ -1,0 +1,123 @@
+"""Answers from a recording: what the model really said to the same messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.readers.detect import read_calls
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.live.server.answers.told import stop_reason, text
+from cachecost.live.server.model import Answer, Asked
+from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.request import Request
+from cachecost.prompts.wire import NotAMessage
+
+NOT_RECORDED = "nothing recorded for this call"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer(Answer):
+    """An answer with the output tokens that were billed for it; None where no bill is known."""
+
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A thread by its words: digests of all messages and of the first, and how many are the assistant's.
+
+    Marks are no part of it.
+    """
+
+    digest: bytes
+    first: bytes
+    turn: int
+
+    def then(self, message: Message) -> _Said:
+        digest = blake2b(self.digest + message.digest, digest_size=DIGEST_BYTES).digest()
+        return _Said(digest, self.first or digest, self.turn + (message.role == "assistant"))
+
+
+class Recorded:
+    """Answers a call as the recording does.
+
+    The call with the same tools, system and messages comes first, then one with the same messages, then the one that
+    stands at the same turn of a conversation with the same first message. `missed` counts calls for which there is
+    none: they are answered with a line that says so.
+    """
+
+    def __init__(self, calls: Iterable[LoggedCall]) -> None:
+        self._intake = Intake()
+        self._threads: dict[Thread, _Said] = {}
+        self._whole: dict[tuple[bytes, bytes, bytes], RecordedAnswer] = {}
+        self._messages: dict[bytes, RecordedAnswer] = {}
+        self._turns: dict[tuple[bytes, int], RecordedAnswer] = {}
+        self.missed = 0
+        for call in calls:
+            self._learn(call)
+
+    @classmethod
+    def load(cls, path: Path) -> Recorded:
+        """The recording at `path`, in any known format. Raises InputError, also where it holds no answer."""
+        found = cls(read_calls(path, says_format=False))
+        if not found._messages:
+            raise InputError([Fault(str(path), "expected a recording with answers; got none whose words were kept")])
+        return found
+
+    def answer(self, asked: Asked) -> Answer:
+        """See `Answerer`."""
+        try:
+            request = self._intake.body(asked.body)
+        except NotAMessage:
+            return _missing()
+        found = self._find(request, asked.turn)
+        if found is None:
+            self.missed += 1
+        return found or _missing()
+
+    def _learn(self, call: LoggedCall) -> None:
+        """Keep an answer under all that it can be found by; of several to the same call the first."""
+        if call.failed or not call.response or any(block.content is None for block in call.response):
+            return
+        said, request = _recorded(call), call.request
+        asked = self._said(request.thread)
+        self._whole.setdefault((request.tools.digest, request.system.digest, asked.digest), said)
+        self._messages.setdefault(asked.digest, said)
+        self._turns.setdefault((asked.first, asked.turn), said)
+
+    def _find(self, request: Request, turn: int) -> RecordedAnswer | None:
+        asked = self._said(request.thread)
+        return (
+            self._whole.get((request.tools.digest, request.system.digest, asked.digest))
+            or self._messages.get(asked.digest)
+            or self._turns.get((asked.first, turn))
+        )
+
+    def _said(self, thread: Thread) -> _Said:
+        """What a thread is found by. Costs work for the messages that are new."""
+        path = []
+        node = thread
+        while node not in self._threads and node.message is not None:
+            path.append(node)
+            assert node.parent is not None
+            node = node.parent
+        said = self._threads.get(node, _Said(b"", b"", 0))
+        for node in reversed(path):
+            assert node.message is not None
+            said = self._threads[node] = said.then(node.message)
+        return said
+
+
+def _recorded(call: LoggedCall) -> RecordedAnswer:
+    content = [block.content for block in call.response if block.content is not None]
+    tokens = call.billed.output_tokens if call.billed else None
+    return RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=tokens)
+
+
+def _missing() -> Answer:
+    return Answer([text(NOT_RECORDED)])

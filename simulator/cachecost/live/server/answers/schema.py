@@ -1,0 +1,212 @@
+"""The smallest value that a JSON schema takes, as well as it can be guessed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from cachecost.live.server.answers.told import mapping
+
+Schema = Mapping[str, Any]
+Wording = Callable[[str], Any]
+"""What a plain string property of this name should hold; None: nothing in particular."""
+
+DEEPEST = 12
+WORD = "cachecost"
+FORMATS = {
+    "date": "2026-01-01",
+    "date-time": "2026-01-01T00:00:00Z",
+    "time": "00:00:00Z",
+    "duration": "PT1S",
+    "email": "nobody@example.com",
+    "hostname": "example.com",
+    "ipv4": "127.0.0.1",
+    "ipv6": "::1",
+    "uri": "https://example.com/",
+    "url": "https://example.com/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
+TRIED = (WORD, *FORMATS.values(), "a1", "A1", "A-1", "a-1", "#000000", "1.0", "1.0.0", "/", "a/b", "+10000000000", "$1")
+"""Tried against a pattern, with runs of one letter or digit after them."""
+LONGEST_RUN = 40
+
+
+def nothing_particular(name: str) -> Any:
+    return None
+
+
+class Minimal:
+    """Makes values for `schema` and what it refers to. `wording` chooses strings by the property's name."""
+
+    def __init__(self, schema: Schema, wording: Wording = nothing_particular) -> None:
+        self._root = schema
+        self._wording = wording
+
+    def value(self) -> Any:
+        return self._of(self._root, "", 0)
+
+    def _of(self, schema: Any, name: str, depth: int) -> Any:
+        """A value for `schema`, which stands under `name`; null where it refers to itself without end."""
+        if not isinstance(schema, Mapping) or depth > DEEPEST:
+            return None if depth > DEEPEST else WORD
+        schema = self._resolved(schema)
+        for given in _given(schema):
+            return given
+        if branches := schema.get("anyOf") or schema.get("oneOf"):
+            rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
+            return self._of(_merged(rest, self._resolved(_branch(branches, depth))), name, depth + 1)
+        made = self._makers().get(_kind(schema))
+        return made(schema, name, depth) if made else WORD
+
+    def _makers(self) -> dict[str, Callable[[Schema, str, int], Any]]:
+        return {
+            "object": self._object,
+            "array": self._array,
+            "string": self._string,
+            "integer": lambda schema, *_: _number(schema, 1),
+            "number": lambda schema, *_: _number(schema, 0),
+            "boolean": lambda *_: False,
+            "null": lambda *_: None,
+        }
+
+    def _object(self, schema: Schema, name: str, depth: int) -> dict[str, Any]:
+        properties = schema.get("properties") or {}
+        other = schema.get("additionalProperties", {})
+        return {key: self._of(properties.get(key, other), key, depth + 1) for key in schema.get("required") or ()}
+
+    def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
+        first = list(schema.get("prefixItems") or ())
+        rest = schema.get("items", {})
+        number = max(int(schema.get("minItems") or 0), 0)
+        made = [self._of(one, name, depth + 1) for one in (first + [rest] * number)[:number]]
+        return _all_different(made, self._resolved(rest)) if schema.get("uniqueItems") else made
+
+    def _string(self, schema: Schema, name: str, depth: int) -> str:
+        return next(_strings(schema, self._wording(name)), WORD)
+
+    def _resolved(self, schema: Any) -> Schema:
+        """`schema` without `$ref` and `allOf`: what they bring stands in it."""
+        for _ in range(DEEPEST):
+            if not isinstance(schema, Mapping):
+                return {}
+            if isinstance(schema.get("$ref"), str):
+                rest = {key: value for key, value in schema.items() if key != "$ref"}
+                schema = _merged(self._referred(schema["$ref"]), rest)
+            elif isinstance(schema.get("allOf"), list):
+                parts = schema["allOf"]
+                schema = {key: value for key, value in schema.items() if key != "allOf"}
+                for part in parts:
+                    schema = _merged(schema, self._resolved(part))
+            else:
+                break
+        return mapping(schema)
+
+    def _referred(self, reference: str) -> Schema:
+        found: Any = self._root
+        for step in reference.removeprefix("#").strip("/").split("/"):
+            step = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(step) if step and isinstance(found, Mapping) else found
+        return found if isinstance(found, Mapping) else {}
+
+
+def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
+    """A value that `schema` takes, with as little in it as may be."""
+    return Minimal(schema, wording).value()
+
+
+def _given(schema: Schema) -> Iterator[Any]:
+    """Values that the schema itself names."""
+    if "const" in schema:
+        yield schema["const"]
+    for listed in ("enum", "examples"):
+        if isinstance(schema.get(listed), list) and schema[listed]:
+            yield schema[listed][0]
+        if listed == "enum" and "default" in schema:
+            yield schema["default"]
+
+
+def _branch(branches: Any, depth: int) -> Any:
+    """The first branch; deep inside one that refers to nothing, so that there is an end."""
+    plain = [one for one in branches if isinstance(one, Mapping) and "$ref" not in one]
+    return plain[0] if plain and depth > DEEPEST // 2 else branches[0]
+
+
+def _merged(one: Schema, other: Schema) -> Schema:
+    both = {**one, **other}
+    for key in ("properties", "$defs"):
+        if key in one and key in other:
+            both[key] = {**one[key], **other[key]}
+    if "required" in one and "required" in other:
+        both["required"] = list(dict.fromkeys([*one["required"], *other["required"]]))
+    return both
+
+
+def _kind(schema: Schema) -> str:
+    """The type of `schema`: the first of several that is not null; guessed where it is not told."""
+    told = schema.get("type")
+    if isinstance(told, list):
+        told = next((one for one in told if one != "null"), "null")
+    if isinstance(told, str):
+        return told
+    if "properties" in schema or "required" in schema:
+        return "object"
+    return "array" if "items" in schema or "prefixItems" in schema else "string"
+
+
+def _number(schema: Schema, whole: int) -> int | float:
+    """The number nearest to 1 that keeps the limits."""
+    step = schema.get("multipleOf") or (1 if whole else 0)
+    low, high = _limit(schema, "inimum", step or 0.5), _limit(schema, "aximum", -(step or 0.5))
+    number = 1 if low is None else max(1, low)
+    number = number if high is None else min(number, high)
+    if step:
+        number = math.ceil(number / step) * step
+        number -= step if high is not None and number > high else 0
+    return int(number) if float(number).is_integer() else number
+
+
+def _limit(schema: Schema, kind: str, inside: float) -> float | None:
+    """The least or greatest value; one that is excluded is moved `inside`."""
+    prefix = "m" if f"m{kind}" in schema else ""
+    excluded = schema.get("exclusiveM" + kind)
+    if isinstance(excluded, int | float) and not isinstance(excluded, bool):
+        return excluded + inside
+    return schema[prefix + kind] if prefix else None
+
+
+def _strings(schema: Schema, wanted: Any) -> Iterator[str]:
+    """Strings that keep all that the schema says, the likeliest first."""
+    least, most = int(schema.get("minLength") or 0), schema.get("maxLength")
+    pattern = _compiled(schema.get("pattern"))
+    for tried in _tried(schema, wanted):
+        fitted = tried.ljust(least, "x")
+        fitted = fitted[:most] if isinstance(most, int) else fitted
+        if pattern is None or pattern.search(fitted):
+            yield fitted
+
+
+def _tried(schema: Schema, wanted: Any) -> Iterator[str]:
+    if isinstance(form := FORMATS.get(str(schema.get("format"))), str):
+        yield form
+    if isinstance(wanted, str):
+        yield wanted
+    yield from TRIED
+    for length in range(LONGEST_RUN):
+        yield from ("0" * length, "a" * length, "A" * length)
+
+
+def _compiled(pattern: Any) -> re.Pattern[str] | None:
+    """A pattern that Python does not know binds nothing: the value is a guess anyway."""
+    try:
+        return re.compile(pattern) if isinstance(pattern, str) else None
+    except re.error:
+        return None
+
+
+def _all_different(made: list[Any], schema: Schema) -> list[Any]:
+    named = schema.get("enum")
+    if isinstance(named, list) and len(named) >= len(made):
+        return named[: len(made)]
+    return [one + number if isinstance(one, int) else f"{one}{number}" for number, one in enumerate(made)]

@@ -1,0 +1,152 @@
+"""Which tools a pretended model may call. The client really runs what is called: nothing may be changed by it.
+
+Nobody can be sure by a name. So a tool is called only where its name says that it reads, and no word in it says
+otherwise; a shell is given one fixed command that prints a word. A person may allow others by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.live.server.answers.schema import minimal
+from cachecost.live.server.answers.told import Item, items, mapping
+
+
+def _words_in(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+COMMAND = "echo cachecost"
+FILE = "README.md"
+FOLDER = "."
+READS = _words_in(
+    "read get list ls search find look lookup glob grep view weather forecast fetch echo time date now calculate calc "
+    "calculator add sum multiply subtract divide count show describe cat head tree status info check query"
+)
+"""Verbs and things of tools that only look: one of these is the first or the last word of the name."""
+CHANGES = _words_in(
+    "write edit delete create move send apply patch kill exec execute run remove rm mv cp copy rename update insert "
+    "replace set save upload post put push commit merge deploy publish install uninstall drop truncate reset restart "
+    "start stop shutdown terminate close submit pay buy order charge transfer book cancel approve reject assign invite "
+    "grant revoke enable disable mkdir touch chmod chown sudo eval click type press drag navigate sign format clear "
+    "purge wipe archive restore rollback checkout rebase clone sync import export download spawn launch trigger call "
+    "invoke schedule reply comment notify subscribe unsubscribe out and or then"
+)
+"""One of these anywhere, and the tool is never called; "get_or_create" does more than it begins with."""
+NOUNS = _words_in("order charge transfer book post schedule comment reply invite call trigger export import download")
+"""Words of CHANGES that name what is read where a verb of READS stands first: `get_order`, `lookup_order`."""
+SUMS = _words_in("add sum two numbers number integers integer ints int floats values calculator math mcp")
+"""`add` is harmless only where nothing but numbers is added: `add_user` is not."""
+SHELLS = _words_in(
+    "bash sh shell terminal exec cmd powershell executecommand runcommand runshellcommand runterminalcommand runbash "
+    "executebash execcommand shellexecute runshell runinterminal localshell shellcommand executeshellcommand"
+)
+COMMANDS = ("command", "cmd", "script", "commandline")
+BESIDE = _words_in("description explanation reason title timeout ms seconds is background cwd workdir dir directory")
+"""What else a shell may need to be told; one that needs more is not called."""
+OUTPUTS = _words_in("final result answer output respond response finish done structured")
+"""Words of tools that are a client's way to ask for a structured answer."""
+PLACES = _words_in("list ls glob tree directory dir folder")
+BASH = "bash_"
+"""Anthropic's own client-side shell tool has a type that begins so, and no schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[ToolCall]:
+    """A harmless call of each tool that has one, in the order in which they are offered; and of those `allowed`."""
+    made = (harmless_call(tool, allowed=allowed) for tool in items(body.get("tools")))
+    return [call for call in made if call is not None]
+
+
+def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] = ()) -> ToolCall | None:
+    """A call of `tool` that changes nothing; None where its name does not promise that, and is not `allowed`.
+
+    A client that forces one tool wants its arguments as its answer (structured output): then any name will do that no
+    word speaks against. A server's tool and a deferred one are never called.
+    """
+    name = str(tool.get("name") or "")
+    if not name or tool.get("defer_loading") is True:
+        return None
+    if str(tool.get("type") or "custom") != "custom":
+        return ToolCall(name, {"command": COMMAND}) if str(tool["type"]).startswith(BASH) else None
+    schema = mapping(tool.get("input_schema"))
+    if "".join(_words(name)) in SHELLS:
+        return _shell_call(name, schema)
+    if name in allowed:
+        return ToolCall(name, _arguments(name, schema))
+    if not (_only_looks(name) or (is_forced and _says_nothing_bad(name))):
+        return None
+    arguments = _arguments(name, schema)
+    return None if _names_a_change(arguments) else ToolCall(name, arguments)
+
+
+def answering_call(body: Item) -> ToolCall | None:
+    """A call of the tool that a client takes its structured answer from, if one is offered."""
+    named = (tool for tool in items(body.get("tools")) if OUTPUTS.intersection(_words(str(tool.get("name") or ""))))
+    return next(filter(None, (harmless_call(tool, is_forced=True) for tool in named)), None)
+
+
+def _names_a_change(value: Any) -> bool:
+    """Whether a chosen value (the first of an enum, an example) asks for what only looking never asks for."""
+    if isinstance(value, Mapping):
+        return any(map(_names_a_change, value.values()))
+    if isinstance(value, list):
+        return any(map(_names_a_change, value))
+    return isinstance(value, str) and bool(CHANGES.intersection(_words(value)))
+
+
+def _words(name: str) -> list[str]:
+    """The words of a tool's name, in lower case, without the server that it comes from (`mcp__SERVER__name`)."""
+    bare = name.rpartition("__")[2] if name.startswith("mcp__") else name
+    parted = re.sub(r"([a-z0-9])([A-Z])|([A-Z]+)([A-Z][a-z])", r"\1\3 \2\4", bare)
+    return [word.lower() for word in re.findall(r"[A-Za-z]+", parted)]
+
+
+def _says_nothing_bad(name: str) -> bool:
+    words = _words(name)
+    return not CHANGES.intersection(words) and ("add" not in words or SUMS.issuperset(words))
+
+
+def _only_looks(name: str) -> bool:
+    words = _words(name)
+    if words and words[0] in READS and NOUNS.intersection(words[1:]):
+        return not (CHANGES - NOUNS).intersection(words)
+    return bool(words) and _says_nothing_bad(name) and (words[0] in READS or words[-1] in READS)
+
+
+def _shell_call(name: str, schema: Item) -> ToolCall | None:
+    """The one command that is ever run; None where the shell takes it in a way that is not known."""
+    needed = set(schema.get("required") or ())
+    for key, told in mapping(schema.get("properties")).items():
+        others = [_words(str(other)) for other in needed - {key}]
+        if "".join(_words(key)) in COMMANDS and all(BESIDE.issuperset(words) for words in others):
+            is_list = mapping(told).get("type") == "array"
+            return ToolCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
+    return None
+
+
+def _arguments(name: str, schema: Item) -> Mapping[str, Any]:
+    made = minimal({"type": "object", **schema}, lambda key: _wording(key, _words(name)))
+    return made if isinstance(made, Mapping) else {}
+
+
+def _wording(key: str, tool: list[str]) -> str | None:
+    """What a string of this name should hold in a call of a tool with these words in its name."""
+    words = _words(key)
+    if {"dir", "directory", "folder", "cwd", "root"}.intersection(words):
+        return FOLDER
+    if {"path", "paths", "file", "files", "filename", "filepath"}.intersection(words):
+        return FOLDER if PLACES.intersection(tool) else FILE
+    if {"glob", "pattern"}.intersection(words) and "glob" in tool:
+        return FILE
+    if {"url", "uri", "link"}.intersection(words):
+        return "https://example.com/"
+    return {"expression": "1 + 1", "city": "Berlin", "location": "Berlin", "timezone": "UTC"}.get("".join(words))

@@ -1,0 +1,1 @@
+"""Sends the calls of a strategy to the simulated cache and prices what it answers."""

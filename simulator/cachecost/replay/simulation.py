@@ -1,0 +1,418 @@
+"""Requests in time order -> a ledger: rules, cache, prices and causes, one call after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
+from cachecost.base.times import day_of
+from cachecost.caches.breakpoints import Outcome, PrefixCache
+from cachecost.caches.hosts import Hosts
+from cachecost.caches.warm_starts import SentCall, warm_starts
+from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
+from cachecost.ledger.margin import estimated_usd
+from cachecost.ledger.rows import WARM_START, ZERO, CallRow, Cost
+from cachecost.ledger.timelines import NO_STRIP, Strip, strip_of
+from cachecost.prompts.blocks import COMPACTION, Block, Prefix, given_block
+from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.refusals import refusal
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Request
+from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
+from cachecost.providers.quotes import UNPRICED
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.usage import Usage
+
+if TYPE_CHECKING:
+    from cachecost.strategies.plan import PlannedCall
+    from cachecost.tokens.anchored import Anchors
+
+AS_RECORDED = "as recorded"
+REFUSED = "invalid_request_error"
+NOT_EVALUATED = "not_evaluated"
+BEST_EFFORT = "best_effort"
+
+
+@value
+class Call:
+    """A request and everything about it that is not in the body.
+
+    `start` and `first_token_s` are seconds; `day` picks rules and prices (None: that of the shipped
+    data, or `as_of`); output is `output_tokens` where known, else the sum over `output`. `response`
+    holds the answer's blocks where they are known: server tools and summaries in it make the call several passes.
+    `pass_bills` are those of a call that was compacted, pass by pass. `why_unknown` says why it cannot be told from the
+    log what was sent. `number` is the call's place in its file, where that is not the order of its time (0: it is).
+    """
+
+    request: Request
+    start: float
+    day: date | None = None
+    timestamp: str | None = None
+    host: str | None = None
+    workspace: str = ""
+    first_token_s: float = 0.0
+    output: tuple[Block, ...] = ()
+    response: tuple[Block, ...] = ()
+    output_tokens: int | None = None
+    is_batch: bool = False
+    failed: bool = False
+    why_unknown: str = ""
+    pass_bills: tuple[Usage, ...] = ()
+    purpose: str = "main"
+    turn: int = 0
+    inquiry: int | None = None
+    number: int = 0
+
+
+def logged(call: LoggedCall) -> Call:
+    """A recorded call, to be predicted."""
+    return Call(
+        call.request,
+        call.start,
+        call.day,
+        call.timestamp,
+        call.host,
+        call.workspace,
+        call.first_token_s,
+        response=_answered(call),
+        output_tokens=call.output_tokens,
+        is_batch=call.is_batch,
+        failed=call.failed,
+        why_unknown=call.why_unknown,
+        pass_bills=call.pass_bills,
+        number=call.number,
+    )
+
+
+def _answered(call: LoggedCall) -> tuple[Block, ...]:
+    """The answer; where its call was compacted and the log has no summary, one as long as it was billed."""
+    if not call.pass_bills or any(block.kind == COMPACTION for block in call.response):
+        return call.response
+    summaries = [one.usage.output_tokens for one in call.iterations if one.kind == COMPACTION]
+    made = [given_block(COMPACTION, "assistant", f"{call.start} {call.line}", tokens) for tokens in summaries]
+    rest = call.response or (given_block("text", "assistant", "answer", 0),)
+    return (*made, *(rest if len(call.pass_bills) > len(made) else ()))
+
+
+def planned(call: PlannedCall) -> Call:
+    """A call that a strategy would make."""
+    return Call(
+        call.request,
+        call.start,
+        day_of(call.start),
+        _moment(call.start),
+        call.host,
+        call.workspace,
+        first_token_s=call.first_token_s or 0.0,
+        output=call.output,
+        output_tokens=call.output_tokens,
+        is_batch=call.is_batch,
+        purpose=call.purpose,
+        turn=call.turn,
+        inquiry=call.inquiry,
+    )
+
+
+def beside(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> Call:
+    """A call of one's own beside a recorded one, sent as that was; of its answer only the length is known."""
+    is_timed = call.timestamp is not None
+    return replace(
+        call,
+        request=request,
+        start=start,
+        day=day_of(start) if is_timed else call.day,
+        timestamp=_moment(start) if is_timed else None,
+        first_token_s=0.0,
+        output=(),
+        response=(),
+        output_tokens=output_tokens,
+        pass_bills=(),
+        purpose=purpose,
+        number=0,
+    )
+
+
+def _moment(start: float) -> str:
+    return datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds")
+
+
+def quoted(
+    book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
+) -> Prices:
+    """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate.
+
+    `start` is when it was made (seconds since the epoch), where that is known: some hosts have hours that cost more.
+    """
+    return book.prices(
+        rules.host,
+        rules.model,
+        rules.day,
+        tokens,
+        batch=is_batch,
+        **ways_of(request.params),
+        moment=datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None,
+    )
+
+
+@value
+class Pass:
+    """One pass of a call: what was sent, how long that is, what the cache did with it."""
+
+    prompt: Prompt
+    sizes: Sizes
+    outcome: Outcome
+
+
+class Simulated(NamedTuple):
+    """A call's row, and how it came about: one pass, or more with server tools; none where the row has no usage."""
+
+    row: CallRow
+    passes: tuple[Pass, ...] = ()
+    rules: ModelRules | None = None
+    prices: Prices | None = None
+
+    def at(self, number: int) -> Simulated:
+        """The same as the `number`-th call; 0 leaves it as it is."""
+        return self._replace(row=replace(self.row, call=number)) if number else self
+
+    @property
+    def strip(self) -> Strip:
+        """What the picture of the call needs besides its row."""
+        if not self.passes:
+            return NO_STRIP
+        first = self.passes[0]
+        return strip_of(first.prompt, first.sizes, first.outcome)
+
+
+class Simulation:
+    """One strategy's calls against one cache. Rows come out in the order calls go in.
+
+    `counter_for` makes the token counter of a tokenizer generation; `host` is that of calls that
+    name none. The tree of prefixes is shared by all calls of a generation. With `may_lack_prices`, calls to a server of
+    one's own that nobody gave a price have rows that are not `is_priced`; without, they are not evaluated.
+    """
+
+    def __init__(
+        self,
+        rules: RuleBook,
+        prices: PriceBook,
+        counter_for: Callable[[str], TokenCounter],
+        host: str = "anthropic",
+        strategy: str = AS_RECORDED,
+        cache: PrefixCache | None = None,
+        may_lack_prices: bool = False,
+    ) -> None:
+        self._rules = rules
+        self._may_lack_prices = may_lack_prices
+        self._prices = prices
+        self._host = host
+        self._strategy = strategy
+        self._hosts = Hosts(counter_for, cache)
+        self.notes: dict[str, None] = {}
+        """What hosts have no such thing for, in sentences, each once."""
+        self._number = 0
+        self._anchors: Anchors | None = None
+        self._warm: dict[Prefix, str] = {}
+        self._not_warm: set[Prefix] = set()
+        """Prefixes that neither are in `_warm` nor go on from one that is. It stays so: `_warm` only shrinks."""
+
+    def learn_all(self, calls: Sequence[LoggedCall], may_start_warm: bool = True) -> None:
+        """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
+        the recording began (assumption `warm_start`), unless all is to start cold."""
+        is_asked = may_start_warm and self._rules.switches.warm_start == "as_billed"
+        may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
+        sent = [
+            self._learn(number, logged(call), call.billed)
+            for number, call in enumerate(calls, 1)
+            if call.billed or may_be_warm
+        ]
+        if may_be_warm and self._anchors:
+            self._find_warm_starts([call for call in sent if call], self._anchors)
+
+    def learn(self, number: int, call: Call, billed: Usage) -> None:
+        """Learn from the bill of the `number`-th call (from 1)."""
+        self._learn(number, call, billed)
+
+    def _learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
+        """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
+        if call.failed or call.why_unknown:
+            return None
+        try:
+            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            prompts = self._hosts.prompts(self._hosts.sent(call.request, rules), call.response, rules, call.workspace)
+        except CannotEvaluate:
+            return None
+        bills = call.pass_bills or ((billed,) if billed else ())
+        if len(bills) != len(prompts):
+            return SentCall(number, call.start, prompts[0], rules)
+        if self._anchors is None:
+            from cachecost.tokens.anchored import Anchors
+
+            self._anchors = Anchors()
+        for prompt, bill in zip(prompts, bills, strict=True):
+            self._anchors.learn(number, prompt, bill)
+        return SentCall(number, call.start, prompts[0], rules, bills[0])
+
+    def _find_warm_starts(self, sent: Sequence[SentCall], anchors: Anchors) -> None:
+        for found in list(warm_starts(sent, anchors.all, anchors.told)):
+            anchors.learn_prefix(found.call, found.prefix, found.tokens)
+            self._warm[found.prefix] = found.ttl
+        self._not_warm.clear()
+
+    def _start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> Prefix | None:
+        """Put what was cached before the recording began into the cache, before the first call that sends it."""
+        found = self._warm_in(prompt)
+        if found is not None:
+            self._hosts.warm(prompt, found, self._warm.pop(found), rules, start)
+        return found
+
+    def _warm_in(self, prompt: Prompt) -> Prefix | None:
+        """The warm start that was found first, of those in a prompt. Costs work for what is new in the prompt."""
+        seen: list[Prefix] = []
+        node: Prefix | None = prompt.end
+        while node is not None and node not in self._not_warm:
+            seen.append(node)
+            node = node.parent
+        among = self._warm.keys() & seen
+        if not among:
+            self._not_warm.update(seen)
+        return next((prefix for prefix in self._warm if prefix in among), None) if among else None
+
+    def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
+        """The ledger row of each call."""
+        for call in calls:
+            yield self.row(call)
+
+    def row(self, call: Call) -> CallRow:
+        """Simulate one call. What cannot be evaluated or is refused is a row with its error."""
+        return self.simulated(call).row
+
+    def simulated(self, call: Call) -> Simulated:
+        """As `row`, with what the cache did."""
+        self._number += 1
+        if call.why_unknown and not call.failed:
+            return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
+        try:
+            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            return self._evaluate(call, rules)
+        except CannotEvaluate as error:
+            return self._without_usage(call, None, str(error), NOT_EVALUATED)
+
+    def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
+        if call.failed:
+            return self._without_usage(call, "unknown", None, None)
+        sent = self._hosts.sent(call.request, rules)
+        told, marks = sent.told.request, sent.marks
+        self.notes.update(dict.fromkeys(sent.told.notes))
+        if early := refusal(told, marks, rules):
+            return self._without_usage(call, None, early, REFUSED)
+        counter = self._hosts.renderer(rules.generation).counter
+        prompts = self._hosts.prompts(sent, call.response, rules, call.workspace)
+        sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
+        tokens = sizes[0].total(prompts[0])
+        length = 0 if counter.name == "bytes" else tokens
+        if length and (late := refusal(told, marks, rules, length)):
+            return self._without_usage(call, None, late, REFUSED)
+        start = None if call.timestamp is None else call.start
+        prices = self._quoted(call, rules, tokens, start)
+        times = call.start, call.first_token_s
+        warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
+        outcomes, cause = self._hosts.answers(call.request, prompts, rules, call.workspace, times, sizes)
+        if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
+            cause = WARM_START
+        passed = tuple(map(Pass, prompts, sizes, outcomes))
+        may_miss = call.is_batch or rules.matching == BEST_EFFORT
+        row = self._with_usage(call, passed, prices, cause, counter, may_miss)
+        return Simulated(row, passed, rules, prices)
+
+    def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
+        """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
+        try:
+            return quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
+        except NoPrice as error:
+            if not self._may_lack_prices:
+                raise
+            self.notes[str(error)] = None
+            return UNPRICED
+
+    def _with_usage(
+        self,
+        call: Call,
+        passed: Sequence[Pass],
+        prices: Prices,
+        cause: str,
+        counter: TokenCounter,
+        may_miss: bool,
+    ) -> CallRow:
+        output = 0 if call.request.params.get("max_tokens") == 0 else call.output_tokens
+        counted = output if output is not None else sum(counter.block(block) for block in call.output)
+        usage = passed[0].outcome.usage_with(counted)
+        for later in passed[1:]:
+            usage += later.outcome.usage
+        spans = [_spans(one) for one in passed]
+        by_layer = TokensByLayer(spans)
+        return CallRow(
+            self._number,
+            call.start,
+            call.timestamp,
+            self._strategy,
+            call.request.model,
+            usage,
+            Cost(**prices.cost(usage)),
+            cause,
+            by_layer,
+            DollarsByLayer(by_layer, prices),
+            call.purpose,
+            call.turn,
+            call.inquiry,
+            output_is_recorded=output is not None,
+            cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
+            is_priced=prices.are_known,
+            estimated_usd=self._estimated(passed, spans, prices) if self._anchors and output is not None else None,
+        )
+
+    @staticmethod
+    def _estimated(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
+        each = zip(passed, spans, strict=True)
+        return sum((estimated_usd(one.prompt, where, one.sizes, prices) for one, where in each), ZERO)
+
+    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:
+        row = CallRow(
+            self._number,
+            call.start,
+            call.timestamp,
+            self._strategy,
+            call.request.model,
+            Usage(),
+            Cost(),
+            cause,
+            {},
+            {},
+            call.purpose,
+            call.turn,
+            call.inquiry,
+            error,
+            error_type=kind,
+        )
+        return Simulated(row)
+
+
+def _if_missed(usage: Usage, prices: Prices) -> Decimal:
+    """Dollars if what was read had to be written again, for five minutes."""
+    written = replace(usage, read=0, write_5m=usage.write_5m + usage.read)
+    return sum(prices.cost(written).values(), ZERO)
+
+
+def _spans(one: Pass) -> Spans:
+    """Where a pass's prompt divides: the spans of rule 15, and the ends of the layers."""
+    prompt, sizes, outcome = one.prompt, one.sizes, one.outcome
+    b = outcome.read + outcome.write_1h
+    ends = sizes.at(prompt.tools_tokens), sizes.at(prompt.system_tokens)
+    return Spans(outcome.read, b, b + outcome.write_5m, *ends, outcome.total)

@@ -1,0 +1,69 @@
+"""Where marks go: primitives that compose into every placement, each a few lines.
+
+A primitive says which blocks of a request it would mark, best first; a `Placement` puts several in
+order of priority, within a budget of slots. Nothing here counts tokens (a few go by an agent's own estimate)
+or knows a provider, and no primitive walks further back than it must: `Trail` remembers what was walked before.
+"""
+
+from cachecost.strategies.placements.base import ELIGIBLE, Primitive, Spot, Which, blocks_back, snapped, within
+from cachecost.strategies.placements.fixed import AtMessage, FirstN, Freeze, OldestOver
+from cachecost.strategies.placements.learned import Adaptive, ForkPoint, LongSegments
+from cachecost.strategies.placements.moving import (
+    Automatic,
+    BeforeHuman,
+    Hint,
+    Lag,
+    LastMessage,
+    LastN,
+    PreviousHuman,
+    TurnBoundary,
+)
+from cachecost.strategies.placements.placement import MAXIMUM_MARKS, ORDER, Placed, Placement
+from cachecost.strategies.placements.prefix import LastTool, SegmentEnd, SystemBlock
+from cachecost.strategies.placements.stepping import EveryKBlocks, EveryKTokens, EveryKTurns, Sticky
+from cachecost.strategies.placements.table import NAMES, PRIMITIVES, SHORTHANDS
+from cachecost.strategies.placements.trail import ROLES, Role, Station, Trail, View
+
+__all__ = [
+    "ELIGIBLE",
+    "MAXIMUM_MARKS",
+    "NAMES",
+    "ORDER",
+    "PRIMITIVES",
+    "ROLES",
+    "SHORTHANDS",
+    "Adaptive",
+    "AtMessage",
+    "Automatic",
+    "BeforeHuman",
+    "EveryKBlocks",
+    "EveryKTokens",
+    "EveryKTurns",
+    "FirstN",
+    "ForkPoint",
+    "Freeze",
+    "Hint",
+    "Lag",
+    "LastMessage",
+    "LastN",
+    "LastTool",
+    "LongSegments",
+    "OldestOver",
+    "Placed",
+    "Placement",
+    "PreviousHuman",
+    "Primitive",
+    "Role",
+    "SegmentEnd",
+    "Spot",
+    "Station",
+    "Sticky",
+    "SystemBlock",
+    "Trail",
+    "TurnBoundary",
+    "View",
+    "Which",
+    "blocks_back",
+    "snapped",
+    "within",
+]

@@ -1,0 +1,106 @@
+"""Primitives in order of priority, within a budget of slots: the marks of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from cachecost.prompts.blocks import Layer
+from cachecost.prompts.request import TTL, Mark
+from cachecost.strategies.placements.base import Primitive, Spot
+from cachecost.strategies.placements.moving import Automatic, LastMessage, LastN
+from cachecost.strategies.placements.table import NAMES
+from cachecost.strategies.placements.trail import View
+
+MAXIMUM_MARKS = 4
+"""The API's limit, automatic caching included (rule 6)."""
+ORDER = {Layer.TOOLS: 0, Layer.SYSTEM: 1, Layer.MESSAGES: 2}
+
+
+class Placed(NamedTuple):
+    """The marks of a request in prompt order, and the TTL of its top-level `cache_control`."""
+
+    marks: tuple[Mark, ...]
+    automatic: TTL | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Primitives in order of priority, and what happens when the slots run out.
+
+    A block that two primitives choose is marked once, as the first of them says. `automatic` keeps
+    a slot for itself. Of the rest the first in order stay (`trim` "priority"), or the oldest marks in
+    messages go first ("oldest_message"). More than four `slots` is for agents that overflow. A thread of
+    fewer than `from_message` messages gets no marks at all.
+    """
+
+    primitives: tuple[Primitive, ...] = ()
+    ttl: TTL = "5m"
+    slots: int = MAXIMUM_MARKS
+    trim: Literal["priority", "oldest_message"] = "priority"
+    from_message: int = 0
+
+    def place(self, view: View) -> Placed:
+        """The marks for one request."""
+        if view.thread.length < self.from_message:
+            return Placed((), None)
+        found: dict[Spot, Mark] = {}
+        for primitive in self.primitives:
+            ttl = self.ttl_of(primitive)
+            for spot in primitive.spots(view):
+                if spot not in found:
+                    layer, node, index = spot
+                    found[spot] = Mark(layer, index, ttl, node)
+        automatic = self.automatic
+        kept = self._trimmed(found.values(), max(self.slots - (automatic is not None), 0))
+        return Placed(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
+
+    @property
+    def most(self) -> int:
+        """How many breakpoints the primitives can choose, as far as they say: more than `slots` are not sent."""
+        return sum(each.n if isinstance(each, LastN) else 1 for each in self.primitives)
+
+    @property
+    def automatic(self) -> TTL | None:
+        for each in self.primitives:
+            if isinstance(each, Automatic):
+                return self.ttl_of(each)
+        return None
+
+    def ttl_of(self, primitive: Primitive) -> TTL:
+        return primitive.ttl or self.ttl
+
+    def _trimmed(self, marks: Iterable[Mark], room: int) -> list[Mark]:
+        kept = list(marks)
+        if self.trim == "oldest_message" and len(kept) > room:
+            inside = sorted((mark for mark in kept if mark.node is not None), key=_place_of)
+            oldest = inside[: len(kept) - room]
+            kept = [mark for mark in kept if mark not in oldest]
+        return kept[:room]
+
+    def ttl_fault(self) -> str | None:
+        """Why the API would refuse these TTLs on any request; None where it depends on the request."""
+        by_rank = sorted(self.primitives, key=lambda each: each.rank)
+        for number, before in enumerate(by_rank):
+            for after in by_rank[number + 1 :]:
+                if fault := self._pair_fault(before, after):
+                    return fault
+        return None
+
+    def _pair_fault(self, before: Primitive, after: Primitive) -> str | None:
+        one, other = self.ttl_of(before), self.ttl_of(after)
+        names = f"{NAMES[type(before)]} at {one} and {NAMES[type(after)]} at {other}"
+        if before.rank < after.rank and (one, other) == ("5m", "1h"):
+            return f"{names}: a 1h mark must not come after a 5m one"
+        if _is_tail(before) and _is_tail(after) and one != other:
+            return f"{names}: they mark the same block, which can have one TTL only"
+        return None
+
+
+def _is_tail(primitive: Primitive) -> bool:
+    return isinstance(primitive, Automatic) or primitive == LastMessage("last", ttl=primitive.ttl)
+
+
+def _place_of(mark: Mark) -> tuple[int, int, int]:
+    return ORDER[mark.layer], mark.node.length if mark.node else 0, mark.index

@@ -1,0 +1,121 @@
+"""Marks at intervals: they stand still for a while and then step on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from cachecost.prompts.blocks import Thread
+from cachecost.strategies.changes.base import estimated
+from cachecost.strategies.placements.base import Primitive, Spot, snapped, within
+from cachecost.strategies.placements.trail import View
+
+WORTH_MERGING = 1.2
+"""Roo Code merges two marks for what is at least this many times as long as both."""
+
+
+def tokens_of(node: Thread) -> int:
+    """Tokens of one message, as an agent estimates them."""
+    return sum(map(estimated, node.message.blocks)) if node.message else 0
+
+
+@dataclass(frozen=True, slots=True)
+class EveryKBlocks(Primitive):
+    """Blocks `k`, 2`k`, 3`k` … of the messages, the latest `n` of them."""
+
+    k: int = 20
+    n: int = 1
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        total = view.thread.blocks
+        for number in range(min(self.n, total // self.k)):
+            yield from islice(snapped(view.thread, total % self.k + number * self.k), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EveryKTurns(Primitive):
+    """Human messages `k`, 2`k`, 3`k` …, the latest `n` of them."""
+
+    k: int = 15
+    n: int = 1
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        start: tuple[int, tuple[Thread, ...]] = (0, ())
+        for node in reversed(view.trail.folded(self, view.thread, start, self._step)[1]):
+            yield from within(node, "last")
+
+    def _step(self, so_far: tuple[int, tuple[Thread, ...]], node: Thread) -> tuple[int, tuple[Thread, ...]]:
+        if node.message is None or not node.message.is_human:
+            return so_far
+        humans = so_far[0] + 1
+        return humans, so_far[1] if humans % self.k else (*so_far[1], node)[-self.n :]
+
+
+class _Crossed(NamedTuple):
+    """Tokens so far, and the latest blocks that filled a step, as (message, blocks after it in the message)."""
+
+    tokens: int = 0
+    places: tuple[tuple[Thread, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EveryKTokens(Primitive):
+    """The blocks in which the messages pass `k`, 2`k`, 3`k` … tokens as the agent estimates them, the latest `n`."""
+
+    k: int = 100_000
+    n: int = 1
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        for node, after in reversed(view.trail.folded(self, view.thread, _Crossed(), self._step).places):
+            yield from islice(snapped(node, after), 1)
+
+    def _step(self, so_far: _Crossed, node: Thread) -> _Crossed:
+        assert node.message is not None
+        tokens, places = so_far
+        for index, block in enumerate(node.message.blocks, 1):
+            before, tokens = tokens, tokens + estimated(block)
+            if tokens // self.k > before // self.k:
+                places = (*places, (node, len(node.message.blocks) - index))[-self.n :]
+        return _Crossed(tokens, places)
+
+
+class _Kept(NamedTuple):
+    """Messages that are marked, each with the tokens since the mark before it; tokens since the last one."""
+
+    points: tuple[tuple[Thread, int], ...] = ()
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sticky(Primitive):
+    """Marks that stay: one on a user message as soon as `least_tokens` (estimated) came since the last mark.
+
+    With `n` in place, the two that cover least become one if what came since is `worth` times as long. Roo Code
+    keeps the placements between requests; here they are found again from the messages, a request at each user
+    message, which gives the same for conversations that were marked so from their start.
+    """
+
+    least_tokens: int = 1024
+    n: int = 3
+    worth: float = WORTH_MERGING
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        for node, _ in reversed(view.trail.folded(self, view.thread, _Kept(), self._step).points):
+            yield from within(node, "last")
+
+    def _step(self, kept: _Kept, node: Thread) -> _Kept:
+        since = kept.since + tokens_of(node)
+        if node.message is None or node.message.role != "user" or since < self.least_tokens:
+            return _Kept(kept.points, since)
+        room = kept.points if len(kept.points) < self.n else self._merged(kept.points, since)
+        return _Kept(kept.points, since) if room is None else _Kept((*room, (node, since)))
+
+    def _merged(self, points: tuple[tuple[Thread, int], ...], since: int) -> tuple[tuple[Thread, int], ...] | None:
+        """The marks with the two least ones made one; None where that is not worth it."""
+        pairs = [points[i][1] + points[i + 1][1] for i in range(len(points) - 1)]
+        if not pairs or since < self.worth * min(pairs):
+            return None
+        least = pairs.index(min(pairs))
+        return (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])

@@ -1,0 +1,137 @@
+"""The cache of many seeds at once: of each entry a row, of each seed a column (rules 7 to 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cachecost.caches.breakpoints import lag_s
+from cachecost.providers.rules import ModelRules, Switches
+from cachecost.sweep.montecarlo.draws import Floats
+from cachecost.sweep.montecarlo.structure import LIVES, Candidate, Spot, Visit
+
+Some = NDArray[np.bool_]
+NEVER = -np.inf
+
+
+class Entries:
+    """What each seed's cache holds. `writes` bounds how many entries a seed writes in all."""
+
+    def __init__(self, entries: int, seeds: Sequence[int], writes: int) -> None:
+        shape = (entries, len(seeds))
+        self._started = np.full(shape, NEVER)
+        self._touched = np.full(shape, NEVER)
+        self._readable_at = np.full(shape, NEVER)
+        self._ttl_s = np.zeros(shape)
+        self._life = np.zeros(shape, dtype=np.int8)
+        self._minimum = np.zeros(shape, dtype=np.int64)
+        self._written = np.zeros(len(seeds), dtype=np.int64)
+        self._seeds = seeds
+        self._writes = writes
+        self._shares: dict[str, Floats] = {}
+        self._latest = np.full(len(seeds), NEVER)
+
+    def visit(self, visit: Visit, start: Floats, first_token: Floats | float, active: Some | None) -> NDArray[np.intp]:
+        """Look up, refresh and write for the seeds that are `active` (None: all). The number in `usages` of each."""
+        self._latest = np.full(len(start), NEVER)
+        undecided = np.ones(len(start), dtype=np.bool_) if active is None else active.copy()
+        depths = np.zeros(len(start), dtype=np.int64)
+        case = np.full(len(start), len(visit.candidates), dtype=np.intp)
+        for number, candidate in enumerate(visit.candidates):
+            found = undecided & self._live(candidate.entry, start) & (candidate.size >= self._minimum[candidate.entry])
+            if found.any():
+                case[found], depths[found] = number, candidate.depth
+                undecided &= ~found
+                self._read(visit, candidate, found, start, first_token)
+                if not undecided.any():
+                    break
+        for spot in visit.spots:
+            deeper = depths < spot.depth
+            self._write(spot, spot.life, visit.rules, deeper if active is None else deeper & active, start, first_token)
+        return case
+
+    def _live(self, entry: int, now: Floats) -> Some:
+        is_readable = (now >= self._readable_at[entry]) & (now > self._started[entry])
+        is_live: Some = is_readable & (now - self._touched[entry] < self._ttl_s[entry])
+        return is_live
+
+    def _touch(self, entry: int, seeds: Some, start: Floats) -> None:
+        np.maximum(self._touched[entry], start, out=self._touched[entry], where=seeds)
+
+    def _read(self, visit: Visit, hit: Candidate, found: Some, start: Floats, first_token: Floats | float) -> None:
+        """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
+        self._touch(hit.entry, found, start)
+        reading = visit.rules.switches.shallow_marks
+        for spot in visit.spots if reading != "ignore" else ():
+            if spot.depth <= hit.depth:
+                live = found & self._live(spot.entry, start)
+                self._touch(spot.entry, live, start)
+                dead = found & ~live
+                if reading == "rewrite" and dead.any():
+                    shorter = np.minimum(self._life[hit.entry], spot.life)
+                    self._write(spot, shorter, visit.rules, dead, start, first_token)
+
+    def _write(
+        self,
+        spot: Spot,
+        life: int | NDArray[np.int8],
+        rules: ModelRules,
+        seeds: Some,
+        start: Floats,
+        first_token: Floats | float,
+    ) -> None:
+        if not seeds.any():
+            return
+        self._written += seeds
+        lives = np.array([rules.ttl_s.get(name, 0.0) for name in LIVES])
+        on_time = start + first_token + self._lag(rules.switches, seeds)
+        new = (
+            (self._started, start),
+            (self._touched, start),
+            (self._readable_at, np.maximum(on_time, self._dated(rules, seeds, start))),
+            (self._ttl_s, lives[life] * self._share_lived(rules.switches, seeds)),
+            (self._life, life),
+            (self._minimum, rules.minimum_tokens),
+        )
+        for column, value in new:
+            np.copyto(column[spot.entry], value, where=seeds, casting="same_kind")
+
+    def _lag(self, switches: Switches, seeds: Some) -> Floats | float:
+        if not switches.visibility_lag_probability:
+            return 0.0
+        late = self._share("lag", seeds) < switches.visibility_lag_probability
+        return np.where(late, switches.visibility_lag_s, 0.0)
+
+    def _dated(self, rules: ModelRules, seeds: Some, start: Floats) -> Floats:
+        """From when the dated rows let the entry be read, and what is shallower of the same call (seconds)."""
+        lag, probability = rules.visibility_lag, rules.switches.visibility_lag_by_date
+        if lag and probability:
+            late = seeds & (self._share("dated", seeds) < probability)
+            delays = [lag_s(lag, share) for share in self._share("delay", late)[late]]
+            self._latest[late] = np.maximum(self._latest[late], start[late] + delays)
+        return self._latest
+
+    def _share_lived(self, switches: Switches, seeds: Some) -> Floats | float:
+        if not switches.early_eviction_probability:
+            return 1.0
+        early = seeds & (self._share("evict", seeds) < switches.early_eviction_probability)
+        return np.where(early, self._share("life", early), 1.0)
+
+    def _share(self, what: str, seeds: Some) -> Floats:
+        """The engine's own draws (cache.py) for the entry that each of `seeds` wrote last; NaN is not drawn yet."""
+        if what not in self._shares:
+            self._shares[what] = np.full((len(self._seeds), self._writes + 1), np.nan)
+        known = self._shares[what]
+        shares: Floats = known[np.arange(len(self._seeds)), self._written]
+        for place in map(int, np.flatnonzero(seeds & np.isnan(shares))):
+            number = int(self._written[place])
+            shares[place] = known[place, number] = _share(self._seeds[place], what, number)
+        return shares
+
+
+def _share(seed: int, what: str, number: int) -> float:
+    """A share in [0, 1) that seed, occasion and number decide, as the engine draws it."""
+    return int.from_bytes(blake2b(f"{seed}:{what}:{number}".encode(), digest_size=8).digest()) / 2**64

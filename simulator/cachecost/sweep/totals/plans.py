@@ -1,0 +1,215 @@
+"""What agents send, each once: whatever model they are told, and whatever lifetime their placement gives its marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, NamedTuple, cast
+
+from cachecost.base.structs import thing
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
+from cachecost.prompts.blocks import Block, Thread
+from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.replay.setup import in_time
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.plan import PlannedCall
+from cachecost.sweep.totals.lookback import Numbers, Tree
+
+UNSAID = cast("TTL", "as the placement says")
+"""The lifetime of marks that name none."""
+MOST_CALLS = 50_000
+"""Planned calls that are kept, about a kilobyte each; the plan used least recently goes first."""
+SOME_MODEL = "as the agent is told"
+"""The model of requests that name no other."""
+
+
+class Unusual(Exception):
+    """Nothing that can be shared: it goes the plain way, call by call."""
+
+
+class Sent(NamedTuple):
+    """A planned request; `marks` are those the API sees. All else are numbers: what calls, plans and models share.
+
+    `content` is of all but marks, `places` of where these stand; `shape` and `way` are of the plan's lists.
+    """
+
+    request: Request
+    marks: tuple[Mark, ...]
+    content: int
+    places: Numbers
+    shape: int
+    way: int
+
+
+class Way(NamedTuple):
+    """Where a call goes, and what its prices depend on besides its length; `params` are numbered.
+
+    No host is that of the comparison; the model may be SOME_MODEL.
+    """
+
+    host: str | None
+    model: str
+    workspace: str
+    params: int
+    is_batch: bool
+
+
+class Shape(NamedTuple):
+    """A request as an example for all that are refused, or not, for the same reasons (rule 6), length apart."""
+
+    request: Request
+    marks: SentMarks
+
+    def lasting(self, ttl: TTL) -> tuple[Request, SentMarks]:
+        """The request where marks that name no lifetime last for `ttl`."""
+        automatic = ttl if self.request.automatic is UNSAID else self.request.automatic
+        marks, idle = (
+            tuple(replace(mark, ttl=ttl) if mark.ttl is UNSAID else mark for mark in some)
+            for some in (self.marks.marks, self.marks.idle)
+        )
+        return replace(self.request, automatic=automatic), SentMarks(marks, self.marks.fault, idle)
+
+
+@thing
+class Plan:
+    """The calls of an agent in the order they start, as columns; times are seconds.
+
+    `window` is what its questions are cut to, in tokens. `outputs` are tokens, or blocks to be counted. `looked` is
+    what its calls may find, for every way that their prompts stood to each other so far; `unusual` are grounds and
+    models for which it must be replayed call by call.
+    """
+
+    agent: Agent
+    window: int | None
+    shapes: list[Shape]
+    ways: list[Way]
+    sent: list[Sent] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    first_tokens: list[float] = field(default_factory=list)
+    outputs: list[int | tuple[Block, ...]] = field(default_factory=list)
+    looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
+    unusual: list[tuple[Any, str | None]] = field(default_factory=list)
+
+    def add(self, call: PlannedCall, sent: Sent) -> None:
+        self.sent.append(sent)
+        self.starts.append(call.start)
+        self.first_tokens.append(call.first_token_s or 0.0)
+        self.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
+
+    def candidates(self, tree: Tree) -> list[Numbers]:
+        """Of each call the entries that it may find: the same on models whose prompts stand alike."""
+        for known, found in self.looked:
+            if known == tree:
+                return found
+        self.looked.append((tree, tree.candidates()))
+        return self.looked[-1][1]
+
+
+class Numbering(dict[tuple[Any, ...], int]):
+    """Numbers from 0, in the order things are met."""
+
+    def of(self, thing: tuple[Any, ...]) -> int:
+        return self.setdefault(thing, len(self))
+
+
+class Plans:
+    """The plans of some conversations. Threads of agents that cannot see each other's grow in one tree."""
+
+    def __init__(self, talks: Sequence[Conversation]) -> None:
+        self._talks = talks
+        self._root = Thread()
+        self._known: list[Plan] = []
+        self._are_plain = are_plain(talks)
+        self._params, self._contents, self._places = Numbering(), Numbering(), Numbering()
+
+    def of(self, agent: Agent) -> Plan:
+        """What `agent` sends. Raises Unusual, CannotEvaluate."""
+        if agent.changes or not self._are_plain:
+            raise Unusual
+        bare, window = bare_of(agent), agent.window()
+        for number, known in enumerate(self._known):
+            if known.window == window and known.agent == bare:
+                self._known.append(self._known.pop(number))
+                return known
+        root = Thread() if sees_forks(agent) else self._root
+        calls = in_time(replace(bare, facts=agent.facts), self._talks, root)
+        plan = Plan(bare, window, [], [])
+        for call, sent in self._sent(calls, plan):
+            plan.add(call, sent)
+        self._known.append(plan)
+        while len(self._known) > 1 and sum(len(known.sent) for known in self._known) > MOST_CALLS:
+            self._known.pop(0)
+        return plan
+
+    def _sent(self, calls: Iterator[PlannedCall], plan: Plan) -> Iterator[tuple[PlannedCall, Sent]]:
+        """The calls, each with what is kept of it; shapes and ways are added to the plan."""
+        shapes, ways = Numbering(), Numbering()
+        last: Mapping[str, Any] | None = None
+        params = 0
+        content_of, place_of, way_of = self._contents.of, self._places.of, ways.of
+        for call in calls:
+            request = call.request
+            if request.params is not last:
+                last, params = request.params, self._params.of((repr(request.params),))
+            marks = marks_sent(request)
+            if _is_unusual(request, marks):
+                raise Unusual
+            shape = shapes.of(
+                (params, tuple([mark.ttl for mark in as_sent(request, marks)]), request.automatic, marks.fault)
+            )
+            if shape == len(plan.shapes):
+                plan.shapes.append(Shape(request, marks))
+            content = content_of((request.thread, request.tools.digest, request.system.digest, params))
+            places = tuple([place_of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
+            way = way_of((call.host, request.model, call.workspace, params, call.is_batch))
+            if way == len(plan.ways):
+                plan.ways.append(Way(call.host, request.model, call.workspace, params, call.is_batch))
+            yield call, Sent(request, marks.marks, content, places, shape, way)
+
+
+def _is_unusual(request: Request, marks: SentMarks) -> bool:
+    """Whether what is sent is not what is rendered, or lifetimes must be known to tell what is marked."""
+    is_edited = request.thread.compaction is not None or "context_management" in request.params
+    return is_edited or request.fault is not None or bool(marks.fault and _is_unsaid(request))
+
+
+def _is_unsaid(request: Request) -> bool:
+    """Whether the lifetimes of marks on one block may turn out to be equal, or not."""
+    return request.automatic is UNSAID or any(mark.ttl is UNSAID for mark in request.marks)
+
+
+def bare_of(agent: Agent) -> Agent:
+    """What decides where marks stand: not whose they are, who says so, on which model, nor how long most last."""
+    model = None if agent.model is None else SOME_MODEL
+    placement = replace(agent.placement, ttl=UNSAID)
+    untold: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": ()}
+    return replace(agent, **untold, rules={}, facts=None, model=model, placement=placement)
+
+
+def sees_forks(agent: Agent) -> bool:
+    """Whether marks depend on how else threads of the plan's tree went on."""
+    marks = agent.asking.marks if agent.asking and isinstance(agent.asking.marks, tuple) else ()
+    return any(primitive.sees_forks for primitive in (*agent.placement.primitives, *marks))
+
+
+def are_plain(talks: Sequence[Conversation]) -> bool:
+    """Whether blocks of one digest are of one length, so that it does not matter who sends which of them first."""
+    known: dict[bytes, Block] = {}
+    for talk in talks:
+        for block in _blocks(talk):
+            first = known.setdefault(block.digest, block)
+            if (first.tokens, first.size, first.counts) != (block.tokens, block.size, block.counts):
+                return False
+    return True
+
+
+def _blocks(talk: Conversation) -> Iterator[Block]:
+    for event in talk.events:
+        if isinstance(event, Human | Reply | Results):
+            yield from event.blocks
+        elif isinstance(event, Rewrite):
+            for message in event.messages:
+                yield from message.blocks
+        elif isinstance(event, Inquiry):
+            yield from (event.question, event.answer)

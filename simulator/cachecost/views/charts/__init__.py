@@ -1,0 +1,1 @@
+"""Charts: colours, style and pictures shared by all charts."""

@@ -1,0 +1,134 @@
+"""How charts look, whatever the machine's matplotlib is set to, and how they become bytes.
+
+The fonts are matplotlib's own DejaVu, drawn as outlines, so a chart looks the same in every viewer;
+ids are salted with a fixed word and nothing tells a date or a version, so the same figure is the
+same bytes. The background is white paper, since viewers differ in what they put behind a picture.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from textwrap import wrap
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+from cachecost.views.charts.palette import INK, MUTED, PAPER
+
+WIDTH = 9.6
+"""Inches; 691 points, which a page of GitHub shows unscaled."""
+MARGIN = 0.25
+TITLE_SIZE = 12.5
+TEXT_SIZE = 9.5
+SMALL_SIZE = 8.5
+PNG_DPI = 160
+POINTS_PER_INCH = 72
+
+SETTINGS: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": TEXT_SIZE,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": SMALL_SIZE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": SMALL_SIZE,
+    "ytick.labelsize": SMALL_SIZE,
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "cachecost",
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Our settings over matplotlib's own defaults, put back afterwards. Missing glyphs are boxes, not warnings."""
+    defaults = {key: value for key, value in mpl.rcParamsDefault.items() if not key.startswith(("backend", "webagg"))}
+    settings: Any = {**defaults, **SETTINGS}
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, the same bytes each time."""
+    return _saved(figure, "svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG at 160 dots an inch, the same bytes each time."""
+    return _saved(figure, "png", metadata={"Software": None}, dpi=PNG_DPI)
+
+
+def text_width(text: str, size: float = TEXT_SIZE, *, bold: bool = False) -> float:
+    """Inches that `text` is wide."""
+    font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]) / POINTS_PER_INCH
+
+
+def wrapped(text: str, inches: float, size: float = TEXT_SIZE, *, lines: int = 2, bold: bool = False) -> list[str]:
+    """`text` in at most `lines` lines of at most `inches`; what does not fit is cut off with "…"."""
+    letters = len(text)
+    while letters > 8:
+        broken = wrap(text, letters, max_lines=lines, placeholder="…", break_on_hyphens=False)
+        if all(text_width(line, size, bold=bold) <= inches for line in broken):
+            return broken
+        letters -= 1
+    return [text[:8]]
+
+
+def cut(text: str, inches: float, size: float = TEXT_SIZE) -> str:
+    """`text` in one line of `inches`; what is too long loses its middle, since names differ at their ends."""
+    text = " ".join(text.split())
+    kept, letters = text, len(text)
+    while text_width(kept, size, bold=True) > inches and letters > 8:
+        letters -= 1
+        kept = f"{text[: letters - letters // 2].rstrip()}…{text[len(text) - letters // 2 :].lstrip()}"
+    return kept
+
+
+def titled(figure: Figure, title: str) -> float:
+    """Write `title` at the top left; returns the inches it takes from the top."""
+    lines = wrapped(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    height = figure.get_size_inches()[1]
+    figure.text(
+        MARGIN / WIDTH,
+        1 - MARGIN / height,
+        "\n".join(lines),
+        size=TITLE_SIZE,
+        weight="bold",
+        va="top",
+        linespacing=1.3,
+    )
+    return MARGIN + title_height(title)
+
+
+def title_height(title: str) -> float:
+    """Inches of a title, one or two lines."""
+    lines = wrapped(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    return len(lines) * TITLE_SIZE * 1.35 / POINTS_PER_INCH
+
+
+def widest(texts: Sequence[str], size: float = TEXT_SIZE, *, bold: bool = False) -> float:
+    """Inches of the widest of `texts`."""
+    return max((text_width(text, size, bold=bold) for text in texts), default=0.0)
+
+
+def _saved(figure: Figure, kind: str, **options: Any) -> bytes:
+    buffer = BytesIO()
+    with house_style():
+        figure.savefig(buffer, format=kind, **options)
+    return buffer.getvalue()

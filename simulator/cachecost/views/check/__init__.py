@@ -1,0 +1,1 @@
+"""Renders the verdicts of `cachecost check`."""

@@ -1,0 +1,108 @@
+"""The object of `check --json` (docs/output-formats.md); every other rendering of a check is a function of it."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING, Any
+
+from cachecost.base.formatting import exact
+
+if TYPE_CHECKING:
+    from cachecost.budgets.checking import CheckResult, StrategyCost
+    from cachecost.budgets.verdicts import Change, Verdict
+
+FORMAT = 1
+DAYS_A_MONTH = 30
+TOLD_DIGITS = 28
+MENDED_BY_A_BASELINE = "max_regression"
+"""The budget that a new baseline makes whole."""
+
+
+def check_object(result: CheckResult, sessions_per_day: int | None = None) -> dict[str, Any]:
+    """A check as JSON: decimals as text, null where a figure cannot be known."""
+    told: dict[str, Any] = {
+        "format": FORMAT,
+        "verdict": result.verdict,
+        "budgets": [_budget(verdict) for verdict in result.budgets],
+        "strategies": [_strategy(cost) for cost in result.costs],
+        "accept": list(dict.fromkeys(_mended(result))),
+    }
+    if sessions_per_day is not None:
+        told["project"] = [_projected(cost, sessions_per_day) for cost in result.costs]
+    return told
+
+
+def _mended(result: CheckResult) -> list[str]:
+    """The commands that accept today's costs, where all calls have one."""
+    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
+    broken = [
+        one
+        for one in result.budgets
+        if one.verdict != "pass"
+        and one.budget == MENDED_BY_A_BASELINE
+        and (one.scenario, one.strategy) not in incomplete
+    ]
+    return [f"cachecost check --update {result.files[one.scenario]}" for one in broken if one.scenario in result.files]
+
+
+def _budget(verdict: Verdict) -> dict[str, Any]:
+    place = verdict.place
+    return {
+        "scenario": verdict.scenario,
+        "strategy": verdict.strategy,
+        "budget": verdict.budget,
+        "limit": exact(verdict.limit),
+        "actual": None if verdict.actual is None else _shortened(verdict.actual),
+        "verdict": verdict.verdict,
+        "message": verdict.message,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "changes": [_change(change) for change in verdict.changes],
+    }
+
+
+def _shortened(actual: Decimal) -> str:
+    """An average or a share may have any number of digits; 28 are told."""
+    with localcontext(prec=TOLD_DIGITS):
+        return exact(+actual)
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "call": change.call,
+        "last": change.last or change.call,
+        "calls": change.calls,
+        "cost_usd": exact(change.cost),
+        "what": change.what,
+        "effect": change.effect,
+        "code": change.code or None,
+        "layer": change.layer or None,
+        "block": change.block or None,
+    }
+
+
+def _strategy(cost: StrategyCost) -> dict[str, Any]:
+    return {
+        "scenario": cost.scenario,
+        "strategy": cost.strategy,
+        "calls": cost.calls,
+        "errors": cost.errors,
+        "cost_usd": exact(cost.cost),
+        "baseline_usd": None if cost.before is None else exact(cost.before),
+        "band": cost.band,
+    }
+
+
+def _projected(cost: StrategyCost, sessions: int) -> dict[str, Any]:
+    """Dollars of 30 days: what the scenario plays is one session, and tokens may be counted wrong by the band."""
+    month, band = cost.cost * sessions * DAYS_A_MONTH, Decimal(str(cost.band))
+    return {
+        "scenario": cost.scenario,
+        "strategy": cost.strategy,
+        "sessions_per_day": sessions,
+        "days": DAYS_A_MONTH,
+        "usd_per_month": exact(month),
+        "low_usd": exact(month * (1 - band)),
+        "high_usd": exact(month * (1 + band)),
+    }

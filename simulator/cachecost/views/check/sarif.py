@@ -1,0 +1,68 @@
+"""A check as SARIF 2.1.0, from its JSON: what broke, at the line of the scenario where its limit is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from cachecost.base.inert import inert
+from cachecost.base.version import __version__
+from cachecost.views.check.text import change_words
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LEVELS = {"fail": "error", "not_comparable": "warning"}
+BUDGETS = {
+    "max_cost_usd": "all calls together cost more than they may",
+    "max_cost_per_call_usd": "a call costs more than it may, on average",
+    "max_cost_per_turn_usd": "a human turn costs more than it may, on average",
+    "max_cost_per_inquiry_usd": "a question costs more than it may, on average",
+    "min_hit_share": "too little of the input is read from the cache",
+    "max_regression": "the cost has grown more than it may since the baseline",
+    "max_marks": "a call sends more cache marks than it may",
+    "min_lookback_margin": "too few lookback positions are left behind what is read",
+    "no_write_never_read": "something is written to the cache that no later call reads",
+    "prefix_stable": "a layer of the prompt changes within a conversation",
+}
+Told = Mapping[str, Any]
+
+
+def sarif(told: Told, codes: Mapping[str, str]) -> str:
+    """The file's text. `codes` are those of `explain`, each with its meaning."""
+    results = [result for one in told["budgets"] for result in _results(one)]
+    used = dict.fromkeys(result["ruleId"] for result in results)
+    known = {**BUDGETS, **codes}
+    rules = [{"id": name, "shortDescription": {"text": known.get(name, name)}} for name in used]
+    driver = {"name": "cachecost", "version": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _results(one: Told) -> Iterator[dict[str, Any]]:
+    """One for the budget, one for each cause that has a code."""
+    if one["verdict"] in LEVELS:
+        level, where = LEVELS[one["verdict"]], _locations(one)
+        yield _result(one["budget"], level, f"{one['scenario']}: {one['message']}", where)
+        for change in one["changes"]:
+            if change["code"]:
+                yield _result(change["code"], level, f"{one['scenario']}: {change_words(change)}", where)
+
+
+def _result(rule: str, level: str, text: str, where: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"ruleId": rule, "level": level, "message": {"text": inert(text)}, "locations": where}
+
+
+def _locations(one: Told) -> list[dict[str, Any]]:
+    if not one["file"]:
+        return []
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(one["file"])}}
+    if one["line"]:
+        place["region"] = {"startLine": one["line"], "startColumn": one["column"] or 1}
+    return [{"physicalLocation": place}]
+
+
+def _uri(file: str) -> str:
+    path = PurePath(file.encode("utf-8", "replace").decode())
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

@@ -1,0 +1,1 @@
+"""Renders a validation: predicted against billed."""

@@ -1,0 +1,140 @@
+"""How right the predictions are, host by host, and for which hosts nothing was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cachecost.base.formatting import counted
+from cachecost.ledger.results import Fidelity, Judgement
+from cachecost.providers.rulefile import hosts
+from cachecost.views.fidelity.scores import Score, score
+
+WAYS = {
+    "breakpoint": "at breakpoints",
+    "grid": "by itself, to a grid",
+    "units": "by itself, whole units",
+    "named": "named objects",
+    "best_effort": "by itself, no promise",
+}
+"""How a host caches, by `matching` of its rules."""
+HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
+DOCUMENTED = "nothing recorded: documented only"
+
+
+@dataclass(frozen=True, slots=True)
+class HostScore:
+    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `reads` are
+    the judged calls that read something, `missed` those that were to read something and read nothing."""
+
+    host: str
+    way: str
+    score: Score
+    worst: int = 0
+    reads: int = 0
+    missed: int = 0
+    is_identity: bool = False
+
+    @property
+    def standing(self) -> str:
+        """What the recordings say of the host's rules, in words."""
+        told, judged = self.score, self.score.hits + self.score.cold
+        if told.ranges:
+            return f"the range holds in {told.held:,} of {told.ranges:,} calls, {self.reads:,} of which read something"
+        if not judged:
+            return DOCUMENTED
+        right = told.exact_hits + told.exact_cold
+        if right == judged:
+            return "confirmed" if told.hits >= FEW else "confirmed, by few calls"
+        missed = f"; {counted(self.missed, 'hit')} read nothing" if self.missed else ""
+        return f"right in {right:,} of {judged:,}{missed}"
+
+
+FEW = 10
+"""Hits below which a rule rests on little."""
+
+
+def host_scores(fidelity: Fidelity) -> list[HostScore]:
+    """A row for each host and way of caching that was recorded, then the hosts of which nothing was."""
+    kinds = sorted({(one.host, one.way, one.is_identity) for one in fidelity.judgements})
+    rows = [_host_score(*kind, fidelity.judgements) for kind in kinds]
+    recorded = {host for host, _, _ in kinds}
+    return [*rows, *(HostScore(host, "", score(host, [])) for host in hosts() if host not in recorded)]
+
+
+def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Judgement]) -> HostScore:
+    own = [one for one in judgements if (one.host, one.way, one.is_identity) == (host, way, is_identity)]
+    judged = [one for one in own if one.kind != "unknown"]
+    return HostScore(
+        host,
+        way,
+        score(host, own),
+        max((_off(one) for one in judged), default=0),
+        sum(one.billed.read > 0 for one in judged),
+        sum(one.kind == "cold" and not one.exact for one in judged),
+        is_identity,
+    )
+
+
+def _off(one: Judgement) -> int:
+    if one.kind == "range":
+        return 0 if one.holds else one.billed.read - one.predicted.read
+    return 0 if one.exact else abs(one.billed.read - one.predicted.read)
+
+
+def host_cells(row: HostScore) -> tuple[str, ...]:
+    """A row of the table: host, then `HEADERS`."""
+    told = row.score
+    if not told.calls:
+        return (row.host, "", row.standing, "0", "", "", "", "", "")
+    return (
+        row.host,
+        f"{WAYS[row.way]}{', in transcripts' if row.is_identity else ''}",
+        row.standing,
+        f"{told.calls:,}",
+        _of(told.exact_hits, told.hits),
+        _of(told.exact_cold, told.cold),
+        _of(told.held, told.ranges),
+        f"{told.unknown:,}",
+        f"{row.worst:,}",
+    )
+
+
+def _of(right: int, all_of_them: int) -> str:
+    return f"{right:,} of {all_of_them:,}" if all_of_them else ""
+
+
+def says_hosts(fidelity: Fidelity) -> bool:
+    """Whether more than Anthropic's own host was recorded."""
+    return any(one.host != "anthropic" for one in fidelity.judgements)
+
+
+def of_anthropic(fidelity: Fidelity) -> list[Judgement]:
+    """Requests to Anthropic's own host, what the first figures of a page are of; all requests where it has none."""
+    return [one for one in fidelity.main if one.host == "anthropic"] or fidelity.main
+
+
+def others_sentence(fidelity: Fidelity) -> str:
+    """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
+    return " ".join(filter(None, (_of_transcripts(fidelity), _of_other_hosts(fidelity))))
+
+
+def _of_transcripts(fidelity: Fidelity) -> str:
+    if not fidelity.transcripts or not fidelity.requests:
+        return ""
+    told = score("transcripts", fidelity.transcripts)
+    return (
+        f"In transcripts, where only usages are known, {told.exact_hits:,} of {told.hits:,} reads and"
+        f" {told.exact_cold:,} of {told.cold:,} cold starts follow from the step before."
+    )
+
+
+def _of_other_hosts(fidelity: Fidelity) -> str:
+    others = [one for one in fidelity.main if one.host != "anthropic"]
+    if not others or len(others) == len(fidelity.main):
+        return ""
+    told = score("others", others)
+    names = ", ".join(sorted({one.host for one in others}))
+    ranges = f"; {told.held:,} of {told.ranges:,} ranges hold" if told.ranges else ""
+    hits = f"{told.exact_hits:,} of {told.hits:,} hits and {told.exact_cold:,} of {told.cold:,} cold starts"
+    return f"On other hosts ({names}) {hits} are exactly right{ranges}."

@@ -1,0 +1,90 @@
+"""A validation as JSON: the object of `validate --json`, and a row a call."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from cachecost.base.formatting import exact
+from cachecost.ledger.results import Fidelity, Judgement
+from cachecost.views.fidelity.hosts import HostScore, host_scores, says_hosts
+from cachecost.views.fidelity.scores import GROUPS, Score, score, scores
+
+
+def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
+    """The object of `validate --json` (docs/output-formats.md), with the breakdowns."""
+    return {
+        "format": 1,
+        **_score(score("all", fidelity.main)),
+        "judged": "requests" if fidelity.requests else "transcripts",
+        "transcripts": _score(score("transcripts", fidelity.transcripts)) if fidelity.transcripts else None,
+        "mismatches": [_mismatch(one) for one in fidelity.mismatches],
+        "token_source": fidelity.token_source,
+        "hosts": [_host(each) for each in host_scores(fidelity)] if says_hosts(fidelity) else [],
+        "by": {
+            name: [{"name": each.name, **_score(each)} for each in scores(fidelity, key)]
+            for name, key in GROUPS.items()
+        },
+        "readings": [
+            {"switch": each.switch, "reading": each.reading, "exact": each.exact, "knowable": each.knowable}
+            for each in fidelity.readings
+        ],
+        "not_judged": [{"where": where, "why": why} for where, why in fidelity.not_judged],
+    }
+
+
+def judgement_row(one: Judgement) -> dict[str, Any]:
+    """A recorded call as a row: what was predicted without its own bill, what was billed, and whether that is exact."""
+    dollars = {"predicted_usd": _dollars(one.predicted_usd), "billed_usd": _dollars(one.billed_usd)}
+    return {**_mismatch(one), "exact": one.exact, **dollars}
+
+
+def _mismatch(one: Judgement) -> dict[str, Any]:
+    return {
+        "source": one.source,
+        "call": one.call,
+        "line": one.line,
+        "model": one.model,
+        "kind": one.kind,
+        "predicted": one.predicted.wire(),
+        "billed": one.billed.wire(),
+        "reason": one.reason,
+        "cause": one.cause or None,
+    }
+
+
+def _score(each: Score) -> dict[str, Any]:
+    return {
+        "calls": each.calls,
+        "hits": {"knowable": each.hits, "exact": each.exact_hits},
+        "cold": {"knowable": each.cold, "exact": each.exact_cold},
+        "unknown_earlier_writes": each.unknown,
+        "token_error": {"median": each.median, "p95": each.p95},
+        "billed_usd": _dollars(each.billed_usd),
+        "predicted_usd": _dollars(each.predicted_usd),
+        "knowable_usd": {"billed": _dollars(each.known.billed), "predicted": _dollars(each.known.predicted)},
+        "off_by_usd": _dollars(each.off_usd),
+        "unknown_usd": {"billed": _dollars(each.not_known.billed), "predicted": _dollars(each.not_known.predicted)},
+        "visibility_lag": each.late,
+        "warm_starts": each.warm,
+        "cold_billed_a_write": each.cold_written,
+    }
+
+
+def _dollars(amount: Decimal | None) -> str | None:
+    return None if amount is None else exact(amount)
+
+
+def _host(row: HostScore) -> dict[str, Any]:
+    told = row.score
+    return {
+        "host": row.host,
+        "matching": row.way or None,
+        "calls": told.calls,
+        "hits": {"knowable": told.hits, "exact": told.exact_hits},
+        "cold": {"knowable": told.cold, "exact": told.exact_cold},
+        "ranges": {"judged": told.ranges, "hold": told.held},
+        "unknown_earlier_writes": told.unknown,
+        "worst_tokens": row.worst,
+        "standing": row.standing,
+    }

@@ -1,0 +1,117 @@
+"""What every rendering of a validation says, added up once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.ledger.results import ZERO, Fidelity, Judgement
+
+IN_TRANSCRIPTS = ", transcripts"
+Key = Callable[[Judgement], Iterable[str]]
+GROUPS: dict[str, Key] = {
+    "project": lambda one: [one.client],
+    "model": lambda one: [one.model],
+    "feature": lambda one: one.features,
+}
+"""The ways a summary is broken down; a call counts under each of its features."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dollars:
+    """Dollars of the input side; None where no price is known."""
+
+    predicted: Decimal | None = None
+    billed: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Calls of a group: how many hits and cold starts were knowable, and exactly right.
+
+    Errors are shares of the billed input tokens; dollars are of the input side, of calls whose price is known; None if
+    that is none. `known` leaves out the calls that are unknown. `ranges` are calls on hosts that promise nothing,
+    `held` those whose range holds. `late` are misses that the visibility lag probably caused, `warm` those of the
+    unknown that read what was cached before the recording began, `cold_written` cold starts that were billed a write.
+    """
+
+    name: str
+    calls: int
+    hits: int
+    exact_hits: int
+    cold: int
+    exact_cold: int
+    unknown: int
+    median: float
+    p95: float
+    predicted_usd: Decimal | None
+    billed_usd: Decimal | None
+    ranges: int = 0
+    held: int = 0
+    late: int = 0
+    warm: int = 0
+    cold_written: int = 0
+    known: Dollars = Dollars()
+    not_known: Dollars = Dollars()
+
+    @property
+    def off_usd(self) -> Decimal | None:
+        """Predicted minus billed, of knowable calls: positive where the prediction was too expensive."""
+        if self.known.predicted is None or self.known.billed is None:
+            return None
+        return self.known.predicted - self.known.billed
+
+
+def score(name: str, judgements: Sequence[Judgement]) -> Score:
+    """The score of some judgements together."""
+    hits = [one for one in judgements if one.kind == "hit"]
+    cold = [one for one in judgements if one.kind == "cold"]
+    unknown = [one for one in judgements if one.kind == "unknown"]
+    errors = sorted(one.token_error for one in judgements)
+    whole = _dollars(judgements)
+    return Score(
+        name,
+        len(judgements),
+        len(hits),
+        sum(one.exact for one in hits),
+        len(cold),
+        sum(one.exact for one in cold),
+        len(unknown),
+        percentile(errors, 50),
+        percentile(errors, 95),
+        whole.predicted,
+        whole.billed,
+        sum(one.kind == "range" for one in judgements),
+        sum(one.holds for one in judgements),
+        sum(one.cause == "visibility_lag" for one in judgements),
+        sum(one.cause == "warm_start" for one in unknown),
+        sum(one.billed.write > 0 for one in cold),
+        _dollars([one for one in judgements if one.kind != "unknown"]),
+        _dollars(unknown),
+    )
+
+
+def scores(fidelity: Fidelity, key: Key) -> list[Score]:
+    """A score for each group, the largest group first, equals by name. Transcripts are groups of their own."""
+    groups: dict[str, list[Judgement]] = {}
+    is_mixed = bool(fidelity.requests and fidelity.transcripts)
+    for one in fidelity.judgements:
+        for name in key(one):
+            groups.setdefault(f"{name}{IN_TRANSCRIPTS}" if is_mixed and one.is_identity else name, []).append(one)
+    made = [score(name, group) for name, group in groups.items()]
+    return sorted(made, key=lambda each: (-each.calls, each.name))
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The smallest value that at least `percent` of all do not exceed; 0 of none."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0.0
+
+
+def _dollars(judgements: Sequence[Judgement]) -> Dollars:
+    return Dollars(_sum(one.predicted_usd for one in judgements), _sum(one.billed_usd for one in judgements))
+
+
+def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, ZERO) if known else None

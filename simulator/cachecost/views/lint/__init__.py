@@ -1,0 +1,1 @@
+"""Renders what `cachecost lint` found."""

@@ -1,0 +1,152 @@
+"""What `cachecost lint` prints: how many findings, then each with where it is, what it is and what to do."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from typing import IO, Any, Protocol
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cachecost.base.formatting import counted, tokens
+from cachecost.base.inert import encodable
+from cachecost.views.run.terminal import PIPE_WIDTH, WIDEST_PROSE
+from cachecost.views.streams import inert_console, styled
+from cachecost.views.tables.columns import shortened
+
+FORMAT = 1
+INDENT = 7
+LONGEST_NAME = 40
+COLOURS = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
+
+
+class Finding(Protocol):
+    """A finding as a view needs it; see `LintFinding` for what the fields mean."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def request(self) -> str: ...
+    @property
+    def call(self) -> int | None: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def fix(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def tokens(self) -> int | None: ...
+    @property
+    def offset(self) -> int | None: ...
+    @property
+    def excerpt(self) -> str: ...
+
+
+FIELDS = (
+    "code",
+    "name",
+    "severity",
+    "path",
+    "request",
+    "call",
+    "calls",
+    "message",
+    "why",
+    "fix",
+    "source",
+    "tokens",
+    "offset",
+    "excerpt",
+)
+
+
+def lint_object(findings: Sequence[Finding], requests: int) -> dict[str, Any]:
+    """What `lint --json` prints, as one object."""
+    rows = [{name: getattr(one, name) for name in FIELDS} for one in findings]
+    return {"format": FORMAT, "requests": requests, "findings": rows}
+
+
+def print_lint(findings: Sequence[Finding], requests: int, stream: IO[str]) -> None:
+    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
+    probe = inert_console(stream)
+    width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
+    is_coloured = probe.is_terminal and not probe.no_color
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    styled(stream).write(lint_text(findings, requests, width=width, coloured=is_coloured, encoding=encoding))
+
+
+def lint_text(
+    findings: Sequence[Finding], requests: int, *, width: int, coloured: bool = False, encoding: str = "utf-8"
+) -> str:
+    """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
+    page = StringIO()
+    console = inert_console(
+        page,
+        width=min(width, WIDEST_PROSE),
+        color_system="standard" if coloured else None,
+        force_terminal=coloured,
+        legacy_windows=False,
+    )
+    for part in _parts(findings, requests):
+        console.print(part, highlight=False)
+    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+    return encodable(text, encoding)
+
+
+def _parts(findings: Sequence[Finding], requests: int) -> Iterator[RenderableType]:
+    yield Text(_headline(findings, requests), "bold")
+    shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
+    for one in findings:
+        yield Text()
+        yield _title(one, shows_request)
+        yield _prose(one.message)
+        if one.severity != "note":
+            yield _prose(f"→ {one.fix}")
+
+
+def _headline(findings: Sequence[Finding], requests: int) -> str:
+    many = Counter(one.severity for one in findings)
+    told = [counted(many[name], name) for name in COLOURS if many[name]]
+    return " · ".join([counted(requests, "request"), *(told or ["nothing found"])])
+
+
+def _title(one: Finding, shows_request: bool) -> RenderableType:
+    """The code, its name and the path; where, how often, how much."""
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(no_wrap=True)
+    row.add_column()
+    words = Text.assemble((one.name, "bold"), "  ", one.path)
+    if more := _how_much(one, shows_request):
+        words.append(f"  {more}")
+    row.add_row(Text(one.code, COLOURS[one.severity]), words)
+    return row
+
+
+def _how_much(one: Finding, shows_request: bool) -> str:
+    where = shortened(one.request, LONGEST_NAME) if shows_request else ""
+    if one.call is not None:
+        where += f" call {one.call:,}" if one.calls == 1 else f" in {one.calls:,} calls, first in call {one.call:,}"
+    elif one.calls > 1:
+        where = f"in {one.calls} requests"
+    size = f"{tokens(one.tokens)} tokens" if one.tokens else ""
+    return " · ".join(part for part in (where.strip(), size) if part)
+
+
+def _prose(text: str) -> RenderableType:
+    return Padding(Text(text, overflow="fold"), (0, 0, 0, INDENT))

@@ -1,0 +1,53 @@
+"""What `cachecost optimize --json` prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from cachecost.analysis.optimum.optimum import Optimum
+from cachecost.analysis.optimum.plan_evaluator import Step, marked
+from cachecost.base.formatting import exact
+from cachecost.prompts.refusals import wire_path
+from cachecost.views.optimum.sentences import plan_words
+
+
+def optimum_object(found: Optimum) -> dict[str, Any]:
+    """The object of docs/output-formats.md, and what the text says. Dollars are decimal strings."""
+    strategies = {one.name: exact(one.usd) for one in found.presets if not one.refused}
+    if found.recorded_usd is not None:
+        strategies = {found.first: exact(found.recorded_usd), **strategies}
+    return {
+        "format": 1,
+        "best": {
+            "cost_usd": exact(found.usd),
+            "words": plan_words(found.plan),
+            "plan": [_step(step) for step in found.plan],
+        },
+        "lower_bound_usd": exact(found.floor_usd),
+        "lower_bound_without_pings_usd": exact(found.floor.usd),
+        "proved_optimal": found.is_optimal,
+        "strategies": strategies,
+        "refused_strategies": {one.name: one.refused for one in found.presets if one.refused},
+        "answers_usd": exact(found.answers_usd),
+        "depends_on": found.depends_on,
+        "readings": [
+            {
+                "switch": one.switch,
+                "value": one.value,
+                "best_usd": exact(one.plan_usd),
+                "best_preset_usd": exact(one.preset_usd),
+            }
+            for one in found.readings
+        ],
+        "prefill": {name: asdict(load) for name, load in found.loads.items()},
+        "first_token": None if found.fit is None else {**asdict(found.fit), "supported": found.fit.is_supported},
+        "tokens": {"source": found.token_source, "band": found.band},
+        "refused_calls": len(found.refused),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    call = marked(step)
+    marks = [{"path": wire_path(call.request, mark), "ttl": mark.ttl} for mark in call.request.marks]
+    return {"start": call.start, "purpose": call.purpose, "marks": marks}

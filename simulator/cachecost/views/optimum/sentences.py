@@ -1,0 +1,112 @@
+"""A plan in words: what is marked, for how long, and what is sent beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cachecost.analysis.optimum.plan_evaluator import Step, marked
+from cachecost.analysis.optimum.tree import Tree
+from cachecost.base.formatting import counted
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.request import Mark, Request, place_as_sent
+
+END = "the end of the last message"
+EARLIER = "the end of what an earlier call sent"
+NO_GAP = float("inf")
+
+
+@dataclass(slots=True)
+class Habit:
+    """How often a place is marked for which lifetime, and how long until somebody reads it (seconds)."""
+
+    place: str
+    hours: list[float] = field(default_factory=list)
+    fives: list[float] = field(default_factory=list)
+
+    @property
+    def calls(self) -> int:
+        return len(self.hours) + len(self.fives)
+
+
+def plan_words(plan: Sequence[Step]) -> str:
+    """One sentence: what to do."""
+    real = [step for step in plan if not step.sent.is_extra]
+    habits = habits_of(real)
+    parts = [_habit_words(habit, len(real)) for habit in habits.values() if _matters(habit, len(real))]
+    rare = sum(habit.calls for habit in habits.values() if habit.place != EARLIER and not _matters(habit, len(real)))
+    if rare:
+        parts.append(f"{counted(rare, 'more mark')} elsewhere")
+    if EARLIER in habits:
+        parts.append(f"and {EARLIER}, in {habits[EARLIER].calls:,} calls, so that it is found and stays")
+    unmarked = sum(not step.marks for step in real)
+    if not parts:
+        return "Mark nothing: no block is read again soon enough to pay for being written."
+    told = "Mark " + "; ".join(parts) + "."
+    if unmarked:
+        told += f" {counted(unmarked, 'call')} without a mark."
+    return told + "".join(f" {words}" for words in extra_words(plan))
+
+
+def _matters(habit: Habit, calls: int) -> bool:
+    return habit.place != EARLIER and habit.calls * 50 >= calls
+
+
+def _habit_words(habit: Habit, calls: int) -> str:
+    where = habit.place if habit.calls >= calls * 0.98 else f"{habit.place} (in {habit.calls:,} of {calls:,} calls)"
+    if not habit.hours or not habit.fives:
+        return f"{where} at {'1h' if habit.hours else '5m'}"
+    read = [gap for gap in habit.hours if gap < NO_GAP]
+    shorter = max((gap for gap in habit.fives if gap < NO_GAP), default=0.0)
+    few = f"{len(habit.hours):,} of {habit.calls:,}"
+    if read and min(read) > shorter:
+        return f"{where} at 5m, and at 1h ahead of pauses over {_minutes(shorter)} ({few})"
+    return f"{where} at 5m, in {few} calls at 1h"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{max(300.0, seconds) / 60:.0f} min"
+
+
+def extra_words(plan: Sequence[Step]) -> Iterator[str]:
+    """What is sent beside the calls."""
+    pings = sum(step.sent.call.purpose == "ping" for step in plan)
+    warms = sum(step.sent.call.purpose == "warm" for step in plan)
+    if pings:
+        yield f"Send {counted(pings, 'ping')} that {'keeps' if pings == 1 else 'keep'} an entry alive through a pause."
+    if warms:
+        yield f"Send {counted(warms, 'call')} without an answer ahead of parallel ones."
+
+
+def habits_of(real: Sequence[Step]) -> dict[str, Habit]:
+    """Where the calls are marked, the beginning of the prompt first."""
+    tree = Tree([step.sent for step in real])
+    found: dict[str, Habit] = {}
+    for step in real:
+        request = marked(step).request
+        for mark, placed in zip(request.marks, step.marks, strict=True):
+            habit = found.setdefault(place_of(request, mark), Habit(place_of(request, mark)))
+            gaps = habit.hours if mark.ttl == "1h" else habit.fives
+            gaps.append(_gap(tree, step, placed.prefix) if mark.layer is Layer.MESSAGES else NO_GAP)
+    order = ("tool", "system", "the end of what", END)
+    return dict(sorted(found.items(), key=lambda item: next((n for n, part in enumerate(order) if part in item[0]), 2)))
+
+
+def _gap(tree: Tree, step: Step, prefix: Prefix) -> float:
+    """Seconds until the next call that contains what was marked."""
+    node = tree.nodes.get(prefix)
+    for tail in node.above if node is not None and node.above is not None else ():
+        if tail.event.start > step.sent.start:
+            return tail.event.start - step.sent.start
+    return NO_GAP
+
+
+def place_of(request: Request, mark: Mark) -> str:
+    """A mark's place in words."""
+    number = place_as_sent(request, mark)[2] + 1
+    if mark.layer is Layer.TOOLS:
+        return "the last tool" if mark.index == len(request.tools.blocks) - 1 else f"tool {number}"
+    if mark.layer is Layer.SYSTEM:
+        last = mark.index == len(request.system.blocks) - 1
+        return "the last system block" if last else f"system block {number}"
+    return END if mark.node is request.thread else EARLIER

@@ -1,0 +1,1 @@
+"""Renders the difference between two recordings."""

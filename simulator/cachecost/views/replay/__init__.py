@@ -1,0 +1,1 @@
+"""Renders the ledgers of `cachecost replay`."""

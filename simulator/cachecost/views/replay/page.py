@@ -1,0 +1,81 @@
+"""The page of a replay: the same as that of a run, for the calls of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+
+from cachecost.analysis.comparison.sentences import who_is_cheapest
+from cachecost.analysis.comparison.summary import Summary, summarise
+from cachecost.base.formatting import change, compared, counted, dollars, percent, tokens
+from cachecost.base.times import day_of
+from cachecost.base.version import __version__
+from cachecost.ledger.findings import Explanation
+from cachecost.ledger.results import Comparison, Ledger, RunResult
+from cachecost.providers.rules import data_date
+from cachecost.views.replay.text import Billed
+from cachecost.views.run.page import run_page
+
+OWN_DAY = "Each call has the rules and prices of its own day."
+UPPER_BOUND = "No entry is evicted before its time, so hits are an upper bound."
+LEAST_RECENT = "A server keeps as many tokens as was said; the least recently used go first."
+
+
+def replay_page(
+    log: str,
+    ledgers: Sequence[Ledger],
+    host: str,
+    as_of: date | None,
+    rules: dict[str, str],
+    prices: str,
+    again: str,
+    billed: Billed | None = None,
+    explanations: Sequence[Explanation] = (),
+    is_bounded: bool = False,
+) -> str:
+    """The whole page. `as_of` None: each call has its own day, and the page names the last one, or that of the rules
+    where the log tells no day. `is_bounded`: the cache holds only so many tokens."""
+    days = [day_of(row.start) for ledger in ledgers for row in ledger.rows if row.timestamp]
+    days = days or [as_of or data_date(host)]
+    models = ", ".join(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
+    day = as_of or max(days)
+    first = ledgers[0].strategy
+    comparison = Comparison("", host, models, day, rules, list(ledgers), first)
+    summary = summarise(comparison)
+    return run_page(
+        RunResult(
+            log,
+            "What does this recording cost, call by call?",
+            " · ".join([counted(len(ledgers[0].rows), "call"), *_billed(billed), models, _days(days)]),
+            _verdict(summary, billed),
+            [comparison],
+            [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND],
+            versions={"cachecost": __version__, "prices": prices},
+            explanations=list(explanations),
+        ),
+        again,
+    )
+
+
+def _billed(billed: Billed | None) -> list[str]:
+    return [f"billed {dollars(billed.dollars)} for {counted(billed.calls, 'call')}"] if billed else []
+
+
+def _days(days: Sequence[date]) -> str:
+    return " to ".join(str(day) for day in dict.fromkeys((min(days), max(days))))
+
+
+def _verdict(summary: Summary, billed: Billed | None) -> str:
+    best, first = summary.best, summary.first
+    if best is None or first is None:
+        return "No strategy ran without a refused call."
+    if len(summary.lines) > 1:
+        is_other = first not in summary.tied and not first.refused
+        against = f", {compared(best.vs_first)} than “{first.name}”" if is_other else ""
+        return f"{who_is_cheapest(summary.winners)}: {best.answer}{against}."
+    whole = best.usage.total_input
+    share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
+    told = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
+    gap = change(best.total, billed.dollars) if billed else None
+    return f"{told}; that is {compared(gap)} than was billed." if gap else f"{told}."

@@ -1,0 +1,1 @@
+"""Renders the comparison of `cachecost run`."""

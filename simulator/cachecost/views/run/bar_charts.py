@@ -1,0 +1,167 @@
+"""Dollars stacked by token class: one bar a strategy, for the whole session or for one question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cachecost.analysis.comparison.sentences import dollars_title, question_title
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary
+from cachecost.base.formatting import percent
+from cachecost.ledger.results import Cost
+from cachecost.views.charts.palette import CLASS_COLOURS, INK, MUTED, RULE
+from cachecost.views.charts.style import (
+    MARGIN,
+    POINTS_PER_INCH,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    WIDTH,
+    house_style,
+    text_width,
+    title_height,
+    titled,
+    widest,
+    wrapped,
+)
+
+ROW = 0.40
+BAR = 0.62
+"""Inches of a row, and the part of it that the bar fills."""
+LEGEND = 0.42
+NAME_WIDTH = 3.1
+GAP = 0.09
+PALE = 0.45
+HAIRLINE = 0.001
+"""Part of the width of the axes below which nothing is drawn: half a point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: `parts` are dollars, or tokens, by token class; `label` is bold at its end, `remark` muted after it.
+
+    A `strong` bar is the cheapest; a `pale` one leaves out calls that were refused.
+    """
+
+    name: str
+    parts: dict[str, float]
+    label: str
+    remark: str
+    strong: bool
+    pale: bool
+
+    @property
+    def total(self) -> float:
+        return sum(self.parts.values())
+
+    @property
+    def words(self) -> float:
+        """Inches of what stands at its end."""
+        return text_width(self.label, bold=True) + text_width(self.remark) + 3 * GAP
+
+
+def dollars_figure(summary: Summary) -> Figure:
+    """What the session costs under each strategy, by token class; in tokens where no price is known."""
+    bars = [_session_bar(line, summary) for line in summary.lines]
+    return _figure(dollars_title(summary), bars, summary.shown)
+
+
+def question_figure(summary: Summary) -> Figure:
+    """What one question costs in each arm, by token class: all its calls together, over the number of questions."""
+    asking = [line for line in summary.lines if line.questions]
+    known = [line.question for line in asking if line.question is not None]
+    bars = [_question_bar(line, strong=line.question == min(known, default=None)) for line in asking]
+    return _figure(question_title(summary), bars, summary.shown)
+
+
+def _session_bar(line: Line, summary: Summary) -> Bar:
+    change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
+    remark, strong = _refused(line) or change, line in summary.tied
+    parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
+    label = line.money if summary.is_priced else percent(line.hit_share)
+    return Bar(line.name, parts, label, remark, strong, bool(line.refused))
+
+
+def _question_bar(line: Line, *, strong: bool) -> Bar:
+    """Without a length where a refused call leaves the cost of a question unknown."""
+    parts = _parts(line.question_cost, line.questions) if line.question is not None else {}
+    return Bar(line.name, parts, line.question_money, _refused(line), strong, pale=False)
+
+
+def _refused(line: Line) -> str:
+    return f"{line.refused:,} of {line.calls:,} calls refused" if line.refused else ""
+
+
+def _parts(cost: Cost, among: int) -> dict[str, float]:
+    return {name: float(amount / among) for name, amount in cost.by_class().items()}
+
+
+def _tokens(line: Line, summary: Summary) -> dict[str, float]:
+    return {name: float(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
+
+
+def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figure:
+    with house_style():
+        head = MARGIN + title_height(title) + LEGEND
+        height = head + ROW * max(len(bars), 1) + MARGIN
+        figure = Figure(figsize=(WIDTH, height))
+        titled(figure, title)
+        _legend(figure, classes, height - MARGIN - title_height(title) - LEGEND / 2)
+        _draw(_axes(figure, bars, head, height), bars)
+    return figure
+
+
+def _axes(figure: Figure, bars: Sequence[Bar], head: float, height: float) -> Axes:
+    """Axes with the names to the left; so scaled that what stands at the end of each bar fits as well."""
+    left = MARGIN + min(widest([bar.name for bar in bars], bold=True), NAME_WIDTH) + GAP
+    room = WIDTH - left - MARGIN
+    axes = figure.add_axes((left / WIDTH, MARGIN / height, room / WIDTH, (height - head - MARGIN) / height))
+    axes.set_xlim(0, max((bar.total * room / (room - bar.words) for bar in bars), default=0) or 1)
+    axes.set_ylim(max(len(bars), 1) - 0.5, -0.5)
+    axes.spines[:].set_visible(False)
+    axes.spines["left"].set(visible=True, color=RULE)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    return axes
+
+
+def _draw(axes: Axes, bars: Sequence[Bar]) -> None:
+    for row, bar in enumerate(bars):
+        start = 0.0
+        for name, width in _seen(bar, axes.get_xlim()[1]).items():
+            axes.barh(
+                row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=PALE if bar.pale else 1
+            )
+            start += width
+        _words(axes, row, bar)
+
+
+def _seen(bar: Bar, whole: float) -> dict[str, float]:
+    """The parts that are wide enough to be seen: a hairline would come and go with the rounding of pixels."""
+    return {name: width for name, width in bar.parts.items() if width > whole * HAIRLINE}
+
+
+def _words(axes: Axes, row: int, bar: Bar) -> None:
+    weight = "bold" if bar.strong else "normal"
+    name = "\n".join(wrapped(bar.name, NAME_WIDTH, bold=bar.strong))
+    _beside(axes, name, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
+    _beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
+    _beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
+
+
+def _beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **style: Any) -> None:
+    offset = (inches * POINTS_PER_INCH, 0)
+    axes.annotate(text, at, offset, textcoords="offset points", va="center_baseline", annotation_clip=False, **style)
+
+
+def _legend(figure: Figure, classes: Mapping[str, str], y: float) -> None:
+    """Squares with their names, in one line under the title."""
+    height, x = figure.get_size_inches()[1], MARGIN
+    for name, words in classes.items():
+        figure.text(x / WIDTH, y / height, "■", color=CLASS_COLOURS[name], va="center_baseline", size=TEXT_SIZE + 2)
+        x += 0.2
+        figure.text(x / WIDTH, y / height, words, color=INK, va="center_baseline", size=SMALL_SIZE)
+        x += text_width(words, SMALL_SIZE) + 0.22

@@ -1,0 +1,180 @@
+"""Cumulative dollars over calls: one line a strategy, its name at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import count
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from cachecost.analysis.comparison.sentences import cumulative_title
+from cachecost.analysis.comparison.summary import Summary
+from cachecost.base.formatting import dollars
+from cachecost.ledger.results import ZERO, Ledger
+from cachecost.views.charts.palette import LINE_COLOURS, RULE
+from cachecost.views.charts.style import (
+    MARGIN,
+    SMALL_SIZE,
+    WIDTH,
+    cut,
+    house_style,
+    title_height,
+    titled,
+    widest,
+)
+
+PLOT_HEIGHT = 3.4
+AXIS_LABELS = 0.5
+LABEL_STEP = 0.19
+"""Inches between two labels, at least."""
+LEADER = 0.35
+FEW, POINTS = 12, 120
+"""More lines than a few are drawn through so many points at most, or a picture of all grows heavy."""
+NAME_WIDTH = 3.2
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The dollars of one strategy after each call."""
+
+    label: str
+    values: list[float]
+    colour: str
+    dashed: bool
+    strong: bool
+
+    @property
+    def end(self) -> float:
+        return self.values[-1]
+
+
+def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
+    """Dollars so far after each call, of every strategy that was not wholly refused; `headed` by its title."""
+    title = cumulative_title(summary)
+    with house_style():
+        curves = _curves(summary)
+        plot = max(PLOT_HEIGHT, LABEL_STEP * (len(curves) + 1))
+        head = MARGIN + (title_height(title) + 0.12 if headed else 0)
+        height = head + plot + AXIS_LABELS + MARGIN / 2
+        figure = Figure(figsize=(WIDTH, height))
+        if headed:
+            titled(figure, title)
+        axes = _axes(figure, curves, plot, height)
+        _draw(axes, curves)
+        _label_ends(axes, curves, plot)
+    return figure
+
+
+def spread(wanted: Sequence[float], step: float, low: float, high: float) -> list[float]:
+    """Places `step` apart or more, in the same order, as near to `wanted` as that allows (least squares).
+
+    Of equals the first stands highest. They stand between `low` and `high`; too many to stand there go on above.
+    """
+    order = sorted(range(len(wanted)), key=lambda number: (wanted[number], -number))
+    groups: list[list[float]] = []
+    for rank, number in enumerate(order):
+        groups.append([wanted[number] - rank * step])
+        while len(groups) > 1 and _mean(groups[-2]) >= _mean(groups[-1]):
+            last = groups.pop()
+            groups[-1] += last
+    flat = [_mean(group) for group in groups for _ in group]
+    highest = max(low, high - step * (len(wanted) - 1))
+    places = dict(zip(order, (min(max(at, low), highest) for at in flat), strict=True))
+    return [places[number] + step * order.index(number) for number in range(len(wanted))]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _curves(summary: Summary) -> list[Curve]:
+    """In the scenario's order; the first colour is the cheapest strategy's, whatever its place."""
+    drawn = {line.name for line in summary.lines if line.total is not None and line.calls}
+    best = summary.best.name if summary.best else ""
+    ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.strategy in drawn]
+    others = count(1 if best in drawn else 0)
+    return [_curve(ledger, 0 if ledger.strategy == best else next(others), best) for ledger in ledgers]
+
+
+def _curve(ledger: Ledger, number: int, best: str) -> Curve:
+    label = f"{cut(ledger.strategy, NAME_WIDTH, SMALL_SIZE)}  {dollars(ledger.cost.total)}"
+    colour, dashed = LINE_COLOURS[number % len(LINE_COLOURS)], number >= len(LINE_COLOURS)
+    return Curve(label, _running(ledger), colour, dashed, strong=ledger.strategy == best)
+
+
+def _running(ledger: Ledger) -> list[float]:
+    total, values = ZERO, [0.0]
+    for row in ledger.rows:
+        total += row.cost.total
+        values.append(float(total))
+    return values
+
+
+def _axes(figure: Figure, curves: Sequence[Curve], plot: float, height: float) -> Axes:
+    top = (max((curve.end for curve in curves), default=0) or 1) * 1.03
+    ticks, labels = dollar_ticks(top)
+    left = MARGIN + widest(labels, SMALL_SIZE) + 0.1
+    right = LEADER + widest([curve.label for curve in curves], SMALL_SIZE, bold=True) + MARGIN
+    axes = figure.add_axes((left / WIDTH, AXIS_LABELS / height, (WIDTH - left - right) / WIDTH, plot / height))
+    axes.set_xlim(0, max((len(curve.values) - 1 for curve in curves), default=0) or 1)
+    axes.set_ylim(0, top)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_yticks(ticks, labels)
+    axes.set_xlabel("calls", loc="left")
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0)
+    return axes
+
+
+def dollar_ticks(top: float) -> tuple[list[float], list[str]]:
+    """Round amounts up to `top` and how they are written: without cents if none of them has any."""
+    ticks = [float(tick) for tick in MaxNLocator(5).tick_values(0, top) if 0 <= tick <= top]
+    whole = all(tick == int(tick) for tick in ticks)
+    return ticks, [f"${tick:,.0f}" if whole else dollars(Decimal(f"{tick:.10g}")) for tick in ticks]
+
+
+def _draw(axes: Axes, curves: Sequence[Curve]) -> None:
+    longest = max((len(curve.values) for curve in curves), default=0)
+    step = -(-longest // POINTS) if len(curves) > FEW else 1
+    for curve in curves:
+        style = (0, (5, 2)) if curve.dashed else "-"
+        width, order = (2.6, 3) if curve.strong else (1.5, 2)
+        at = [*range(0, len(curve.values) - 1, step), len(curve.values) - 1]
+        axes.plot(
+            at,
+            [curve.values[number] for number in at],
+            color=curve.colour,
+            linewidth=width,
+            linestyle=style,
+            zorder=order,
+        )
+
+
+def _label_ends(axes: Axes, curves: Sequence[Curve], plot: float) -> None:
+    """Each line's name beside its end, a thin leader between where they had to be moved apart."""
+    top = axes.get_ylim()[1]
+    places = spread([curve.end / top * plot for curve in curves], LABEL_STEP, 0.05, plot)
+    for curve, place in zip(curves, places, strict=True):
+        _label(axes, curve, curve.end / top, place / plot)
+
+
+def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
+    """The label at height `place` beside the axes, led to from the line's end (both are shares of the height)."""
+    last = (len(curve.values) - 1) / axes.get_xlim()[1]
+    inch = 1 / (axes.get_position().width * WIDTH)
+    path = ([last, 1 + 0.05 * inch, 1 + (LEADER - 0.1) * inch], [end, end, place])
+    axes.plot(*path, transform=axes.transAxes, clip_on=False, color=curve.colour, linewidth=0.8)
+    axes.text(
+        1 + (LEADER - 0.04) * inch,
+        place,
+        curve.label,
+        transform=axes.transAxes,
+        size=SMALL_SIZE,
+        weight="bold" if curve.strong else "normal",
+        va="center_baseline",
+    )

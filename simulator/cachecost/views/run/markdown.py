@@ -1,0 +1,131 @@
+"""The report of a run as Markdown: the answer, the comparison, why, how sure, how to run it again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from cachecost.analysis.comparison.sentences import (
+    cumulative_title,
+    dollars_title,
+    question_title,
+    refusal_sentences,
+    rules_sentence,
+    token_sentences,
+)
+from cachecost.analysis.comparison.summary import AGAINST_FIRST, Summary, shared_notes, summarise
+from cachecost.ledger.results import RunResult
+from cachecost.views.run.files import CUMULATIVE, DOLLARS, QUESTION
+from cachecost.views.run.markdown_tables import (
+    cause_table,
+    claim_table,
+    layer_table,
+    question_table,
+    strategy_table,
+    variant_costs,
+    variant_table,
+)
+from cachecost.views.tables.columns import REFUSED
+from cachecost.views.tables.markdown import escaped, picture
+
+
+def report_markdown(result: RunResult, pictures: Collection[str] = (), again: str | None = None) -> str:
+    """The whole report.md, ending in a newline. `pictures` are the files beside it; others are not linked.
+
+    `again` is the command that makes the report; by default that of a scenario in `scenarios/`.
+    """
+    summaries = [summarise(comparison) for comparison in result.comparisons]
+    main = summaries[0]
+    sections = [
+        _head(result),
+        _comparison(main, pictures),
+        _question(main, pictures),
+        _over_calls(main, pictures),
+        _where(main),
+        _variants(summaries),
+        _claims(result),
+        _how_sure(result, main),
+        _again(result, again or f"cachecost run scenarios/{result.scenario}.yaml"),
+    ]
+    return "\n\n".join(part for section in sections for part in section if part) + "\n"
+
+
+def _head(result: RunResult) -> list[str]:
+    question = f"*{escaped(result.question)}*" if result.question else ""
+    verdict = f"**{escaped(result.verdict)}**" if result.verdict else ""
+    return [f"# {escaped(result.scenario)}", question, verdict, escaped(result.about)]
+
+
+def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
+    if not summary.lines:
+        return ["No strategy to compare."]
+    key = "Tokens are sums over all calls; the cheapest strategy is bold."
+    if not summary.is_priced:
+        key += " No price is known: strategies are ranked by the prefill that is left to do."
+    band = " ".join(f"{escaped(sentence)}." for sentence in token_sentences(summary))
+    if summary.first and len(summary.lines) > 1 and summary.against == AGAINST_FIRST:
+        key += f" *vs first* compares with “{escaped(summary.first.name)}”."
+    refusals = [f"{REFUSED} {escaped(sentence)}" for sentence in refusal_sentences(summary)]
+    if refusals:
+        key += f" {REFUSED} had refused calls, so its dollars compare with nothing."
+    return [strategy_table(summary), key, band, _list(refusals), picture(DOLLARS, dollars_title(summary), pictures)]
+
+
+def _question(summary: Summary, pictures: Collection[str]) -> list[str]:
+    if not summary.has_questions:
+        return []
+    key = "All calls that serve a question, retries included, over the number of questions; tokens are means."
+    return [
+        "## What one question costs",
+        picture(QUESTION, question_title(summary), pictures),
+        question_table(summary),
+        key,
+    ]
+
+
+def _over_calls(summary: Summary, pictures: Collection[str]) -> list[str]:
+    link = picture(CUMULATIVE, cumulative_title(summary), pictures)
+    return ["## Dollars, call after call", link] if link else []
+
+
+def _where(summary: Summary) -> list[str]:
+    if not summary.lines or not summary.is_priced:
+        return []
+    causes = cause_table(summary)
+    why = [
+        "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls.",
+        causes,
+    ]
+    return ["## Where the dollars go", "By layer of the prompt:", layer_table(summary), *(why if causes else [])]
+
+
+def _variants(summaries: Sequence[Summary]) -> list[str]:
+    if len(summaries) < 2:
+        return []
+    key = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
+    return ["## Variants side by side", variant_table(summaries), key, variant_costs(summaries)]
+
+
+def _claims(result: RunResult) -> list[str]:
+    return ["## Published figures, exactly", claim_table(result.claims)] if result.claims else []
+
+
+def _how_sure(result: RunResult, summary: Summary) -> list[str]:
+    facts = [f"Token counts: {sentence}." for sentence in token_sentences(summary)]
+    facts.append(f"Rules and prices: {rules_sentence(summary.comparison)}.")
+    notes = [f"{note} ({_names(names, summary)})" for note, names in shared_notes(summary.lines)]
+    parts = ["## How sure", _list([*facts, *result.assumptions])]
+    return [*parts, "Notes on strategies:", _list(notes)] if notes else parts
+
+
+def _again(result: RunResult, command: str) -> list[str]:
+    versions = " · ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
+    files = "`calls.csv` holds every call with its exact dollars, `result.json` the sums of this page."
+    return ["## Run it again", f"```sh\n{command}\n```", files, escaped(versions)]
+
+
+def _names(names: Sequence[str], summary: Summary) -> str:
+    return "every strategy" if len(names) == len(summary.lines) > 1 else ", ".join(f"“{name}”" for name in names)
+
+
+def _list(sentences: Sequence[str]) -> str:
+    return "\n".join(f"- {escaped(sentence)}" for sentence in sentences)

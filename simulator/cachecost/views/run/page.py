@@ -1,0 +1,268 @@
+"""The page of a run: the answer, the strategies side by side, their prompts as strips, why, how sure, which rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from cachecost.analysis.comparison.sentences import (
+    cumulative_title,
+    named,
+    refusal_sentences,
+    rules_sentence,
+    token_sentences,
+    who_is_cheapest,
+)
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, shared_notes, summarise
+from cachecost.base.formatting import UNKNOWN, compared, counted, dollars, percent, rough_dollars, tokens
+from cachecost.ledger.findings import Explanation
+from cachecost.ledger.results import Ledger, RunResult
+from cachecost.views.charts.pictures import inline
+from cachecost.views.explain.text import groups, headline
+from cachecost.views.html.frame import Table, page
+from cachecost.views.run.area_charts import area_figure
+from cachecost.views.run.html_tables import (
+    claim_table,
+    cumulative_table,
+    findings_table,
+    layer_table,
+    parts_table,
+    question_table,
+    switch_table,
+    variant_costs,
+    variant_table,
+)
+from cachecost.views.run.line_charts import cumulative_figure
+from cachecost.views.run.timeline_columns import MOST, columns_of, most_columns, most_spots
+from cachecost.views.run.timeline_svg import BAND_HEIGHT, BAND_TOP, HEIGHT, Paths, paths_of
+from cachecost.views.run.timeline_text import Spot, call_table, spots
+from cachecost.views.tables.columns import Column as NumberColumn
+from cachecost.views.tables.columns import strategy_columns
+
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+HAIRLINE = Decimal("0.0005")
+FIRST = ("hit_share", "cost", "vs_first", "floor", "question", "band")
+"""Columns before the bar; the others stand after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A strategy beside the others: its figures by column, and its bar in parts of the dearest one."""
+
+    name: str
+    anchor: str
+    cells: list[tuple[str, str]]
+    bar: list[tuple[str, str, str]]
+    """Token class, width in percent, what it says."""
+    is_best: bool
+    is_pale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StripView:
+    """The picture of a strategy's calls with its words."""
+
+    name: str
+    anchor: str
+    says: str
+    paths: Paths
+    spots: list[Spot]
+    table: Table
+    thinned: str
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture, what it shows, and the table behind it."""
+
+    anchor: str
+    title: str
+    picture: Markup
+    table: Table
+
+
+def run_page(result: RunResult, again: str | None = None) -> str:
+    """The whole page. `again` is the command that makes it; by default that of a scenario in `scenarios/`."""
+    summaries = [summarise(comparison) for comparison in result.comparisons]
+    main = summaries[0]
+    first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
+    return page(
+        "run.html",
+        title=result.scenario,
+        result=result,
+        answer=first,
+        more=rest,
+        saving=_saving(main),
+        summary=main,
+        headers=[(column.key, column.header) for column in _columns(main)],
+        before_bar=FIRST,
+        rows=_rows(main),
+        bands=token_sentences(main),
+        refusals=refusal_sentences(main),
+        questions=question_table(main) if main.has_questions else None,
+        class_names=main.class_names,
+        strips=_strips(main),
+        shape={"height": HEIGHT, "band_top": BAND_TOP, "band_height": BAND_HEIGHT},
+        has_turns=any(row.turn for ledger in main.comparison.ledgers for row in ledger.rows)
+        or any(strip.is_human for ledger in main.comparison.ledgers for strip in ledger.strips),
+        longest=tokens(_longest(main)),
+        charts=[*_cumulative(main), *_parts(main)],
+        layers=layer_table(main) if main.lines else None,
+        findings=[_finding(told) for told in result.explanations],
+        variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
+        claims=claim_table(result.claims) if result.claims else None,
+        rules=rules_sentence(main.comparison),
+        switches=switch_table(main.comparison.rules, main.comparison.host),
+        notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
+        versions=sorted(result.versions.items()),
+        again=again or f"cachecost run scenarios/{result.scenario}.yaml",
+    )
+
+
+def _saving(summary: Summary) -> tuple[str, str] | None:
+    """The saving in few words, and what it is a saving of; None where there is nothing to compare."""
+    best, first = summary.best, summary.first
+    if best is None or best.is_empty:
+        return None
+    if first in summary.tied or first is None or best.vs_first is None:
+        told = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
+        return best.answer, told
+    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {named(summary.winners)}"
+
+
+def _rows(summary: Summary) -> list[Row]:
+    columns = _columns(summary)
+    dearest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
+    return [
+        Row(
+            line.name,
+            f"strip-{number + 1}",
+            [(column.key, column.cells[number].strip()) for column in columns],
+            _bar(line, dearest, summary),
+            line in summary.tied,
+            bool(line.refused),
+        )
+        for number, line in enumerate(summary.lines)
+    ]
+
+
+def _columns(summary: Summary) -> list[NumberColumn]:
+    """The columns of every other view, what it costs first: that is what a narrow page shows."""
+    if not summary.lines:
+        return []
+    columns = [*strategy_columns(summary), NumberColumn("band", "error", [_band(line) for line in summary.lines])]
+    return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
+
+
+def _band(line: Line) -> str:
+    return UNKNOWN if line.total is None else f"±{rough_dollars(line.error)}"
+
+
+def _length(line: Line, summary: Summary) -> Decimal:
+    """How long the bar of a line is: in USD, or in tokens where no price is known."""
+    return line.cost.total if summary.is_priced else sum(_tokens_by_class(line, summary).values(), Decimal(0))
+
+
+def _tokens_by_class(line: Line, summary: Summary) -> dict[str, Decimal]:
+    return {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
+
+
+def _bar(line: Line, dearest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
+    parts = line.cost.by_class() if summary.is_priced else _tokens_by_class(line, summary)
+    names = CLASS_NAMES if summary.is_priced else summary.class_names
+    return [
+        (name, f"{amount / dearest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
+        for name, amount in parts.items()
+        if amount > dearest * HAIRLINE
+    ]
+
+
+def _amount(amount: Decimal, summary: Summary) -> str:
+    return dollars(amount) if summary.is_priced else tokens(int(amount))
+
+
+def _longest(summary: Summary) -> int:
+    rows = (row for ledger in summary.comparison.ledgers for row in ledger.rows)
+    return max((row.usage.total_input for row in rows), default=0)
+
+
+def _strips(summary: Summary) -> list[StripView]:
+    """The first and the best strategy open, then the others in their order."""
+    ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
+    shown = [line.name for line in (summary.first, summary.best) if line is not None]
+    order = sorted(ledgers, key=lambda ledger: (_place(ledger.strategy, shown), ledgers.index(ledger)))
+    longest, others = _longest(summary), len(ledgers) - len(set(shown))
+    anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
+    return [_strip(ledger, anchors[ledger.strategy], longest, ledger.strategy in shown, others) for ledger in order]
+
+
+def _place(name: str, shown: Sequence[str]) -> int:
+    return shown.index(name) if name in shown else len(shown)
+
+
+def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int) -> StripView:
+    columns = columns_of(ledger, MOST if is_open else most_columns(others))
+    told = MOST if is_open else most_spots(others)
+    thinned = ""
+    if len(columns) < len(ledger.rows):
+        each = columns[0].stands_for
+        thinned = f"{len(ledger.rows):,} calls: each column is the one of {each} that paid most for what was not read."
+    return StripView(
+        ledger.strategy,
+        anchor,
+        _strip_says(ledger),
+        paths_of(columns, longest),
+        spots(columns, told),
+        call_table(columns, told),
+        thinned,
+        is_open,
+    )
+
+
+def _strip_says(ledger: Ledger) -> str:
+    """The picture in one sentence."""
+    usage, whole = ledger.usage, ledger.usage.total_input
+    if not whole:
+        return f"{counted(len(ledger.rows), 'call')}, none with a usage"
+    written = Decimal(usage.write_5m + usage.write_1h) / whole
+    read, uncached = Decimal(usage.read) / whole, Decimal(usage.input_tokens) / whole
+    shares = f"{percent(read)} read, {percent(written)} written, {percent(uncached)} uncached"
+    cost = f" · {dollars(ledger.cost.total)}" if ledger.is_priced else ""
+    return f"{counted(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares}{cost}"
+
+
+def _cumulative(summary: Summary) -> list[Chart]:
+    if not summary.is_priced or not any(line.cost.total for line in summary.lines):
+        return []
+    title = cumulative_title(summary)
+    picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
+    return [Chart("cumulative", title, picture, cumulative_table(summary))]
+
+
+def _parts(summary: Summary) -> list[Chart]:
+    """Dollars by token class and by layer, of the first and of the best strategy on one scale."""
+    if not summary.is_priced:
+        return []
+    shown = dict.fromkeys(line.name for line in (summary.first, summary.best) if line is not None and line.cost.total)
+    ledgers = {ledger.strategy: ledger for ledger in summary.comparison.ledgers}
+    top = max((float(ledgers[name].cost.total) for name in shown), default=0.0) * 1.03
+    charts = []
+    for number, name in enumerate(shown, 1):
+        title = f"“{name}”: dollars so far by token class, and by layer of the prompt"
+        picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)
+        charts.append(Chart(f"parts-{number}", title, picture, parts_table(ledgers[name])))
+    return charts
+
+
+def _finding(told: Explanation) -> tuple[str, Table | None]:
+    found = groups(told)
+    return next(iter(headline(told, found))), findings_table(told) if found else None
+
+
+def _names(names: Sequence[str], summary: Summary) -> str:
+    return "every strategy" if len(names) == len(summary.lines) > 1 else ", ".join(f"“{name}”" for name in names)

@@ -1,0 +1,68 @@
+"""The calls of a strategy as columns of a picture: thinned where there are more than a picture can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.ledger.results import CallRow, Ledger
+from cachecost.ledger.timelines import NO_STRIP, Strip
+
+MOST = 400
+"""Columns that a picture shows at most."""
+ALL_TOGETHER = 6_000
+"""Columns that the pictures of the other strategies share."""
+FEWEST = 60
+TOLD_TOGETHER, FEWEST_TOLD = 600, 12
+"""The same of the places that can be pointed at, and of the rows of the tables behind the pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A call, and how many calls it stands for: it is the one of them that paid most for what was not read."""
+
+    row: CallRow
+    strip: Strip
+    stands_for: int = 1
+
+    @property
+    def tops(self) -> tuple[int, int, int, int]:
+        """Tokens up to the end of what was read, written for an hour, written for five minutes, uncached."""
+        usage = self.row.usage
+        hour = usage.read + usage.write_1h
+        five = hour + usage.write_5m
+        return usage.read, hour, five, five + usage.input_tokens
+
+
+def columns_of(ledger: Ledger, most: int = MOST) -> list[Column]:
+    """At most `most` columns, from neighbouring calls as many each as it takes."""
+    strips = ledger.strips or [NO_STRIP] * len(ledger.rows)
+    pairs = [Column(row, strip) for row, strip in zip(ledger.rows, strips, strict=True)]
+    step = -(-len(pairs) // most) if pairs else 1
+    return [_dearest(group) for group in in_groups(pairs, step)]
+
+
+def in_groups(columns: Sequence[Column], step: int) -> Iterator[Sequence[Column]]:
+    """Neighbours, `step` at a time."""
+    for start in range(0, len(columns), step):
+        yield columns[start : start + step]
+
+
+def most_columns(others: int) -> int:
+    """Columns for each of so many pictures: together they must not make the page heavy."""
+    return max(FEWEST, min(MOST, ALL_TOGETHER // max(others, 1)))
+
+
+def most_spots(others: int) -> int:
+    """Places to point at in each of so many pictures."""
+    return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
+
+
+def _dearest(group: Sequence[Column]) -> Column:
+    dearest = max(group, key=lambda column: (_unread(column.row), -column.row.call))
+    return Column(dearest.row, dearest.strip, len(group))
+
+
+def _unread(row: CallRow) -> Decimal:
+    return row.cost.write_5m + row.cost.write_1h + row.cost.input

@@ -1,0 +1,135 @@
+"""Columns -> paths of an SVG, a unit a column; the picture is stretched to the page, so it holds no words.
+
+Colours are painted over each other from the top down: a step line a state, all from the ground up. What was read
+ends below what was written, and that below what was uncached (rule 15), so nothing is hidden that should be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from cachecost.prompts.blocks import Layer
+from cachecost.views.run.timeline_columns import Column
+
+HEIGHT = 200
+"""Units of the longest prompt."""
+BAND_TOP, BAND_HEIGHT = 206, 9
+STATES = ("read", "write_1h", "write_5m", "input")
+GAPS_UP_TO = 140
+"""Columns that are wide enough for a gap between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """What the picture is made of, each a path's `d`; empty where there is nothing."""
+
+    width: int
+    states: list[tuple[str, str]]
+    """Token class and path, in the order they are painted."""
+    layers: str
+    marks: str
+    gaps: str
+    loops: str
+    questions: str
+    turns: str
+    refused: str
+
+
+def paths_of(columns: Sequence[Column], longest: int) -> Paths:
+    """The picture of the columns, on the scale of a prompt of `longest` tokens."""
+    tops = [[_height(top, longest) for top in column.tops] for column in columns]
+    return Paths(
+        len(columns),
+        [(name, _steps([each[number] for each in tops])) for number, name in _painted(tops)],
+        "".join(_line([_height(end, longest) for end in ends]) for ends in _layer_ends(columns)),
+        _ticks(columns, longest),
+        "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(columns))) if len(columns) <= GAPS_UP_TO else "",
+        _band(columns, lambda column: column.row.inquiry is None),
+        _band(columns, lambda column: column.row.inquiry is not None),
+        _turns(columns),
+        "".join(f"M{at} {HEIGHT}h1v-12h-1z" for at, column in enumerate(columns) if column.row.error is not None),
+    )
+
+
+def _height(tokens: int, longest: int) -> int:
+    return round(tokens * HEIGHT / longest) if longest else 0
+
+
+def _painted(tops: Sequence[Sequence[int]]) -> Iterable[tuple[int, str]]:
+    """The states that can be seen, what is uncached first."""
+    for number in reversed(range(len(STATES))):
+        if any(each[number] > (each[number - 1] if number else 0) for each in tops):
+            yield number, STATES[number]
+
+
+def _runs(values: Sequence[int]) -> Iterable[tuple[int, int, int]]:
+    """Start, end and value of each run of equal values."""
+    at = 0
+    for value, run in groupby(values):
+        end = at + len(list(run))
+        yield at, end, value
+        at = end
+
+
+def _steps(heights: Sequence[int]) -> str:
+    """A closed step line from the ground up."""
+    return f"M0 {HEIGHT}" + "".join(f"V{HEIGHT - value}H{end}" for _, end, value in _runs(heights)) + f"V{HEIGHT}z"
+
+
+def _line(heights: Sequence[int]) -> str:
+    """Level lines at these heights; none on the ground."""
+    return "".join(f"M{start} {HEIGHT - value}H{end}" for start, end, value in _runs(heights) if value)
+
+
+def _layer_ends(columns: Sequence[Column]) -> tuple[list[int], list[int]]:
+    """Tokens up to the end of the tools, and of the system prompt."""
+    tools = [_of_layer(column, Layer.TOOLS) for column in columns]
+    system = [end + _of_layer(column, Layer.SYSTEM) for end, column in zip(tools, columns, strict=True)]
+    return tools, system
+
+
+def _of_layer(column: Column, layer: Layer) -> int:
+    found = column.row.by_layer.get(layer)
+    return found.read + found.write_5m + found.write_1h + found.input if found else 0
+
+
+def _ticks(columns: Sequence[Column], longest: int) -> str:
+    """A tick where a mark stands; marks that stay make one line."""
+    places: dict[int, list[int]] = {}
+    for at, column in enumerate(columns):
+        for height in dict.fromkeys(_height(mark.tokens, longest) for mark in column.strip.marks):
+            places.setdefault(height, []).append(at)
+    return "".join(
+        f"M{start} {HEIGHT - height}H{end}" for height in sorted(places) for start, end in _stretches(places[height])
+    )
+
+
+def _stretches(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Runs of successive numbers as start and end."""
+    start = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1:
+            yield start, last + 1
+            start = number
+        last = number
+    yield start, last + 1
+
+
+def _band(columns: Sequence[Column], fits: Callable[[Column], bool]) -> str:
+    numbers = [at for at, column in enumerate(columns) if fits(column)]
+    if not numbers:
+        return ""
+    return "".join(f"M{start} {BAND_TOP}H{end}v{BAND_HEIGHT}H{start}z" for start, end in _stretches(numbers))
+
+
+def _turns(columns: Sequence[Column]) -> str:
+    """A stroke where a human turn begins: as planned, or where a recorded call answers a person."""
+    turns = [column.row.turn for column in columns]
+    begins = [
+        at
+        for at, (turn, column) in enumerate(zip(turns, columns, strict=True))
+        if (column.strip.is_human if not turn else at == 0 or turn != turns[at - 1])
+    ]
+    return "".join(f"M{at} {BAND_TOP}v{BAND_HEIGHT + 3}" for at in begins)

@@ -1,0 +1,1 @@
+"""Renders the alternatives of `cachecost whatif`."""

@@ -1,0 +1,121 @@
+"""The sentences of `whatif`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from cachecost.analysis.whatif.facts import NOT_EVALUATED, YES, Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.base.formatting import all_of, change, counted, dollar_change, dollars, percent, tokens
+from cachecost.ledger.results import ZERO
+
+
+def headline(told: Whatif) -> Iterator[str]:
+    """What it cost, and the best single change: one that keeps the answers, then one that may not."""
+    yield f"{told.name}   {counted(told.calls, 'call')} · {_paid(told)}"
+    kept = best(told, keeps_answers=True)
+    other = best(told, keeps_answers=False)
+    if kept is None:
+        yield "No single change that keeps the answers saves anything that these data support."
+    else:
+        yield f"The best single change: {kept.name} saves {_saved(kept)}: {kept.does}.{_tie(told, kept)}"
+    if other is not None:
+        yield f"With other answers: {other.name} saves {_saved(other)}: {other.does}.{_tie(told, other)}"
+
+
+def best(told: Whatif, keeps_answers: bool) -> Promise | None:
+    """The promise that saves most and is supported; None: none saves."""
+    return next((one for one in told.promises if one.is_gain and one.keeps_answers is keeps_answers), None)
+
+
+def _tie(told: Whatif, best: Promise) -> str:
+    """What saves exactly as much as the best of its kind."""
+    equal = [
+        one.name
+        for one in told.promises
+        if one is not best and one.is_gain and (one.saving, one.keeps_answers) == (best.saving, best.keeps_answers)
+    ]
+    return f" {all_of(equal)} {'saves' if len(equal) == 1 else 'save'} the same." if equal else ""
+
+
+def _saved(one: Promise) -> str:
+    share = f" ({percent(one.share)})" if one.share is not None else ""
+    return f"{dollars(one.saving)}{share}"
+
+
+def _paid(told: Whatif) -> str:
+    if told.billed is None:
+        return f"{dollars(told.cost)} as simulated"
+    off = change(told.simulated, told.billed)
+    apart = f", {percent(off, signed=True)}" if off else ""
+    what = "only differences are taken from the simulation" if told.cost == told.billed else "too far off to be trusted"
+    return (
+        f"{dollars(told.billed)} billed; simulated as recorded {dollars(told.simulated)} "
+        f"({dollar_change(told.simulated - told.billed)}{apart}), {what}"
+    )
+
+
+def joint_lines(joint: Jointly, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
+    """What several save together, beside the sum of the parts."""
+    names = " + ".join(joint.names)
+    if joint.cost is None or joint.saving is None:
+        yield f"Together {names}: {joint.supported or NOT_EVALUATED}"
+        return
+    share = f" ({percent(joint.saving / cost)})" if cost else ""
+    verb = "save" if len(joint.names) > 1 else "saves"
+    start = "As asked, together" if is_asked else "Together"
+    if len(joint.names) == 1 and not is_asked:
+        yield f"Nothing saves more beside it: {names} alone is the best of those that keep the answers."
+        return
+    amount = f"{verb} {dollars(joint.saving)}" if joint.saving >= ZERO else f"cost {dollars(-joint.saving)} more"
+    yield f"{start}: {names} {amount}{share}; the parts alone would add up to {dollars(joint.sum_of_parts)}."
+    if joint.why:
+        yield f"That is less than the best of them alone ({dollars(joint.best_part)}): {joint.why}."
+    if joint.supported != YES:
+        yield joint.supported
+
+
+def action_lines(action: Action) -> Iterator[str]:
+    """The price of an action, and whether it ever pays."""
+    yield (
+        f"The price of {action.name} after call {action.at}: {dollars(action.price)}. The next call costs "
+        f"{dollars(action.cost)} instead of {dollars(action.cost_without)}: {tokens(action.lost)} tokens are not read."
+    )
+    later = f"{dollars(action.then)} instead of {dollars(action.then_without)}"
+    if action.pays_after is None:
+        yield f"  It does not pay for itself; the call after that costs {later}."
+    elif action.pays_after == 1:
+        yield f"  It pays at once; the call after that costs {later}."
+    else:
+        yield f"  It has paid for itself after {counted(action.pays_after, 'call')}; the second costs {later}."
+    yield f"  assumed: {action.assumption}"
+
+
+def break_even_lines(edge: BreakEven) -> Iterator[str]:
+    """When an hour pays, and what the pauses were."""
+    short, middle, long = edge.pauses
+    yield (
+        f"pauses   {short:,} under 5 min, {middle:,} of 5–60 min, {long:,} of an hour and more; "
+        f"the longest {_duration(edge.longest_s)}"
+    )
+    here = f"; here {edge.here:.2f}" if edge.here is not None else ""
+    yield (
+        f"edge     an hour pays on {edge.model} where pauses of 5–60 min have {edge.needed:.3f} tokens written again "
+        f"for each new one{here}"
+    )
+    if edge.needed_pauses is not None:
+        an_hour = edge.needed_an_hour
+        rate = f", {an_hour:.1f} an hour" if an_hour is not None else ""
+        yield f"         that is {_up(edge.needed_pauses)} such pauses here{rate}; there are {middle:,}"
+    if edge.pings is not None:
+        yield f"         pings pay for a pause that takes no more than {edge.pings:,} of them"
+
+
+def _up(number: Decimal) -> str:
+    return f"{number:.1f}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"

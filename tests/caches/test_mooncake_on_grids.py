@@ -1,0 +1,60 @@
+"""Mooncake traces against a self-hosted engine's cache: requests that share ids read them, while there is room."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from trees import rules
+
+from cachecost.caches.fixed_blocks import Grid
+from cachecost.conversations.readers.mooncake.reader import calls
+from cachecost.prompts.blocks import Block
+from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
+from cachecost.prompts.render import Renderer
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+
+TRACE = [(0, 1300, [1, 2, 3]), (1000, 1536, [1, 2, 4]), (2000, 1024, [5, 6]), (3000, 1536, [1, 2, 4])]
+"""Milliseconds, tokens, ids: a shared document of 1024 tokens, and another one in between."""
+
+
+class Given:
+    """Blocks have the tokens that the trace tells."""
+
+    name, source, band = "given", "given", 0.0
+
+    def block(self, block: Block) -> int:
+        return block.tokens or 0
+
+    def hidden(self, request: Request, rules: ModelRules) -> Hidden:
+        return NOTHING_HIDDEN
+
+
+def reads(path: Path, stated: ModelRules) -> list[int]:
+    rows = [{"timestamp": at, "input_length": n, "output_length": 9, "hash_ids": ids} for at, n, ids in TRACE]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    renderer, grid = Renderer(Given()), Grid()
+    return [
+        grid.call(renderer.render(call.request, (), stated), stated, call.start).read
+        for call in calls(path, pytest.fail)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [
+        (None, [0, 1024, 0, 1520]),
+        (2836, [0, 1024, 0, 1520]),
+        (2560, [0, 1024, 0, 1520]),
+        (2559, [0, 1024, 0, 1520]),
+        (2500, [0, 1024, 0, 1472]),
+        (1024, [0, 1024, 0, 0]),
+        (1023, [0, 1008, 0, 0]),
+        (0, [0, 0, 0, 0]),
+    ],
+)
+def test_what_is_read_depends_on_the_room(tmp_path: Path, capacity: int | None, expected: list[int]) -> None:
+    vllm = rules(step_tokens=16, recomputed_tokens=1, capacity_tokens=capacity)
+    assert reads(tmp_path / "trace.jsonl", vllm) == expected

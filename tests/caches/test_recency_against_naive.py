@@ -1,0 +1,153 @@
+"""The staircases against the same written plainly: every token of every prompt with its last touch, LRU as a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import takewhile
+from random import Random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from trees import Tree
+
+from cachecost.caches.recency import Recency
+
+Token = tuple[tuple[str, ...], int]
+"""The blocks up to and with its own, and its number in that."""
+
+
+@dataclass
+class Plain:
+    """`touched` and `ready` by token; `order` has the least recently used first."""
+
+    touched: dict[Token, float] = field(default_factory=dict)
+    ready: dict[Token, tuple[float, float]] = field(default_factory=dict)
+    order: list[Token] = field(default_factory=list)
+
+    def state(self, token: Token, now: float, life_s: float) -> str:
+        if token not in self.touched:
+            return "absent"
+        if now - self.touched[token] >= life_s:
+            return "expired"
+        readable_at, started = self.ready[token]
+        return "unreadable" if now < readable_at or now <= started else "live"
+
+    def send(self, blocks: tuple[str, ...], now: float, readable_at: float, life_s: float, most: int | None) -> int:
+        tokens = tokens_of(blocks)
+        states = [self.state(token, now, life_s) for token in tokens]
+        for token, state in zip(tokens, states, strict=True):
+            if state in ("absent", "expired"):
+                self.ready[token] = (readable_at, now)
+            elif state == "unreadable":
+                self.ready[token] = min(self.ready[token], (readable_at, now))
+            self.touched[token] = now
+        self.order = [token for token in self.order if token not in tokens] + tokens[::-1]
+        while most is not None and len(self.order) > most:
+            del self.touched[self.order.pop(0)]
+        return len(list(takewhile(lambda state: state == "live", states)))
+
+
+def tokens_of(blocks: tuple[str, ...]) -> list[Token]:
+    return [(blocks[:end], n) for end in range(1, len(blocks) + 1) for n in range(int(blocks[end - 1].split(":")[1]))]
+
+
+BLOCKS = ["a:1", "b:3", "c:7", "d:0", "e:0", "f:2", "~s:4", "~t:1"]
+LIVES = [5.0, 12.0, float("inf")]
+CAPACITIES = [None, 0, 1, 4, 11, 20, 40]
+MOVED = [-1, 1, 32]
+"""For MOST_MOVED: no fork makes way, hardly one does, all do."""
+WAITS = [0, 0, 0.5, 1, 3, 4, 5, 6, 12]
+FIRST_TOKENS = [0, 0, 0, 1, 4, 7, 20]
+
+
+class Both:
+    """The two models, asked the same."""
+
+    def __init__(self, life_s: float, capacity: int | None) -> None:
+        self.life_s, self.capacity = life_s, capacity
+        self.tree, self.recency, self.plain = Tree(), Recency(), Plain()
+        self.now = 0.0
+
+    def send(self, blocks: tuple[str, ...], first_token: float) -> None:
+        moments = (self.now, self.now + first_token, self.life_s, self.capacity)
+        assert self.recency.send(self.tree.end(*blocks), *moments) == self.plain.send(blocks, *moments)
+        assert self.recency.tokens == len(self.plain.order)
+
+    def look(self, blocks: tuple[str, ...], later: float) -> None:
+        if tokens := tokens_of(blocks):
+            end, now = self.tree.end(*blocks), self.now + later
+            assert self.recency.state(end, now, self.life_s) == self.plain.state(tokens[-1], now, self.life_s)
+
+
+class RecencyAgainstPlain(RuleBasedStateMachine):
+    """Conversations grow and fork, calls overlap, time passes: each token is read, kept and dead alike."""
+
+    @initialize(life=st.sampled_from(LIVES), capacity=st.sampled_from(CAPACITIES), moved=st.sampled_from(MOVED))
+    def start(self, life: float, capacity: int | None, moved: int) -> None:
+        self.patched = pytest.MonkeyPatch()
+        self.patched.setattr("cachecost.caches.recency.MOST_MOVED", moved)
+        self.both = Both(life, capacity)
+        self.sent: list[tuple[str, ...]] = [()]
+
+    def teardown(self) -> None:
+        self.patched.undo()
+
+    @rule(seconds=st.sampled_from(WAITS))
+    def wait(self, seconds: float) -> None:
+        self.both.now += seconds
+
+    @rule(
+        data=st.data(),
+        new=st.lists(st.sampled_from(BLOCKS), max_size=4).map(tuple),
+        first_token=st.sampled_from(FIRST_TOKENS),
+    )
+    def send(self, data: st.DataObject, new: tuple[str, ...], first_token: float) -> None:
+        before = data.draw(st.sampled_from(self.sent[::-1]))
+        self.sent.append(before[: len(before) - data.draw(st.integers(0, len(before)))] + new)
+        self.both.send(self.sent[-1], first_token)
+
+    @rule(data=st.data(), later=st.sampled_from(WAITS))
+    def look(self, data: st.DataObject, later: float) -> None:
+        self.both.look(data.draw(st.sampled_from(self.sent)), later)
+
+
+RecencyAgainstPlain.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestRecencyAgainstPlain = RecencyAgainstPlain.TestCase
+
+
+@pytest.mark.parametrize("moved", MOVED)
+def test_many_long_ways(moved: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the machine above, evenly spread: trees with forks of forks, which it seldom gets to."""
+    monkeypatch.setattr("cachecost.caches.recency.MOST_MOVED", moved)
+    for seed in range(120):
+        chance = Random(seed)
+        both, sent = Both(chance.choice(LIVES), chance.choice(CAPACITIES)), [("a:1", "b:3")]
+        for _ in range(25):
+            before = chance.choice(sent[-6:])
+            fork = len(before) - chance.choice([0, 0, 0, 1, 2, 3])
+            sent.append((*before[: max(0, fork)], *chance.choices(BLOCKS, k=chance.randint(0, 3)))[:12])
+            both.now += chance.choice(WAITS)
+            both.send(sent[-1], chance.choice(FIRST_TOKENS))
+            both.look(chance.choice(sent), chance.choice(WAITS))
+
+
+def test_a_growing_conversation_is_one_chain_with_a_step_or_two() -> None:
+    tree, recency = Tree(), Recency()
+    for number in range(1, 200):
+        recency.send(tree.end(*(f"{one}:3" for one in range(number))), number, number + 0.5, 300.0)
+    (chain,) = recency._chains
+    assert [(step.end, step.touched) for step in chain.steps] == [(597, 199), (594, 199)]
+
+
+@pytest.mark.parametrize("beside", [1, 5])
+def test_side_calls_make_way_so_that_all_of_them_leave_one_chain(beside: int) -> None:
+    tree, recency = Tree(), Recency()
+    for number in range(1, 60):
+        so_far = [f"{one}:3" for one in range(number)]
+        for _ in range(2):
+            recency.send(tree.end(*so_far, *[f"side{one}:3" for one in range(beside)]), number, number + 0.5, 300.0)
+        recency.send(tree.end(*so_far), number, number + 0.5, 300.0)
+    assert {chain.parent.number for chain in recency._chains if chain.parent} == {0}
+    assert len(recency._oldest) == len(recency._chains)

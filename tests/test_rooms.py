@@ -1,0 +1,41 @@
+"""Imports run one way: each folder imports only from those that come before it in CONTRIBUTING."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "simulator" / "cachecost"
+ORDER = re.findall(r"^\d+\. `(?:cachecost\.)?([a-z./]+?)/?`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+
+
+def room_of(module: str) -> str:
+    """The folder of a module, as CONTRIBUTING lists it; `cli.py` for what stands at the top."""
+    parts = module.split(".")[1:]
+    names = ("/".join(parts[:depth]) for depth in (2, 1))
+    return next((name for name in names if name in ORDER), "cli.py")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cachecost"):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_a_room_imports_only_from_those_before_it(room: str) -> None:
+    files = [path for path in FILES if room_of(module_of(path)) == room]
+    assert files, f"CONTRIBUTING lists {room}, which has no file"
+    before = set(ORDER[: ORDER.index(room) + 1])
+    wrong = {f"{path}: {name}" for path in files for name in imports_of(path) if room_of(name) not in before}
+    assert not wrong
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
