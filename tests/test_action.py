@@ -19,7 +19,7 @@ from cachecost.cli import cachecost as group
 ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"
 EXAMPLE = ROOT / "docs" / "examples" / "cachecost.yml"
-STARTING = ROOT / "simulator" / "cachecost" / "starting" / "cachecost.yml"
+STARTING = ROOT / "simulator" / "cachecost" / "commands" / "templates" / "cachecost.yml"
 HOOKS = ROOT / ".pre-commit-hooks.yaml"
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 OWN = "OWNER/cachecost@REF"

@@ -84,5 +84,5 @@ def test_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
 def _tested(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Tests that a page shows, run with the plugin."""
     (folder / "test_page.py").write_text(code)
-    words = [sys.executable, "-m", "pytest", "-p", "cachecost.testing.plugin", "--rootdir", str(folder), str(folder)]
+    words = [sys.executable, "-m", "pytest", "-p", "cachecost.pytest_plugin", "--rootdir", str(folder), str(folder)]
     return run(words, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")

@@ -88,7 +88,7 @@ def pytest_in(project: Path, python: Path) -> subprocess.CompletedProcess[str]:
 def _plugin(python: Path) -> tuple[str, ...]:
     """What loads the plugin where the wheel does not tell of it."""
     (told,) = python.parents[1].glob("lib/python*/site-packages/cachecost-*.dist-info/entry_points.txt")
-    return () if "cachecost.testing.plugin" in told.read_text() else ("-p", "cachecost.testing.plugin")
+    return () if "cachecost.pytest_plugin" in told.read_text() else ("-p", "cachecost.pytest_plugin")
 
 
 def outcomes(told: str) -> dict[str, str]:

@@ -35,7 +35,7 @@ HEAVY = ("cachecost.cli", "cachecost.testing", "cachecost.scenario", "pydantic",
 def plugin() -> tuple[str, ...]:
     """What loads the plugin where the installed package does not tell of it itself."""
     known = {one.value for one in entry_points(group="pytest11")}
-    return () if "cachecost.testing.plugin" in known else ("-p", "cachecost.testing.plugin")
+    return () if "cachecost.pytest_plugin" in known else ("-p", "cachecost.pytest_plugin")
 
 
 def scenario(pytester: pytest.Pytester, budget: str = "", name: str = "mine", folder: str = "scenarios") -> Path:
@@ -175,7 +175,7 @@ def test_nothing_is_collected_or_said_where_nobody_asks(pytester: pytest.Pyteste
 
 
 def test_the_plugin_imports_next_to_nothing() -> None:
-    code = f"import sys, cachecost.testing.plugin; print([name for name in {HEAVY} if name in sys.modules])"
+    code = f"import sys, cachecost.pytest_plugin; print([name for name in {HEAVY} if name in sys.modules])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
 
