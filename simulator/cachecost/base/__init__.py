@@ -1,1 +1,1 @@
-"""What has nothing of the domain in it: structs, errors, formatting, files, times, limits of input."""
+"""Code without domain knowledge: structs, errors, formatting, files, times, input limits."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, then put into it."""
+"""Atomic writes: a file is written to a temporary name in the same folder, then renamed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cachecost.base.errors import Fault, InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write the file, with its folders, or leave what was there. Raises OSError."""
+    """Write the file and create its folders, or leave the old file unchanged. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -23,7 +23,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """As `write_whole`; nothing to write is no file, also where there was one. Raises InputError with the reason."""
+    """Like `write_whole`; an empty text deletes the file. Raises InputError with the reason."""
     try:
         if text:
             write_whole(path, text.encode("utf-8"))
@@ -34,7 +34,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def safe_name(value: str) -> str:
-    """A value as a file's name: letters, digits, `-`, `_` and `.`; of another one its digest, too."""
+    """A value as a file's name: letters, digits, `-`, `_` and `.`; any other value also gets its digest."""
     cut = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in value)[:80]
     safe = cut if cut.strip(".") else "-"
     return safe if safe == value else f"{safe}-{blake2b(value.encode(), digest_size=4).hexdigest()}"

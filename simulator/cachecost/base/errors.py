@@ -1,4 +1,4 @@
-"""Faults of a user's input, as values: collected, then told all at once (exit codes: docs/output-formats.md)."""
+"""Errors in user input, as values: collected, then reported together (exit codes: docs/output-formats.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cachecost.base.structs import value
 
 @value
 class Fault:
-    """One thing that is wrong with a file: where, what, and the mend if there is a near one."""
+    """One error in a file: where it is, what is wrong, and a suggestion where there is a near name."""
 
     file: str
     message: str
@@ -23,7 +23,7 @@ class Fault:
 
 
 class InputError(Exception):
-    """Input that is not valid; exit code 2. Carries every fault found."""
+    """Invalid input; exit code 2. Carries every error found."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("\n".join(map(str, faults)))
@@ -31,11 +31,11 @@ class InputError(Exception):
 
 
 class CannotEvaluate(Exception):
-    """A model, price, rule or count that is not known; exit code 3. The text names the nearest ones."""
+    """An unknown model, price, rule or count; exit code 3. The text names the nearest known ones."""
 
 
 class NamesNotKnown(InputError, CannotEvaluate):
-    """Input that is valid but for hosts or models that are not known: told like faults, with exit code 3."""
+    """Valid input that names unknown hosts or models: reported like input errors, with exit code 3."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Optional packages: one that is missing is an error that names its extra and the command that installs it."""
+"""Optional packages. The error for a missing one names its extra and the command that installs it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ OWN = "cachecost"
 
 
 class NotInstalled(ImportError):
-    """A package that is needed is missing; exit code 3. The text names it and the command that installs it.
+    """A required package is missing; exit code 3. The text names it and the command that installs it.
 
-    It ends a command: unlike CannotEvaluate it is about no single call, so nothing makes a row of it.
+    It ends the command. Unlike CannotEvaluate it does not concern a single call, so no row reports it.
     """
 
 
@@ -69,7 +69,7 @@ def how_to_install(modules: Iterable[str]) -> str:
 
 
 def not_found(error: ImportError) -> str | None:
-    """The error for an import that failed; None where the package is there, or is cachecost itself."""
+    """The error for a failed import; None where the package is installed or is cachecost itself."""
     if isinstance(error, NotInstalled):
         return str(error)
     name = (error.name or "").partition(".")[0]

@@ -1,7 +1,7 @@
-"""How views write numbers: rounded once, the same everywhere.
+"""Number formats, the same in every view. Numbers are rounded once.
 
-"–" is unknown, "$0.00" is zero, and nothing that is not zero is printed as zero, nor what is not
-100% as 100%. Halves are rounded up. A number in a sentence is the same text as in the table.
+"–" means unknown and "$0.00" means zero. A nonzero number is never printed as zero, nor 99.99% as 100%.
+Halves are rounded up. A number has the same text in a sentence as in a table.
 The numbers of one column have one precision: `dollar_places` and `percent_places` say which, `token_column` writes it.
 """
 
@@ -40,7 +40,7 @@ def exact(amount: Decimal) -> str:
 def dollars(amount: Decimal | None, places: int | None = None) -> str:
     """Dollars to the cent; under ten cents three significant digits: "$24.10", "$0.0475", "$0.02".
 
-    `places` are those of a column (`dollar_places`): what is less than its last digit is "<$0.01".
+    `places` are those of a column (`dollar_places`): an amount below the last digit is "<$0.01".
     """
     if amount is None:
         return UNKNOWN
@@ -63,13 +63,13 @@ def dollar_column(amounts: Sequence[Decimal | None]) -> list[str]:
 
 
 def dollar_range(least: Decimal | None, most: Decimal | None, places: int | None = None) -> str:
-    """Dollars that are known to lie between two amounts: "$1.20–3.40"; one amount where both are written the same."""
+    """A range of dollars: "$1.20–3.40"; one amount where both have the same text."""
     low, high = dollars(least, places), dollars(most, places)
     return low if most is None or low == high else f"{low}–{high.removeprefix('$')}"
 
 
 def rough_dollars(amount: Decimal) -> str:
-    """Dollars of an error band: to the cent, under ten cents two significant digits: "$0.40", "$0.087"."""
+    """Dollars of an error margin: to the cent, under ten cents two significant digits: "$0.40", "$0.087"."""
     places = 2 if amount >= TENTH_OF_A_DOLLAR or not amount else 1 - amount.adjusted()
     return "$" + _two_places_at_least(_rounded(amount, places))
 
@@ -100,7 +100,7 @@ def token_column(counts: Sequence[int | None]) -> list[str]:
 
 
 def percent_places(ratios: Iterable[Decimal | float | None]) -> int:
-    """Digits after the point in a column of percentages: as few as tell each from 0% and from 100%."""
+    """Digits after the point in a column of percentages: the fewest that distinguish each from 0% and 100%."""
     shares = [abs(Decimal(str(ratio))) * 100 for ratio in ratios if ratio]
     largest = max(shares, default=HUNDRED)
     if largest < 1:
@@ -148,7 +148,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name among words: some have commas, and one is called none."""
+    """A name in quotes, for a sentence: some contain commas, and one is "none"."""
     return f"“{name}”"
 
 
@@ -186,7 +186,7 @@ def _tokens_at(count: int, places: dict[str, int]) -> str:
 
 
 def _in_column(sign: str, currency: str, size: Decimal, places: int, unit: str) -> str:
-    """A size with `places` digits after the point; less than the last digit is told as that, never as zero."""
+    """A size with `places` digits after the point; below the last digit it becomes "<", never zero."""
     rounded = _rounded(size, places)
     if size and not rounded:
         return f"{sign}<{currency}{Decimal(1).scaleb(-places):f}{unit}"

@@ -1,7 +1,7 @@
-"""Text that somebody else wrote, made safe to show: model ids, tool names, paths, sessions, titles of a recording.
+"""Makes foreign text safe to print: model ids, tool names, paths, sessions, titles of a recording.
 
-What moves a cursor, changes a colour, turns the direction of reading, ends a line or names no character is written as
-JSON would escape it (`\\u001b`): it is seen, does nothing, and JSON that is printed means the same as before.
+Characters that move the cursor, change colours or the text direction or end a line, and code points that are no
+character, are escaped as in JSON (`\\u001b`): visible and harmless, and printed JSON keeps its meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
 
 
 def inert(text: str) -> str:
-    """`text` as one line of characters that do nothing."""
+    """`text` as one line without control characters."""
     return text if text.isascii() and text.isprintable() else IN_LINE.sub(_escaped, text)
 
 

@@ -1,6 +1,6 @@
-"""Limits on everything that comes from outside: size, depth and range. Every reader of JSON, YAML and TOML asks here.
+"""Limits on all input: size, depth and range. Every JSON, YAML and TOML reader uses them.
 
-Four limits can be raised, because real data may exceed them: `LINE`, `FILE`, `UNPACKED` and `BLOCKS`, each by the
+Four limits can be raised, as real data may exceed them: `LINE`, `FILE`, `UNPACKED` and `BLOCKS`, each by the
 environment variable it names. They are variables and not options because every command that reads a file has them.
 """
 
@@ -36,7 +36,7 @@ AMOUNT = re.compile(r"([1-9][0-9_]*)([KMG]?)")
 
 
 class OutOfLimits(ValueError):
-    """A value beyond what is read: what was `expected`, and what was `got` instead."""
+    """A value beyond a limit: what was `expected`, and what was `got`."""
 
     def __init__(self, expected: str, got: str) -> None:
         super().__init__(f"expected {expected}; got {got}")
@@ -52,7 +52,7 @@ class Limit(NamedTuple):
     expected: str
 
     def value(self) -> int:
-        """What holds in this process. Raises InputError for a variable that is no amount."""
+        """The value in this process. Raises InputError if the variable is not a number."""
         text = os.environ.get(self.variable, "").strip()
         match = AMOUNT.fullmatch(text.upper())
         if text and match is None:
@@ -60,7 +60,7 @@ class Limit(NamedTuple):
         return int(match[1].replace("_", "")) * UNITS[match[2]] if match else self.default
 
     def error(self, got: str = "more") -> OutOfLimits:
-        """Something is beyond the limit; tells how to raise it."""
+        """The error for input beyond the limit; names the variable that raises it."""
         return OutOfLimits(self.expected.format(self.value()), f"{got}; set {self.variable} to raise the limit")
 
 
@@ -95,7 +95,7 @@ def json_prefix(text: str, at: int) -> tuple[Any, int]:
 
 @contextmanager
 def within_limits() -> Iterator[None]:
-    """What a parser of Python's raises beyond its own limits becomes OutOfLimits; that a text is damaged stays."""
+    """Turn what Python's parsers raise at their own limits into OutOfLimits; errors of damaged text pass through."""
     try:
         yield
     except RecursionError:
@@ -129,7 +129,7 @@ def _inside(value: Any) -> Iterator[Any]:
 
 
 def is_tokens(value: object) -> TypeGuard[int]:
-    """Whether it is a count of tokens, or of anything else: a whole number from 0, within the limits."""
+    """Whether it is a count: a whole number from 0, within the limits."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
@@ -156,7 +156,7 @@ def is_amount(value: object) -> bool:
 
 
 def read_whole(path: str | Path, most: int = MOST_FILE) -> bytes:
-    """The bytes of a file that somebody wrote by hand. Raises InputError: it cannot be read, or is too large."""
+    """The bytes of a hand-written file. Raises InputError if it cannot be read or is too large."""
     try:
         with Path(path).open("rb") as stream:
             return read_at_most(stream, str(path), most)

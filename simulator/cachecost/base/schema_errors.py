@@ -1,4 +1,4 @@
-"""pydantic's errors about a YAML file -> faults in the user's own names, each at its place.
+"""Turns pydantic's errors about a YAML file into errors with the user's own names and places.
 
 Every error says path, expected, got and the near name; the errors of a union's branches become one.
 """
@@ -50,7 +50,7 @@ EXPECTED: dict[str, Callable[[Context], str]] = {
 
 
 def shown(value: object) -> str:
-    """A value as a fault shows it: short, in YAML's words."""
+    """A value as an error shows it: short, spelled as in YAML."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -137,7 +137,7 @@ def _unknown_key(key: str, known: Sequence[str]) -> str:
 
 
 def _literals(error: Mapping[str, Any]) -> list[str]:
-    """The values of a literal: pydantic tells them as `'a', 'b' or 3`."""
+    """The values of a literal: pydantic gives them as `'a', 'b' or 3`."""
     if error["type"] != "literal_error":
         return []
     return [name.strip("'") for name in re.findall(r"'[^']*'|\d+", error["ctx"]["expected"])]

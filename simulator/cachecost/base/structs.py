@@ -1,8 +1,8 @@
-"""`@value`: a frozen value with slots, for what is made by the ten thousand.
+"""`@value`: a frozen class with slots, for objects that are created by the ten thousand.
 
-They are written as dataclasses are, and `dataclasses.replace`, `fields` and `asdict` take them; but they are msgspec's
-structs: such a class costs nothing at start-up, where a dataclass compiles half a millisecond of code, and an object of
-it is made in half the time.
+Such classes are written like dataclasses, and `dataclasses.replace`, `fields` and `asdict` take them; but they are
+msgspec structs: they cost nothing at start-up, where a dataclass compiles half a millisecond of code, and an object is
+created in half the time.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ OWN_OF_CLASS = ("__dict__", "__weakref__")
 
 @dataclass_transform(frozen_default=True)
 def value(kind: type[Kind]) -> type[Kind]:
-    """A value: equal to another with equal fields."""
+    """A struct that equals another with equal fields."""
     return _struct(kind, eq=True)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def thing(kind: type[Kind]) -> type[Kind]:
-    """One of its own: equal to itself alone."""
+    """A struct that equals only itself."""
     return _struct(kind, eq=False)
 
 
 class _Fields:
-    """`__dataclass_fields__` of a struct: worked out when they are asked for, from the class as it was written."""
+    """`__dataclass_fields__` of a struct: computed on first use from the class as written."""
 
     def __init__(self, written: type) -> None:
         self._written = written

@@ -1,4 +1,4 @@
-"""Seconds since the epoch inside, ISO 8601 outside."""
+"""Times: seconds since the epoch inside, ISO 8601 outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 def seconds(text: str) -> float:
     """Seconds since the epoch of an ISO 8601 time of the years 1 to 8999; one without a zone is UTC (rule 11).
 
-    Raises ValueError. What is simulated goes on after the last call, so the years up to 9999 are left for that.
+    Raises ValueError. The simulation continues after the last call, so the years up to 9999 stay free.
     """
     moment = datetime.fromisoformat(text)
     at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

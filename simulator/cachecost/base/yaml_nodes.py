@@ -1,4 +1,4 @@
-"""YAML text -> ruamel's nodes, no deeper than values may be: what is deeper is not read to its end."""
+"""Parses YAML text into ruamel's nodes and stops at the depth limit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compose(text: str, version: tuple[int, int] | None = None) -> Any:
 
 @cache
 def _limited() -> Any:
-    """ruamel's composer, which asks the parser for more only as long as the depth is within the limits."""
+    """ruamel's composer, stopped at the depth limit."""
     from ruamel.yaml.composer import Composer
 
     class Limited(Composer):

@@ -1,8 +1,8 @@
-"""YAML text -> plain values, each with the place it was written at, so that a fault can point there.
+"""Parses YAML text into plain values and remembers the place of each, so that an error can point to it.
 
-YAML 1.2 as a person means it: `no` is a word, `21_000` a whole number, a date stays text, a number
-keeps its digits. What YAML allows and nobody means (a key given twice, a tag, an alias within itself)
-is a fault, and all of them are collected.
+YAML 1.2 as people mean it: `no` is a word, `21_000` an integer, a date stays text, a number keeps its
+digits. What YAML allows but nobody means (a duplicate key, a tag, an alias within itself) is an error;
+all errors are collected.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A value and the place of everything in it: of a mapping's entry the key's, of a list's item its own.
+    """A value and the place of every part of it: for a mapping's entry that of its key, for a list item its own.
 
-    `faults` are what the text itself got wrong though it could be read.
+    `faults` are errors of the text itself that did not prevent reading it.
     """
 
     value: Any
@@ -65,7 +65,7 @@ class Placed:
     faults: list[Fault] = field(default_factory=list)
 
     def place(self, way: Way) -> Place:
-        """The place of `way`, or of the nearest thing around it."""
+        """The place of `way`, or of the nearest enclosing value."""
         while way and way not in self.places:
             way = way[:-1]
         return self.places[way]
@@ -196,7 +196,7 @@ def _unprintable(text: str, file: str, error: Any) -> Fault:
 
 
 class _Builder:
-    """Turns nodes into values; holds the places and faults met on the way."""
+    """Turns nodes into values; collects places and errors."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -260,7 +260,7 @@ PREFIXED = re.compile(r"[-+]?0[box]")
 
 
 def scalar(text: str, tag: str) -> Any:
-    """The value of a scalar that YAML resolved to `tag`; what is no finite number stays text."""
+    """The value of a scalar that YAML resolved to `tag`; text that is no finite number stays text."""
     if tag == "null":
         return None
     if tag == "bool":

@@ -1,7 +1,7 @@
 """Blocks, messages and the two trees that share what calls share.
 
-A `Thread` is the tree of *messages as sent*: one node a message, a child for each way a
-conversation went on. A `Prefix` is the tree of *blocks as rendered*: its nodes are what the
+A `Thread` is the tree of *messages as sent*: one node per message, one child per continuation of the
+conversation. A `Prefix` is the tree of *blocks as rendered*: its nodes are what the
 cache knows, and two prompts share a node exactly when the cumulative digest of all blocks
 and salts up to it is equal (rules 2 and 7). Both are interned, so equality is
 identity and a call costs work for what is new in it. Most nodes have one child, which is kept without a table.
@@ -19,7 +19,7 @@ from cachecost.base.structs import thing
 
 try:
     from _blake2 import blake2b  # as `random` does: hashlib loads OpenSSL, which takes milliseconds
-except ImportError:  # not every Python has it there
+except ImportError:  # missing in some Pythons
     from hashlib import blake2b
 
 DIGEST_BYTES = 16
@@ -40,14 +40,14 @@ class Layer(StrEnum):
 
 @thing
 class Block:
-    """One block of a prompt, without its mark.
+    """One block of a prompt, without its breakpoint.
 
     `digest` is the identity: role, key order and all content but `cache_control`.
     `size` is the UTF-8 length of the compact JSON (rule 19). `content` is None where the
-    recording holds no content; then `counts` holds what was counted when it still did, by
+    recording has no content; then `counts` holds the counts taken from the content, by
     tokenizer name ("cl100k", "ctok-3", "ctok-4.7", "ctok-4.8"), and `prose` says which
-    content kind the tokenizer ratio is for. `tokens` is a given count, for blocks that
-    never had content (a scenario's head, a synthetic conversation): it wins over any counter.
+    content kind the tokenizer ratio is for. `tokens` is a stated count, for blocks that
+    never had content (a scenario's static prefix, a synthetic conversation): it overrides any counter.
     """
 
     kind: str
@@ -80,19 +80,19 @@ def digest_of(role: str, kind: str, payload: bytes) -> bytes:
 
 
 def digesting(role: str, kind: str, payload: bytes) -> blake2b:
-    """What `digest_of` is the digest of, to be gone on with."""
+    """The unfinished hash of `digest_of`, to be continued."""
     return blake2b(b"%b\0%b\0%b" % (role.encode(), kind.encode(), payload), digest_size=DIGEST_BYTES)
 
 
 def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[str, Any] | None = None) -> Block:
-    """A block that has a token count and a name but (mostly) no text, e.g. of a scenario's head."""
+    """A block with a stated token count and a name, mostly without text, e.g. of a scenario's static prefix."""
     digest = digest_of(role, kind, b"given:" + name.encode())
     return Block(kind, role, digest, tokens * 4, content=content, tokens=tokens)
 
 
 @thing
 class Message:
-    """One message as sent: a role and its blocks, marks left out."""
+    """One message as sent: a role and its blocks, without breakpoints."""
 
     role: str
     blocks: tuple[Block, ...]
@@ -105,7 +105,7 @@ class Message:
 
     @classmethod
     def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
-        """Build a message. A *human* message is a user message with anything besides tool results."""
+        """Build a message. A *human* message is a user message that is not only tool results."""
         return cls(
             role,
             blocks,
@@ -132,7 +132,7 @@ class Thread:
     """A message and all before it, as sent. The root has no message and length 0.
 
     `human` is the node of the last human message at or before this one (None: there is none),
-    `compaction` that of the last message with a compaction block, before which nothing counts.
+    `compaction` that of the last message with a compaction block; the API ignores everything before it.
     """
 
     __slots__ = (
@@ -164,7 +164,7 @@ class Thread:
         self.human: Thread | None = self if message and message.is_human else (parent.human if parent else None)
 
     def then(self, message: Message) -> Thread:
-        """The thread that goes on with `message`: the same object for the same content."""
+        """The thread continued by `message`: the same object for the same content."""
         first = self._first
         if first is None:
             first = self._first = Thread(self, message)
@@ -178,7 +178,7 @@ class Thread:
         return child
 
     def saying(self, role: str, blocks: tuple[Block, ...]) -> Thread:
-        """The thread that goes on with a message of these blocks. Said again, the message is not made again."""
+        """The thread continued by a message of these blocks; a repeated message is not created twice."""
         first = self._first.message if self._first is not None else None
         if self._first is not None and first is not None and first.blocks is blocks and first.role == role:
             return self._first
@@ -186,7 +186,7 @@ class Thread:
 
     @property
     def is_fork(self) -> bool:
-        """Whether the conversation went on in more than one way."""
+        """Whether the conversation has more than one continuation."""
         return bool(self._others)
 
     def back(self) -> Iterator[Thread]:
@@ -197,29 +197,29 @@ class Thread:
             node = node.parent
 
     def up_to(self, length: int) -> Thread:
-        """The first `length` messages; all where there are no more."""
+        """The first `length` messages, or all if there are fewer."""
         node = self
         while node.length > length and node.parent is not None:
             node = node.parent
         return node
 
     def common(self, other: Thread) -> Thread:
-        """Where two threads part, a root at the latest. Costs work for what is in one of them only."""
+        """The last common node of two threads, at the earliest the root. Costs work only for what they do not share."""
         one, two = self.up_to(other.length), other.up_to(self.length)
         while one is not two and one.parent is not None and two.parent is not None:
             one, two = one.parent, two.parent
         return one
 
     def messages(self) -> list[Message]:
-        """All messages, first to last. Costs the whole length: for the wire and for tests."""
+        """All messages, first to last. Costs the whole length: only for the wire and for tests."""
         return [node.message for node in self.back() if node.message is not None][::-1]
 
 
 class Part:
     """The blocks of the tools or system layer. Compared by identity: intern with `Parts`.
 
-    `places` are the indices that the blocks had in the request as sent, where these are not as rendered: of a tool
-    among all `tools`, of a system block among all of `system`. None: tools come in their order, the server's own last.
+    `places` are the indices that the blocks had in the request as sent, where these differ from the rendered order: of
+    a tool among all `tools`, of a system block among all of `system`. None: tools in order, server tools last.
     """
 
     __slots__ = ("blocks", "digest", "has_citations", "places")
@@ -235,11 +235,11 @@ NOTHING = Part()
 
 
 class Prefix:
-    """A cached-prefix candidate: one rendered block and everything before it, salts included.
+    """A prefix that may be cached: one rendered block and everything before it, cache keys included.
 
     `tokens` are cumulative, `depth` counts blocks from 1, `position` counts lookback steps with
-    runs of tool_use and of tool_result collapsed to one (rule 9). A salt is a node without block:
-    it adds no depth and no position, and hidden prompt tokens only.
+    runs of tool_use and of tool_result collapsed to one (rule 9). A cache key is a node without block:
+    it adds no depth and no position, only hidden prompt tokens.
     """
 
     __slots__ = ("_first", "_others", "block", "depth", "layer", "parent", "position", "tokens")
@@ -262,7 +262,7 @@ class Prefix:
         return 0 if goes_on else 1
 
     def then(self, block: Block, layer: Layer, tokens: int) -> Prefix:
-        """The prefix that goes on with `block`; `tokens` are those the block adds, frame included."""
+        """The prefix continued by `block`; `tokens` are those that the block adds, frame included."""
         first = self._first
         if first is None:
             first = self._first = Prefix(self, layer, block, tokens)
@@ -272,9 +272,9 @@ class Prefix:
         return self._other(block.digest, layer, block, tokens)
 
     def salted(self, salt: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
-        """The start of `layer` under `salt`, with the hidden prompt tokens that stand there.
+        """The start of `layer` under the cache key `salt`, with the hidden prompt tokens there.
 
-        Their number is part of the key: how long a prefix is never depends on who asked for it first.
+        Their number is part of the key: the length of a prefix never depends on which call came first.
         """
         return self._other(b"salt:%d:%b" % (hidden_tokens, salt), layer, None, hidden_tokens)
 

@@ -1,4 +1,4 @@
-"""The one request object as a Messages API body: what was priced is what is sent."""
+"""Turns a Request into a Messages API body: what was priced is what is sent."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Body = dict[str, Any]
 
 
 def body_of(request: Request) -> Body:
-    """The body that reads back as `request`: same blocks, same marks, same parameters.
+    """The body that parses back to `request`: same blocks, breakpoints and parameters.
 
-    Server tools, which stand at the head of the system layer (rule 2), are among the tools again. Raises
+    Server tools, which are rendered at the start of the system layer (rule 2), are listed among the tools again. Raises
     CannotEvaluate for a block whose content is not known.
     """
     placed = {mark.block_key: mark.ttl for mark in request.marks}
@@ -41,7 +41,7 @@ def _brought(request: Request) -> list[Body]:
 
 
 def mark_of(ttl: TTL) -> Mapping[str, str]:
-    """A `cache_control` of this lifetime; five minutes are what the API assumes."""
+    """A `cache_control` with this TTL; the API's default is five minutes."""
     return {"type": "ephemeral", "ttl": ttl} if ttl == "1h" else {"type": "ephemeral"}
 
 

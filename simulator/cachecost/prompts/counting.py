@@ -1,4 +1,4 @@
-"""The one question a counter answers, and how sure it is."""
+"""The interface of token counters, and their error margin."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from cachecost.providers.rules import ModelRules
 
 
 class CannotCount(CannotEvaluate):
-    """A block that has neither content nor the counts this counter needs. The text says what would help."""
+    """A block that has neither content nor the counts this counter needs. The text says what to do."""
 
 
 @value
 class Hidden:
-    """Prompt tokens that no block shows, by where they stand (rule 4). All in tokens.
+    """Hidden prompt tokens by place (rule 4), in tokens.
 
-    `tools`, `system`, `messages` stand at the head of that layer; `turn` before the first block
+    `tools`, `system`, `messages` come at the start of that layer; `turn` before the first block
     of each run of equal roles; `parallel` before the second of a run of tool results (results of
-    parallel calls are rendered with their names); `tail` after the last block, so never read and
-    never written. `after_results` of a run of tool results stand behind it: they are cached with the block after the
-    run, or belong to `tail` (below 0: the run is cached with so many more).
+    parallel calls are rendered with their names); `tail` after the last block, so never read or
+    written. `after_results` come after a run of tool results: they are cached with the block after the
+    run, or belong to `tail` (negative: that many more are cached with the run).
     """
 
     tools: int = 0
@@ -42,7 +42,7 @@ class TokenCounter(Protocol):
     """Counts blocks for one tokenizer generation.
 
     `name` is what `--tokens` calls it, `source` one phrase for reports, `band` the relative error
-    (0.031 is ±3.1 %) at the 95th percentile of what it was measured on; 0.0 is exact.
+    (0.031 is ±3.1 %) at the 95th percentile of its measurements; 0.0 is exact.
     """
 
     name: str
@@ -50,7 +50,9 @@ class TokenCounter(Protocol):
     band: float
 
     def block(self, block: Block) -> int:
-        """Tokens of `block` alone, mark left out. Raises CannotCount if the block has neither content nor counts."""
+        """Tokens of `block` alone, without its breakpoint. Raises CannotCount if the block has neither content nor
+        counts.
+        """
         ...
 
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:

@@ -1,8 +1,8 @@
-"""Context editing and compaction: what the server leaves out of a thread before it looks the prompt up.
+"""Context editing and compaction: what the server removes from a thread before the cache look-up.
 
 `clear_tool_uses_20250919` replaces the oldest tool results once the prompt reaches its trigger,
-`clear_thinking_20251015` drops the thinking of all but the last turns that think. Both work on
-what was sent, anew in each call; what stands before the first cleared block stays cached.
+`clear_thinking_20251015` drops the thinking of all but the last turns that think. Both are applied
+to the request of each call; everything before the first cleared block stays cached.
 Source: platform.claude.com, Context editing, 2026-08-22.
 """
 
@@ -25,13 +25,13 @@ PLACEHOLDER_TOKENS = 12
 
 
 def edits_of(request: Request) -> list[Mapping[str, Any]]:
-    """The edits that the request asks for, as sent."""
+    """The requested edits, as sent."""
     edits = (request.params.get("context_management") or {}).get("edits")
     return [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
 
 
 def edited(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -> tuple[Request, tuple[Mark, ...]]:
-    """The request and its marks after the edits; `prompt_tokens` is its length before them."""
+    """The request and its breakpoints after the edits; `prompt_tokens` is its length before them."""
     plan = _Plan()
     for edit in edits_of(request):
         if edit.get("type") == CLEAR_THINKING:
@@ -42,7 +42,7 @@ def edited(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -> tup
 
 
 def since_compaction(request: Request, marks: tuple[Mark, ...]) -> tuple[Request, tuple[Mark, ...]]:
-    """The request without what stands before its last compaction block: the API ignores it."""
+    """The request without everything before its last compaction block, which the API ignores."""
     first = request.thread.compaction
     if first is None or first.message is None:
         return request, marks
@@ -66,7 +66,9 @@ def _kept(mark: Mark, first: Thread, cut: int, places: Mapping[Thread, Thread]) 
 
 
 class _Plan(msgspec.Struct):
-    """Messages whose thinking goes, by number from 1, and (message, block) of the results that go."""
+    """The edits of a request: messages whose thinking is removed, by number from 1, and (message, block) of removed
+    results.
+    """
 
     thoughts: set[int] = msgspec.field(default_factory=set)
     results: set[tuple[int, int]] = msgspec.field(default_factory=set)
@@ -106,7 +108,7 @@ def _placeholder(block: Block) -> Block:
 
 
 def _cleared_thoughts(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:
-    """Messages before the last `keep` turns that think; a turn begins with a human message."""
+    """Messages before the last `keep` turns with thinking; a turn begins with a human message."""
     keep = edit.get("keep")
     kept = keep.get("value") if isinstance(keep, Mapping) else None
     if not isinstance(kept, int):

@@ -1,4 +1,4 @@
-"""What the layers of other makers' hosts depend on besides their blocks, as their rules tell it (`salted_by`)."""
+"""Cache keys of other providers: what a layer depends on besides its blocks, by their rules (`salted_by`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cachecost.providers.rules import ModelRules
 
 
 def host_salts(request: Request, rules: ModelRules, by_layer: Mapping[str, tuple[str, ...]]) -> tuple[str, str, str]:
-    """The salts of tools, system and messages. Raises KeyError for a parameter that `PARAMETERS` has not."""
+    """The cache keys of tools, system and messages. Raises KeyError for a parameter missing in `PARAMETERS`."""
     read = _read(by_layer, rules)
     told = [[PARAMETERS[name](request, rules) for name in read.get(layer, ())] for layer in LAYERS]
     tools, system, messages = (json.dumps(salt, separators=(",", ":")) for salt in told)
@@ -20,9 +20,9 @@ def host_salts(request: Request, rules: ModelRules, by_layer: Mapping[str, tuple
 
 
 def _read(by_layer: Mapping[str, tuple[str, ...]], rules: ModelRules) -> Mapping[str, tuple[str, ...]]:
-    """`by_layer` as the switch `schema_in_prompt` reads it.
+    """`by_layer` under the assumption `schema_in_prompt`.
 
-    What a caller made an object of stands before everything that a request brings, its schema too.
+    An explicit cache object comes before all of the request, including its schema.
     """
     reading = rules.switches.schema_in_prompt
     if reading == "as_stated":
@@ -35,9 +35,9 @@ def _read(by_layer: Mapping[str, tuple[str, ...]], rules: ModelRules) -> Mapping
 
 
 def schema_layer(rules: ModelRules) -> str | None:
-    """The layer that a response schema is rendered into; None where it is not in the prompt.
+    """The layer that contains the response schema; None where it is not in the prompt.
 
-    It is the layer whose start depends on the schema; behind an object that the caller made (`named`) none does.
+    The start of that layer depends on the schema; after an explicit cache object (`named`) none does.
     """
     if rules.salted_by is None:
         return rules.switches.structured_output_at
@@ -47,18 +47,18 @@ def schema_layer(rules: ModelRules) -> str | None:
 
 
 def model_of(rules: ModelRules) -> str:
-    """Whose entries a model reads. Other makers' ids may name a way of caching ("gpt-6.1-sol-explicit"), too."""
+    """The model whose entries are read; other providers' ids may name a way of caching ("gpt-6.1-sol-explicit")."""
     return rules.model if rules.salted_by is None else rules.model.removesuffix(f"-{rules.endpoint}")
 
 
 def effort_asked(request: Request, rules: ModelRules) -> Any:
-    """The effort; None where it is the model's default, as if left out (rule 2)."""
+    """The effort; None if it is the model's default, as if omitted (rule 2)."""
     effort = (request.params.get("output_config") or {}).get("effort")
     return None if effort == rules.default_effort else effort
 
 
 def thinking_asked(request: Request, rules: ModelRules) -> Any:
-    """The thinking configuration without `display`, the model's default where it is left out; None: off (rule 2)."""
+    """The thinking configuration without `display`, the model's default where it is omitted; None: off (rule 2)."""
     thinking = request.params.get("thinking") or {}
     kind = thinking.get("type") or rules.default_thinking
     if kind == "disabled":
@@ -67,7 +67,7 @@ def thinking_asked(request: Request, rules: ModelRules) -> Any:
 
 
 def skills_asked(request: Request) -> Any:
-    """The skills of the container; None where there are none, an empty list included."""
+    """The skills of the container; None if there are none or the list is empty."""
     container = request.params.get("container")
     return (container.get("skills") or None) if isinstance(container, Mapping) else None
 
@@ -78,19 +78,19 @@ def _choice(request: Request) -> Any:
 
 
 def _is_single(request: Request) -> bool:
-    """Whether at most one tool may be called at a time, in OpenAI's words or in the Messages API's."""
+    """Whether parallel tool calls are disabled, in OpenAI's or the Messages API's terms."""
     choice = request.params.get("tool_choice") or {}
     return choice.get("disable_parallel_tool_use") is True or request.params.get("parallel_tool_calls") is False
 
 
 def _verbosity(request: Request) -> Any:
-    """How long answers are to be; None where that is the default, as if left out."""
+    """The verbosity; None if it is the default, as if omitted."""
     verbosity = request.params.get("verbosity")
     return None if verbosity == DEFAULT_VERBOSITY else verbosity
 
 
 def _cache_key(request: Request) -> Any:
-    """What splits the cache of an account, under whichever name the host has for it; None: nothing does."""
+    """The request's prompt cache key, under the host's name for it; None: it has none."""
     return next((request.params[name] for name in CACHE_KEYS if request.params.get(name)), None)
 
 
@@ -109,6 +109,6 @@ PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "parallel_tool_calls": lambda request, rules: _is_single(request),
     "verbosity": lambda request, rules: _verbosity(request),
     "cache_key": lambda request, rules: _cache_key(request),
-    "images_detail": lambda request, rules: None,  # it stands in the image's own block
+    "images_detail": lambda request, rules: None,  # it is part of the image's block
 }
 """Parameters that a rule may name, in the Messages API's terms where it has them."""

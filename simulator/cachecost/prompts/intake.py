@@ -1,9 +1,9 @@
-"""Request bodies as they were logged -> `Request`s that share what they repeat.
+"""Turns logged request bodies into `Request`s that share what they repeat.
 
 Every message, tool list and system prompt is parsed once, however many bodies repeat it: the
-digest of the bytes as sent is the key, so that they need not be kept. A body that goes on where
-an earlier one of its conversation ended is compared with that one, so a growing log costs a
-comparison of bytes and a parse for what is new.
+digest of the bytes as sent is the key, so the bytes need not be kept. A body that continues
+an earlier one of its conversation is compared with that one, so a growing log costs a byte
+comparison and a parse of what is new.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ABSENT = msgspec.Raw(b"null")
 
 
 class RawBody(msgspec.Struct):
-    """A Messages API body whose parts are still bytes. Fields that shape no prompt are left out."""
+    """A Messages API body whose parts are still bytes, without fields that do not affect the prompt."""
 
     messages: list[msgspec.Raw]
     model: msgspec.Raw = ABSENT
@@ -74,16 +74,16 @@ OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context
 PARAMETERS = (
     *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier", "betas", "anthropic_beta"),
     *("thread", "compaction"),
-    *("verbosity", "parallel_tool_calls", *CACHE_KEYS),  # of other makers' hosts
+    *("verbosity", "parallel_tool_calls", *CACHE_KEYS),  # of other providers
 )
 
 
 class NotTheSame(Exception):
-    """A body does not go on where another ended: what its messages mean depends on tools that the other had not."""
+    """A body that cannot continue another: its messages refer to tools that the other did not have."""
 
 
 class Heads(msgspec.Struct):
-    """Tools and system of a body, as parts, with the marks and faults on them."""
+    """Tools and system of a body as parts, with their breakpoints and errors."""
 
     tools: Part
     system: Part
@@ -93,7 +93,7 @@ class Heads(msgspec.Struct):
 
 
 class Trail(msgspec.Struct):
-    """The messages of a body, node by node, with the marks and faults on the way."""
+    """The messages of a body as nodes, with their breakpoints and errors."""
 
     deferred: dict[str, Block]
     nodes: list[Thread]
@@ -101,7 +101,7 @@ class Trail(msgspec.Struct):
     faults: list[tuple[int, str]]
 
     def cut(self, messages: int) -> Trail:
-        """What goes before the message of that index."""
+        """The trail before the message of that index."""
         return Trail(
             self.deferred,
             self.nodes[:messages],
@@ -111,9 +111,9 @@ class Trail(msgspec.Struct):
 
 
 class Intake:
-    """Turns bodies into requests; one instance for all bodies that may share content.
+    """Turns bodies into requests; use one instance for all bodies that may share content.
 
-    With `keep_content` blocks hold what was sent (needed to count tokens or to send it again).
+    With `keep_content`, blocks hold what was sent (needed to count tokens or to send it again).
     """
 
     def __init__(self, keep_content: bool = False) -> None:
@@ -125,7 +125,7 @@ class Intake:
         self._values: dict[bytes, Any] = {}
 
     def body(self, body: Mapping[str, Any]) -> Request:
-        """The request of a body that is already parsed. Raises NotAMessage."""
+        """The request of a parsed body. Raises NotAMessage."""
         try:
             return self.request(decoded(RAW_BODY.decode, json.dumps(body).encode())[1])
         except msgspec.ValidationError as error:
@@ -136,8 +136,8 @@ class Intake:
     def request(self, raw: RawBody, before: Trail | None = None) -> Request:
         """The request of a raw body. Raises NotAMessage with the path of what is wrong.
 
-        `before` has what goes before the body's messages, which are then added to it. Raises NotTheSame where it
-        cannot be gone on with.
+        The body's messages are appended to `before`. Raises NotTheSame where that cannot be
+        continued.
         """
         model = self._value(raw.model, "model")
         if not isinstance(model, str) or not model:
@@ -160,7 +160,7 @@ class Intake:
         )
 
     def again(self, known: Request, heads: Heads, trail: Trail) -> Request:
-        """The request that differs from a `known` one in its messages alone."""
+        """The request that differs from a `known` one only in its messages."""
         return Request(
             known.model,
             trail.nodes[-1] if trail.nodes else self.root,
@@ -174,7 +174,7 @@ class Intake:
         )
 
     def add(self, trail: Trail, raws: Sequence[msgspec.Raw], heads: Heads) -> None:
-        """Go on with a conversation under `heads`. Raises NotAMessage and NotTheSame."""
+        """Continue a conversation under `heads`. Raises NotAMessage and NotTheSame."""
         if not trail.nodes:
             trail.deferred = heads.deferred
         if trail.deferred != heads.deferred:
@@ -183,7 +183,7 @@ class Intake:
             self._add(trail, bytes(raw), len(trail.nodes))
 
     def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> Trail:
-        """The messages as nodes; what the last body of the conversation had already is not looked at again."""
+        """The messages as nodes; messages of the conversation's last body are not parsed again."""
         key = bytes(raws[0]) if raws else b""
         known, before = self._recent.pop(key, ((), None))
         goes_on = before is not None and before.deferred == deferred
@@ -219,7 +219,7 @@ class Intake:
         return parsed
 
     def heads(self, raw: RawBody) -> Heads:
-        """Tools and system of a body, parsed once for all that have them. Raises NotAMessage."""
+        """Tools and system of a body, parsed once for all bodies that share them. Raises NotAMessage."""
         tools, system = bytes(raw.tools), bytes(raw.system)
         key = (digest_of("", "bytes", tools), digest_of("", "bytes", system))
         heads = self._heads.get(key)
@@ -271,13 +271,13 @@ class Intake:
 
 
 def _places(as_sent: list[int], ours: int, theirs: int) -> tuple[int, ...] | None:
-    """Where blocks were sent: None where that is as `request.place_as_sent` takes it, the server's tools after ours."""
+    """Where blocks were sent; None for the order that `request.place_as_sent` assumes (server tools last)."""
     usual = [*range(ours, ours + theirs), *range(len(as_sent) - theirs)]
     return None if as_sent == usual else tuple(as_sent)
 
 
 def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:
-    """How many messages two bodies share, from the first on, byte for byte."""
+    """How many leading messages two bodies share, byte for byte."""
     pairs = enumerate(zip(mine, theirs, strict=False))
     return next((number for number, (one, other) in pairs if one != other), min(len(mine), len(theirs)))
 
@@ -287,7 +287,7 @@ REQUIRED = {"request": "a Messages API body", "messages": "an array of messages"
 
 
 def not_a_message(error: msgspec.ValidationError) -> NotAMessage:
-    """msgspec's complaint in our words: the path within the body, what was expected, what was found."""
+    """A msgspec error as NotAMessage: the path within the body, what was expected, what was found."""
     text, _, path = str(error).replace("`", "").partition(" - at $")
     inside = path.removeprefix(".request").lstrip(".")
     if "missing required field" in text:

@@ -1,4 +1,4 @@
-"""How far back a breakpoint looks (rule 9)."""
+"""The lookback of a breakpoint (rule 9)."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from cachecost.providers.rules import ModelRules
 
 
 def lookback_steps(mark: Prefix, node: Prefix, rules: ModelRules) -> int:
-    """Positions from `mark` back to `node`, the mark's own being 0 away; below 0 where `node` comes after it."""
+    """Positions from the breakpoint `mark` back to `node` (0 for its own); negative where `node` comes after it."""
     return mark.position - node.position if rules.collapses_runs else mark.depth - node.depth

@@ -1,4 +1,4 @@
-"""Structured output as a request asks for it, with its schema or with what is known of it."""
+"""Structured output of a request, with its schema or, in content-free recordings, the counts of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNSEEN = "~"
 
 
 def output_format(params: Mapping[str, Any]) -> Any:
-    """What the parameters of a request say about the form of its output; None if nothing."""
+    """The output format in the parameters of a request; None if there is none."""
     return (params.get("output_config") or {}).get("format") or params.get("output_format")
 
 
@@ -23,7 +23,7 @@ def schema_text(schema: Any) -> str:
 
 
 def counts_unseen(wanted: Mapping[str, Any]) -> Mapping[str, int] | None:
-    """Counts of `schema_text` by tokenizer, where the schema was taken out; None where it is still there."""
+    """Counts of `schema_text` by tokenizer where the schema was removed; None where it is present."""
     schema, counts = wanted.get("schema"), wanted.get("counts")
     if not isinstance(schema, str) or not schema.startswith(UNSEEN):
         return None

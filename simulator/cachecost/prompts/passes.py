@@ -1,7 +1,7 @@
-"""Calls that are several passes: the loop of server tools (rule 10), and compaction before an answer.
+"""Calls with several passes: the server tool loop (rule 10), and compaction before an answer.
 
-Where the API compacts, it first reads the prompt as sent to sum it up, and then answers what is left: tools, system
-prompt and the summary. Each pass is charged (platform.claude.com, Compaction: `usage.iterations`).
+When the API compacts, it first reads the prompt as sent to summarize it, then answers the rest: tools, system prompt
+and summary. Each pass is charged (platform.claude.com, Compaction: `usage.iterations`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ LOOP_TTL: TTL = "5m"
 
 
 def is_server_result(block: Block) -> bool:
-    """What a server tool returned: `web_search_tool_result` and the like, not the client's `tool_result`."""
+    """Whether a server tool returned this block (`web_search_tool_result` …), not the client (`tool_result`)."""
     return block.kind.endswith("_tool_result")
 
 
 def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
-    """The request, then one more for each batch of server tool results in its response, and after each compaction.
+    """The request, then one more for each batch of server tool results and each compaction in its response.
 
-    A later pass is the request with the answer so far, marked on each result where the request has
-    any mark. Without server tools and compaction it is the request alone.
+    A later pass is the request with the answer so far, with a breakpoint on each result if the request has
+    any. Without server tools and compaction it is the request alone.
     """
     if len(response) < 2:
         return [request]
@@ -37,8 +37,8 @@ def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
 def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[float, float]]:
     """(start, seconds until the first token) of each pass of a call (rule 10).
 
-    A later pass starts after the one before it has answered, so it reads what that wrote. Its own first token is not
-    known: 0 (rule 11).
+    A later pass starts after the previous one has answered, so it reads what that wrote. The time of its own first
+    token is unknown: 0 (rule 11).
     """
     answered = start + first_token_s
     later = ((answered + number * SECONDS_BETWEEN_PASSES, 0.0) for number in range(1, passes))
@@ -46,7 +46,7 @@ def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[fl
 
 
 def _batches(response: tuple[Block, ...]) -> Iterator[int]:
-    """Where each run of server tool results and each summary ends, if anything was sampled after it."""
+    """The end of each run of server tool results and each summary, if anything was sampled after it."""
     for number, block in enumerate(response[:-1], 1):
         is_end = is_server_result(block) and not is_server_result(response[number])
         if is_end or block.kind == COMPACTION:

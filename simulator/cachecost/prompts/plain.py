@@ -1,9 +1,9 @@
-"""Messages of text blocks whose bytes are already the compact JSON of rule 19: nothing of them has to be parsed.
+"""A fast path for messages of text blocks whose bytes already are the compact JSON of rule 19: no parse needed.
 
-`plain_message` takes one element of `messages` that is valid UTF-8 and valid JSON, and says what `parse_message`
-would, or None where it is not sure. It is sure where the bytes begin and end as compact JSON of text blocks does, and
-hold just the quotes that these have: a quote within a text is escaped, so there is no room for anything else. Escapes
-that Python would write otherwise (`\\u00e9`, `\\/`) are left to `parse_message`.
+`plain_message` takes one element of `messages` that is valid UTF-8 and valid JSON, and returns what `parse_message`
+would, or None where it cannot be sure. It is sure where the bytes begin and end like compact JSON of text blocks and
+contain exactly the quotes of that form: quotes within a text are escaped, so nothing else fits. Escapes that Python
+would write differently (`\\u00e9`, `\\/`) are left to `parse_message`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUOTES_OF_MESSAGE, QUOTES_OF_BLOCK = 6, 7
 
 
 def plain_message(data: bytes) -> ParsedMessage | None:
-    """The message of these bytes, without its content; None where only parsing tells."""
+    """The message of these bytes, without its content; None where it has to be parsed."""
     for opening, role in OPENINGS:
         if data.startswith(opening):
             for end, quotes, ttl in ENDS:
@@ -56,7 +56,7 @@ def _of(role: str, data: bytes, start: int, end: bytes, quotes: int, ttl: TTL | 
 
 
 def _escaped_quotes(data: bytes) -> int | None:
-    """How many quotes have a backslash before them; None where some escape is not as Python's encoder writes it."""
+    """The number of escaped quotes; None if an escape is not written as Python's encoder writes it."""
     backslashes = data.count(b"\\")
     if not backslashes:
         return 0

@@ -1,4 +1,4 @@
-"""The closed list of what the API refuses, in its words (rule 6). Checked on the request as sent."""
+"""The complete list of requests that the API rejects, in its words (rule 6), checked on the request as sent."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LAYERS = tuple(Layer)
 
 @value
 class SentMarks:
-    """The marks of a request with the automatic one resolved; `fault` is why that fails.
+    """The breakpoints of a request with the automatic one resolved; `fault` is why that fails.
 
-    `marks` are those that the cache heeds, in prompt order; `idle` count for refusals alone (rule 6).
+    `marks` are those that the cache uses, in prompt order; `idle` ones only count for rejections (rule 6).
     """
 
     marks: tuple[Mark, ...]
@@ -29,14 +29,14 @@ class SentMarks:
 
     @property
     def every(self) -> tuple[Mark, ...]:
-        """All marks that the API sees."""
+        """All breakpoints that the API sees."""
         return (*self.idle, *self.marks)
 
 
 def marks_sent(request: Request) -> SentMarks:
-    """The marks that the API sees (rule 5).
+    """The breakpoints that the API sees (rule 5).
 
-    The automatic mark lands on the last markable block; it is a no-op where that has its TTL.
+    The automatic breakpoint is placed on the last block that can have one; a no-op if that has one with its TTL.
     """
     target = last_markable(request, request.automatic) if request.automatic else None
     if target is None:
@@ -60,7 +60,7 @@ def _heeded(request: Request, marks: tuple[Mark, ...], fault: str | None = None)
 
 
 def last_markable(request: Request, ttl: TTL) -> Mark | None:
-    """A mark on the last block that may carry one: no thinking, no empty text."""
+    """A breakpoint on the last block that may have one: no thinking, no empty text."""
     for node in request.thread.back():
         assert node.message is not None
         for index in range(len(node.message.blocks) - 1, -1, -1):
@@ -75,14 +75,14 @@ def _last_in(part: Part, layer: Layer, ttl: TTL) -> Mark | None:
 
 
 def is_markable(block: Block) -> bool:
-    """May this block carry a mark? Thinking and empty text may not."""
+    """Whether this block may have a breakpoint: thinking and empty text may not."""
     return not block.is_thinking and not block.is_empty_text
 
 
 def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens: int = 0) -> str | None:
-    """Why the API refuses this request; None where it answers. The first fault in the order of the list.
+    """Why the API rejects this request (the first reason of the list); None if it answers.
 
-    `prompt_tokens` is the length as rendered; 0 where it is not known yet, or never is (`--tokens bytes`).
+    `prompt_tokens` is the rendered length; 0 where it is unknown (`--tokens bytes`).
     """
     if not rules.speaks_marks:
         return request.fault or _refused_choice(request, rules) or _too_long(prompt_tokens, rules)
@@ -100,7 +100,7 @@ def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens:
 
 
 def _host_lacks(request: Request, marks: tuple[Mark, ...], rules: ModelRules) -> str | None:
-    """What this host's model has not: top-level `cache_control`, or a lifetime."""
+    """A feature that this host's model does not have: top-level `cache_control`, or a TTL."""
     if request.automatic and not rules.accepts_automatic:
         return "cache_control: Extra inputs are not permitted"
     for mark in marks:
@@ -111,7 +111,7 @@ def _host_lacks(request: Request, marks: tuple[Mark, ...], rules: ModelRules) ->
 
 
 def as_sent(request: Request, sent: SentMarks) -> tuple[Mark, ...]:
-    """All marks in the order of the request as sent."""
+    """All breakpoints in the order of the request as sent."""
     if not sent.idle:
         return sent.marks
     return tuple(sorted(sent.every, key=lambda mark: _number(place_as_sent(request, mark))))
@@ -132,7 +132,9 @@ def _ttl_order(request: Request, marks: tuple[Mark, ...]) -> str | None:
 
 
 def wire_path(request: Request, mark: Mark) -> str:
-    """Where a mark stands in the request as sent, in the API's words: `messages.0.content.4`, `system.1`, `tools.3`."""
+    """The path of a breakpoint in the request as sent, as the API writes it: `messages.0.content.4`, `system.1`,
+    `tools.3`.
+    """
     layer, message, index = place_as_sent(request, mark)
     return f"messages.{message - 1}.content.{index}" if message else f"{layer}.{index}"
 

@@ -1,4 +1,4 @@
-"""A request -> the prompt the provider hashes: salts, stripped thinking, hidden tokens (rules 1-5)."""
+"""Renders a request to the prompt that the provider hashes: cache keys, thinking, hidden tokens (rules 1-5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_SALTS = 64
 
 @value
 class MarkedPrefix:
-    """A mark as rendered: the prefix it ends, and the TTL it asks for."""
+    """A rendered breakpoint: the prefix that it ends, and its TTL."""
 
     prefix: Prefix
     ttl: TTL
@@ -34,7 +34,7 @@ class Prompt:
 
     `marks` are in prompt order; `tools_tokens` and `system_tokens` are the lengths of the prompt
     up to the end of those layers; `total_tokens` includes what comes after the last block.
-    `boundaries` are the only places where an entry is looked for; None: as far as marks look back (rule 9).
+    `boundaries` are the only places where an entry is looked up; None: the lookback of each breakpoint (rule 9).
     """
 
     end: Prefix
@@ -78,9 +78,10 @@ class Renderer:
         workspace: str = "",
         looks_at: tuple[Mark, ...] | None = None,
     ) -> Prompt:
-        """The prompt of `request` with `marks` (automatic resolved), context edits applied. Raises CannotCount.
+        """The prompt of `request` with the breakpoints `marks` (automatic resolved) and context edits applied. Raises
+        CannotCount.
 
-        `looks_at` are the only places where the host looks for an entry; None: as far as marks look back.
+        `looks_at` are the only places where the host looks up an entry; None: the lookback of each breakpoint.
         """
         if not rules.speaks_marks:
             return self._rendered(request, marks, rules, workspace, looks_at)
@@ -115,7 +116,7 @@ class Renderer:
         )
 
     def _salts(self, request: Request, rules: ModelRules) -> Salts:
-        """The salts, once for all requests of the same parameters: those of a conversation mostly share them."""
+        """The cache keys, computed once for all requests with the same parameters."""
         key = (request.thread.has_image, _has_citations(request))
         known = self._salted.get(id(request.params))
         if known is not None and known[0] is request.params and known[1] is rules and known[2] == key:
@@ -156,7 +157,7 @@ class Renderer:
         return tuple(nodes)
 
     def _end(self, start: Prefix, node: Thread, last: Thread, rules: ModelRules, hidden: Hidden) -> Prefix:
-        """The prefix at the end of `node`, in a request that goes on to `last`."""
+        """The prefix at the end of `node` in a request that ends at `last`."""
         human = last.human
         before = human.parent if human else None
         if rules.keeps_thinking or before is None or not before.has_thinking:
@@ -229,12 +230,12 @@ class Renderer:
 
 
 def _framed(salt: str, hidden: Hidden) -> bytes:
-    """The salt of the messages with the frames that their blocks get (they may differ by day, as rules do)."""
+    """The cache key of the messages, including the frames of their blocks (which may change by day, as rules do)."""
     return f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{salt}".encode()
 
 
 def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
-    """Hidden tokens before `block`: a turn opens, or a run of parallel results turns out to be one."""
+    """Hidden tokens before `block`, where it opens a turn or is the second of a run of parallel results."""
     last = before.block if before.layer is Layer.MESSAGES else None
     if last is None or last.role != block.role:
         return hidden.turn + _at_results(last, block, hidden)
@@ -245,7 +246,7 @@ def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
 
 
 def _at_results(last: Block | None, block: Block, hidden: Hidden) -> int:
-    """What a run of results lacks where it begins, and what is made up for behind it."""
+    """The correction at the start of a run of tool results, and its counterpart after the run."""
     was, is_now = last is not None and last.kind == "tool_result", block.kind == "tool_result"
     return hidden.after_results * (was - is_now)
 
@@ -258,7 +259,7 @@ def _then_bare(thread: Thread, message: Message) -> Thread:
 
 
 def salts_of(request: Request, rules: ModelRules) -> Salts:
-    """What the tools, system and messages layers depend on besides their blocks (rule 2)."""
+    """The cache keys of tools, system and messages: what they depend on besides their blocks (rule 2)."""
     params = request.params
     switches = rules.switches
     tools: list[Any] = [rules.model, params.get("speed") == "fast"]

@@ -1,4 +1,4 @@
-"""The one request object: the simulator renders it, live mode sends it."""
+"""The request: the simulator renders it, live mode sends it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Mark:
 
     @property
     def block_key(self) -> tuple[Layer, int, int]:
-        """Where the mark is, whatever its TTL: layer, message number, block number."""
+        """The place without the TTL: layer, message number, block number."""
         return (self.layer, self.node.length if self.node else 0, self.index)
 
 
 @thing
 class Request:
-    """A Messages API request, as content that is shared plus parameters that are not.
+    """A Messages API request: shared content plus its own parameters.
 
     `params` holds every other body field as sent (tool_choice, thinking, output_config, speed,
     max_tokens, …). `automatic` is the TTL of a top-level `cache_control`, if there is one. `marks`
-    are in prompt order. `fault` is what the API answers to a body that it refuses for what only the
-    wire can show (a mark on a sub-block …); the request is then never rendered.
-    `deferred` are the tools, by name, that a `tool_reference` may bring in.
+    are its breakpoints in prompt order. `fault` is the API's answer to a body that it rejects for something
+    only visible on the wire (a breakpoint on a sub-block …); such a request is never rendered.
+    `deferred` are the tools, by name, that a `tool_reference` may load.
     """
 
     model: str
@@ -50,17 +50,17 @@ class Request:
 
 
 def is_server_tool(block: Block) -> bool:
-    """Whether a block of the system layer is the definition of web search or web fetch, which stand there (rule 2)."""
+    """Whether a block of the system layer defines web search or web fetch, which are rendered there (rule 2)."""
     return block.kind == "tool" and not block.role
 
 
 def writes(request: Request, mark: Mark) -> bool:
-    """Whether the cache heeds this mark: on a definition of web search or web fetch it writes nothing by itself."""
+    """Whether the cache uses this breakpoint: on a definition of web search or web fetch it writes nothing."""
     return mark.layer is not Layer.SYSTEM or not is_server_tool(request.system.blocks[mark.index])
 
 
 def place_as_sent(request: Request, mark: Mark) -> tuple[Layer, int, int]:
-    """Where a mark stands in the request as sent: in tools, system or messages, message number from 1 (or 0), index."""
+    """The place of a breakpoint in the request as sent: layer, message number from 1 (or 0), index."""
     if mark.node is not None:
         return Layer.MESSAGES, mark.node.length, mark.index
     layer = Layer.TOOLS if mark.layer is Layer.TOOLS or not writes(request, mark) else Layer.SYSTEM
@@ -69,7 +69,7 @@ def place_as_sent(request: Request, mark: Mark) -> tuple[Layer, int, int]:
 
 
 def _as_listed(request: Request, mark: Mark) -> int:
-    """The index of a mark where nothing is known of what was sent: the server's tools come after the others."""
+    """The index of a breakpoint where the order as sent is unknown: server tools come last."""
     if mark.layer is Layer.TOOLS:
         return mark.index
     served = sum(map(is_server_tool, request.system.blocks))
@@ -77,7 +77,7 @@ def _as_listed(request: Request, mark: Mark) -> int:
 
 
 def block_at(request: Request, mark: Mark) -> Block:
-    """The block that `mark` stands on."""
+    """The block with the breakpoint `mark`."""
     if mark.layer is Layer.TOOLS:
         return request.tools.blocks[mark.index]
     if mark.layer is Layer.SYSTEM:

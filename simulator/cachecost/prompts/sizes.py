@@ -1,4 +1,4 @@
-"""How long prefixes and prompts are: as counted when rendered, or as somebody knows better."""
+"""Lengths of prefixes and prompts: as counted when rendered, or as bills say."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from cachecost.prompts.render import Prompt
 
 
 class Sizes(Protocol):
-    """How long prefixes and prompts are, in tokens: as counted, or as bills tell."""
+    """Lengths of prefixes and prompts in tokens: as counted, or as bills say."""
 
     def of(self, prefix: Prefix) -> int:
-        """Tokens up to and with `prefix`."""
+        """Tokens up to and including `prefix`."""
         ...
 
     def total(self, prompt: Prompt) -> int:
-        """Tokens of the whole prompt, what comes after its last block included."""
+        """Tokens of the whole prompt, including what comes after its last block."""
         ...
 
     def at(self, counted: int) -> int:
-        """Tokens up to the place in the prompt that was counted to be at `counted`, as the end of a layer."""
+        """Tokens up to the place whose counted position is `counted`, such as the end of a layer."""
         ...
 
     def doubt(self, tokens: int) -> int:
-        """How many tokens of a length were counted: those between it and the nearest length that a bill tells."""
+        """The uncertain tokens of a length: those between it and the nearest billed length."""
         ...
 
     def doubt_of_total(self, prompt: Prompt) -> int:
-        """As `doubt`, of the whole prompt."""
+        """Like `doubt`, for the whole prompt."""
         ...
 
 
 class AsCounted:
-    """Sizes as the token counter gave them when the prompt was rendered."""
+    """Lengths as counted when the prompt was rendered."""
 
     def of(self, prefix: Prefix) -> int:
         return prefix.tokens

@@ -1,15 +1,16 @@
-"""What a host is sent for a request: its own marks and boundaries, and in words what it has no such thing for.
+"""Translates a request for a host: its own breakpoints and boundaries, and notes on what it cannot express.
 
-A strategy says what it means in the Messages API's terms: a stable head (marks in tools and system), a moving tail (a
-top-level `cache_control`, or a mark on the last message), marks between. Where a host speaks those terms, the request
-is sent as it is. Elsewhere:
+A strategy uses the Messages API's terms: a static prefix (breakpoints in tools and system), the last message (a
+top-level `cache_control` or a breakpoint on it), breakpoints in between. A host with the same terms gets the request
+unchanged. Otherwise:
 
-- OpenAI from GPT-5.6 on (`implicit_mark`): a moving tail, or no mark at all, is its implicit mode, which marks the end
-  of the latest user message or group of results; marks alone are its explicit mode. Of too many marks the oldest are
-  dropped without a word. It looks where this request has marks and, in implicit mode, at the ends of earlier user
-  messages and of the first developer messages. (Guide of 2026-10-02; openai 3.54.0.)
-- Gemini's CachedContent (`matching` "named"): the last mark of the head ends the object. (google-genai 3.4.0.)
-- Hosts that cache by themselves: no marks.
+- OpenAI from GPT-5.6 on (`implicit_mark`): a breakpoint on the last message, or none at all, means implicit mode, which
+  places one at the end of the latest user message or group of results; other breakpoints mean explicit mode. Of too
+  many breakpoints the oldest are dropped silently. It looks where this request has breakpoints and, in implicit mode,
+  at the ends of earlier user messages and of the first developer messages. (Guide of 2026-10-02; openai 3.54.0.)
+- Gemini's CachedContent (`matching` "named"): the last breakpoint of the static prefix ends the object.
+  (google-genai 3.4.0.)
+- Hosts that cache automatically: no breakpoints.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FIRST_MARKS, LATEST_MARKS, MARKS_OF_SDK = 2, 50, 80
 
 @value
 class Told:
-    """A request as a host gets it. `looks_at` are the only places where it looks for an entry; None: rule 9's."""
+    """A request as a host receives it. `looks_at` are the only places where it looks for an entry; None: rule 9."""
 
     request: Request
     looks_at: tuple[Mark, ...] | None = None
@@ -51,7 +52,7 @@ def translated(request: Request, rules: ModelRules) -> Told:
 
 
 def _heeded(request: Request, rules: ModelRules) -> Told:
-    """The marks that stand where the host takes any; where it drops those that are too many, the latest of them."""
+    """The breakpoints at places that the host supports; where it drops surplus ones, the latest of them."""
     able = [mark for mark in request.marks if mark.layer in rules.markable_layers]
     most = rules.maximum_marks - (request.automatic is not None)
     kept = able[-most:] if rules.surplus_marks == "oldest_dropped" and len(able) > most else able
@@ -69,7 +70,7 @@ def _unmarked(request: Request, rules: ModelRules) -> Told:
 
 
 def _named(request: Request, rules: ModelRules) -> Told:
-    """The last mark of the head ends the object; one in messages would mean a new object for each call."""
+    """The last breakpoint of the static prefix ends the object; one in messages would need a new object per call."""
     head = [mark for mark in request.marks if mark.layer is not Layer.MESSAGES]
     notes = []
     if len(head) < len(request.marks) or request.automatic:
@@ -81,7 +82,7 @@ def _named(request: Request, rules: ModelRules) -> Told:
 
 
 def _bounded(request: Request, rules: ModelRules) -> Told:
-    """OpenAI's marks: the tail by the implicit mark, the others explicit; of too many the oldest are dropped."""
+    """OpenAI's breakpoints: implicit for the last message, explicit for the others; of too many the oldest are dropped."""
     sent = (request if rules.implicit_mark else replace(request, marks=marks_sent(request).marks)).marks
     able = [mark for mark in sent if mark.layer in rules.markable_layers]
     implicit = _implicit(request, able) if rules.implicit_mark else None
@@ -99,7 +100,7 @@ def _is_at(mark: Mark, *others: Mark | None) -> bool:
 
 
 def _place(mark: Mark) -> tuple[int, int, int]:
-    """Where it stands in the prompt."""
+    """Its place in the prompt."""
     layer, message, block = mark.block_key
     return list(Layer).index(layer), message, block
 
@@ -122,9 +123,9 @@ def _looked_at(explicit: list[Mark], rules: ModelRules) -> list[Mark]:
 
 
 def _implicit(request: Request, able: list[Mark]) -> Mark | None:
-    """The mark of implicit mode, for a moving tail or where nothing is marked: the end of the latest user message.
+    """The breakpoint of implicit mode, at the end of the latest user message.
 
-    Without a user message it is the end of the developer messages. None: the marks alone count (explicit mode).
+    Without a user message, at the end of the developer messages. None: explicit mode.
     """
     last = last_markable(request, "5m")
     tail = request.automatic or next((mark.ttl for mark in able if _is_at(mark, last)), None)
@@ -135,19 +136,19 @@ def _implicit(request: Request, able: list[Mark]) -> Mark | None:
 
 
 def _readable_developer(request: Request, ttl: TTL, rules: ModelRules) -> list[Mark]:
-    """The end of the developer messages, where a call in implicit mode leaves an entry on its way, at no charge."""
+    """The end of the developer messages, where a call in implicit mode also leaves an entry, at no charge."""
     end = _end_of_developer(request, ttl) if rules.switches.openai_developer_end == "readable" else None
     return [end] if end else []
 
 
 def _ends_in_implicit_mode(request: Request, own: list[Mark]) -> Iterator[Mark]:
-    """The latest end of a user message, the 20 before it, and what the host marks."""
+    """The latest end of a user message, the 20 before it, and the host's own breakpoints."""
     yield from islice(_user_ends(request.thread, own[0].ttl), 1 + EARLIER_ENDS)
     yield from own
 
 
 def _user_ends(thread: Thread, ttl: TTL) -> Iterator[Mark]:
-    """The ends of user messages, results of tools among them, the latest first."""
+    """The ends of user messages, tool results included, latest first."""
     for node in thread.back():
         assert node.message is not None
         if node.message.role == "user" and node.message.blocks:

@@ -1,4 +1,4 @@
-"""A Messages API body, read block by block: identity, size, marks (rule 1, rule 19)."""
+"""Parses a Messages API body block by block: identity, size, breakpoints (rules 1 and 19)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Write = Callable[[Mapping[str, Any]], bytes]
 
 
 class NotAMessage(Exception):
-    """A body that is no Messages request: `path` within it, what was expected, what was found."""
+    """A body that is not a Messages request: the `path` within it, what was expected, what was found."""
 
     def __init__(self, path: str, expected: str, got: object, hint: str = "") -> None:
         super().__init__(f"{path}: expected {expected}; got {shown(got)}{hint}")
@@ -29,7 +29,7 @@ class NotAMessage(Exception):
 
 
 class Word(str):
-    """What was found, as a word that is shown without quotes."""
+    """A found value that is shown without quotes."""
 
     __slots__ = ()
 
@@ -51,10 +51,9 @@ def shown(value: object) -> str:
 
 @value
 class ParsedMessage:
-    """A message with what its bytes say besides content.
+    """A parsed message with its breakpoints and errors.
 
-    `marks` are (block index, TTL); `faults` what the API refuses in it, with `{n}` where the
-    number of the message belongs.
+    `marks` are (block index, TTL); `faults` the API's rejections, with `{n}` for the message number.
     """
 
     message: Message
@@ -63,7 +62,7 @@ class ParsedMessage:
 
 
 def ttl_of(mark: object, path: str) -> TTL | None:
-    """The TTL of a `cache_control` value; None where there is no mark. Raises NotAMessage."""
+    """The TTL of a `cache_control` value; None for no breakpoint. Raises NotAMessage."""
     if mark is None:
         return None
     if not isinstance(mark, Mapping) or mark.get("type") != "ephemeral":
@@ -75,7 +74,9 @@ def ttl_of(mark: object, path: str) -> TTL | None:
 
 
 def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True, write: Write = compact) -> Block:
-    """The block of one wire object, marks left out. `content` as sent, key order kept; `write` is as `compact`."""
+    """The block of one wire object, without breakpoints. `content` is as sent, in key order; `write` works like
+    `compact`.
+    """
     kind = str(content.get("type") or "tool") if role else "tool"
     bare = _without_marks(content)
     payload = write(bare)
@@ -94,7 +95,7 @@ def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True, w
 
 
 def text_block(role: str, text: str, keep_content: bool = True) -> Block:
-    """The block that a string content equals (rule 1)."""
+    """The block equal to a string content (rule 1)."""
     return block_of(role, {"type": "text", "text": text}, keep_content)
 
 
@@ -132,7 +133,7 @@ def _cites(content: Mapping[str, Any]) -> bool:
 
 
 def bringing(block: Block, content: Mapping[str, Any], deferred: Mapping[str, Block]) -> Block:
-    """`block` with the deferred tools that it refers to: their definitions enter there (rule 1), with their tokens.
+    """`block` with the deferred tools that it refers to: their definitions enter the prompt there (rule 1).
 
     (In six recorded calls with Anthropic's tool search the definitions were not billed: bills correct that.)
     """
@@ -155,7 +156,7 @@ def answer_blocks(
 
 
 def references(value: object) -> Iterator[str]:
-    """Names of the tools that `tool_reference` blocks anywhere inside refer to, in order."""
+    """Names of the tools in `tool_reference` blocks anywhere inside, in order."""
     if isinstance(value, Mapping):
         if value.get("type") == "tool_reference":
             yield str(value.get("tool_name"))
@@ -167,7 +168,7 @@ def references(value: object) -> Iterator[str]:
 
 
 def own_mark(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | None]:
-    """(TTL, fault) of one wire object: its own mark, or one lifted from its last sub-block."""
+    """(TTL, error) of one wire object: its own breakpoint, or one lifted from its last sub-block."""
     ttl = ttl_of(content.get(MARK), path)
     if content.get("type") == "text":
         return ttl, None
@@ -181,7 +182,7 @@ def own_mark(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | N
 
 
 def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
-    """Why the API refuses these sub-blocks, none of which may have a mark, nor what is inside them."""
+    """Why the API rejects these sub-blocks: neither they nor anything inside them may have a breakpoint."""
     for inside, sub in subs:
         if ttl_of(sub.get(MARK), inside):
             return f"{inside}.{MARK}: {NOT_PERMITTED}"
@@ -191,12 +192,12 @@ def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
 
 
 def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
-    """Why the API refuses what stands inside a sub-block: a mark there is two levels deep, or deeper."""
+    """Why the API rejects the inside of a sub-block: a breakpoint two or more levels deep."""
     return _fault_at(_paths_inside(content, path))
 
 
 def mark_fault(content: Mapping[str, Any], path: str) -> str | None:
-    """Why this object cannot carry the mark it has, in the API's words; None where it can."""
+    """Why this object cannot have its breakpoint, in the API's words; None if it can."""
     kind = content.get("type")
     if kind in THINKING:
         return f"{path}.{kind}.{MARK}: {NOT_PERMITTED}"
@@ -233,8 +234,8 @@ def parse_message(
 ) -> ParsedMessage:
     """One element of `messages`. Raises NotAMessage with the path `messages.N…`.
 
-    `deferred` are the tools, by name, that a `tool_reference` in the message may bring in (rule 1); `write` says of its
-    blocks what `compact` says.
+    `deferred` are the tools, by name, that a `tool_reference` in the message may load (rule 1); `write` works like
+    `compact`.
     """
     path = f"messages.{number}"
     if not isinstance(body, Mapping):
@@ -255,7 +256,7 @@ def parse_message(
 
 
 def collect_marks(items: Sequence[Mapping[str, Any]], path: str) -> tuple[tuple[tuple[int, TTL], ...], list[str]]:
-    """The marks on wire objects as (index, TTL), and what the API would refuse about them."""
+    """The breakpoints on wire objects as (index, TTL), and their errors."""
     marks: list[tuple[int, TTL]] = []
     faults: list[str] = []
     for number, item in enumerate(items):

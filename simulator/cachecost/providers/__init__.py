@@ -1,1 +1,1 @@
-"""What each (host, model) does and charges: dated, sourced data files and one small loader each."""
+"""What each host and model does and charges: dated, sourced data files and their loaders."""

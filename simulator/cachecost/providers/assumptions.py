@@ -1,4 +1,4 @@
-"""Switches: which reading of the rulebook to take where sources are silent or differ."""
+"""Assumptions: which reading of the documentation holds where sources are silent or differ."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Readings of the rulebook where sources are silent or differ; defaults first (docs/rulebook.md).
+    """The assumptions where sources are silent or differ; defaults first (docs/rulebook.md).
 
-    `given` names those that a user asked for: they hold on every host, also where they equal the default.
+    `given` names those that the user set: they hold on every host, even where they equal the default.
     """
 
     tool_choice_invalidation: str = "rendered_class"
@@ -47,11 +47,11 @@ class Switches:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether chance has a part in what the cache does (rule 14)."""
+        """Whether the cache behaves randomly (rule 14)."""
         return max(self.visibility_lag_probability, self.visibility_lag_by_date, self.early_eviction_probability) > 0
 
     def on(self, host: str) -> Switches:
-        """These switches on `host`: the host's own defaults where the user asked for nothing."""
+        """These assumptions on `host`: with the host's own defaults where the user set nothing."""
         own = {name: value for name, value in host_defaults(host).items() if self._is_default(name)}
         return replace(self, **own) if own else self
 
@@ -63,7 +63,7 @@ DEFAULT = Switches()
 
 
 def switches_from(given: Mapping[str, object] | Iterable[tuple[str, object]], file: str = "--rule") -> Switches:
-    """Switches of NAME -> VALUE; values may be strings ("true", "0.3"). Others stay at their default.
+    """The assumptions NAME -> VALUE; values may be strings ("true", "0.3"). The others keep their defaults.
 
     Raises InputError with a Fault in `file` for each unknown name or value, nearest name included.
     """
@@ -128,12 +128,12 @@ def shown(value: object) -> str:
 
 @cache
 def host_defaults(host: str) -> dict[str, Any]:
-    """Readings by switch that are the default on `host`, where that is not the default of all hosts."""
+    """The defaults of `host` that differ from those of all hosts, by assumption."""
     own = ((entry["name"], row) for entry in switch_table()["switch"] for row in entry.get("on", ()))
     return {name: row["value"] for name, row in own if row["host"] == host}
 
 
 @cache
 def switch_table() -> dict[str, Any]:
-    """`rules/switches.toml` as it stands."""
+    """`rules/switches.toml` as parsed."""
     return tomllib.loads(TABLE.read_text(encoding="utf-8"))

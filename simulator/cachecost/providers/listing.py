@@ -1,4 +1,4 @@
-"""What the rule data holds, row by row, for the commands `models` and `rules`."""
+"""Rows of the rule data for the commands `models` and `rules`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """One dated row as `cachecost rules` shows it. `model` is "*" where it holds for all.
+    """One dated row as `cachecost rules` shows it. `model` is "*" if it holds for all models.
 
-    `end` is the first day it no longer holds (None: until a later row of the same rule and model, if
-    there is one). `refuted_by` is the source that contradicts a published value; such a row is never used.
-    `as_on` is the host whose row it is, where this one's file says nothing else. `confidence` is documented, measured,
-    assumed or unknown. `way` is the endpoint at which alone the row holds, `reading` the switch's reading.
+    `end` is the first day it no longer holds (None: until a later row of the same rule and model). `refuted_by` is the
+    source that contradicts a published value; such a row is never used. `as_on` is the host that the row is inherited
+    from. `confidence` is documented, measured, assumed or unknown. `way` is the only endpoint where the row holds,
+    `reading` the assumption under which it holds.
     """
 
     host: str
@@ -56,7 +56,7 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value of a switch as the user writes it, what it means, and who says so."""
+    """One value of an assumption as the user writes it, its meaning and its source."""
 
     value: str
     means: str
@@ -66,7 +66,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class HostDefault:
-    """The reading of a switch that is the default on one host only, and who says so."""
+    """The default of an assumption on one host, and its source."""
 
     host: str
     value: str
@@ -76,10 +76,10 @@ class HostDefault:
 
 @dataclass(frozen=True, slots=True)
 class SwitchRow:
-    """A switch as `cachecost rules --switches` shows it. The first reading is the default.
+    """An assumption as `cachecost rules --switches` shows it. The first value is the default.
 
-    `number` says what numbers it takes ("a number from 0 to 1"); None: only the values of the readings. It is of no
-    matter on other hosts than `only_on`, where that names any.
+    `number` describes the numbers it takes ("a number from 0 to 1"); None: only the listed values. It affects only the
+    hosts in `only_on`, or all if that is empty.
     """
 
     name: str
@@ -95,7 +95,7 @@ class SwitchRow:
 
 
 def model_rows(book: RuleBook, host: str | None = None) -> Iterator[ModelRow]:
-    """The models of `host` (None: of all) that were out on the book's day, newest first, each in all its ways."""
+    """The models of `host` (None: of all) released by the book's day, newest first, once for each endpoint."""
     for name in (host,) if host else hosts():
         known = catalogue(name)
         out = (model for model in known.models.values() if model.released <= (book.as_of or known.data_date))
@@ -117,7 +117,7 @@ def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
 
 
 def _special_rows(book: Catalogue) -> Iterator[RuleRow]:
-    """Rows that hold at one endpoint, or under one reading of a switch."""
+    """Rows that hold at one endpoint or under one assumption."""
     for way, rules in book.ways.items():
         told = (_rule_row(book, rule, "*", row) for rule, rows in rules.items() for row in rows)
         yield from (replace(row, way=way) for row in told)
@@ -138,12 +138,12 @@ def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[Row, ...]]]:
 
 
 def _rows_of(host: str | None) -> frozenset[int]:
-    """The identities of a host's histories: one that is inherited is the same object."""
+    """The identities of a host's histories: an inherited one is the same object."""
     return frozenset(id(rows) for _, _, rows in _histories(catalogue(host))) if host else frozenset()
 
 
 def switch_rows(host: str | None = None) -> Iterator[SwitchRow]:
-    """Every switch that matters on `host` (None: on any), its readings and their sources, in the rulebook's order."""
+    """Every assumption that affects `host` (None: any host), with its values and sources, in the rulebook's order."""
     sources = switch_table()["sources"]
     for entry in switch_table()["switch"]:
         only_on = tuple(entry.get("only_on", ()))

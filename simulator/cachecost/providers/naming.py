@@ -1,4 +1,4 @@
-"""How a host writes the id of a model, and what the id tells besides: the endpoint, and so the price."""
+"""How a host spells model ids, and the endpoint (and so the price) that an id names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ANY_ENDPOINT = "*"
 
 @value
 class Naming:
-    """The ids of a host. `pattern` has the groups `model` and, where ids tell them, `endpoint` and `version`.
+    """The ids of a host. `pattern` has the groups `model` and, where ids have them, `endpoint` and `version`.
 
-    `endpoints` maps an endpoint ("us", "global"; "*" for any other) to the price modifiers it brings;
-    `default` is that of an id which names none, and `spelling` writes an id that names another.
+    `endpoints` maps an endpoint ("us", "global"; "*" for any other) to the price modifiers it implies;
+    `default` is the endpoint of an id that names none; `spelling` writes an id that names another.
     """
 
     pattern: re.Pattern[str]
@@ -25,7 +25,7 @@ class Naming:
     endpoints: Mapping[str, tuple[str, ...]]
 
     def read(self, name: str) -> tuple[str, str] | None:
-        """The model's own name and the endpoint in `name`; None if this host writes no such id."""
+        """The model's own name and the endpoint in `name`; None if this host has no such ids."""
         found = self.pattern.fullmatch(name)
         if found is None:
             return None
@@ -52,6 +52,6 @@ def naming_of(data: Mapping[str, Any]) -> Naming:
 
 
 def _dated(groups: Mapping[str, str | None]) -> str:
-    """`claude-opus-4-5@20251101` is what Anthropic writes claude-opus-4-5-20251101; @default names no day."""
+    """Anthropic writes `claude-opus-4-5@20251101` as claude-opus-4-5-20251101; @default names no day."""
     model, version = groups["model"] or "", groups.get("version") or ""
     return f"{model}-{version}" if version.isdigit() else model

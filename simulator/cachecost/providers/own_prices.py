@@ -1,4 +1,4 @@
-"""A user's own price file: read, checked whole, every fault with its line."""
+"""Reads a user's price file and reports every error with its line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def own_sheet(path: Path) -> Sheet:
 
 
 def _gpu_row(entry: dict[str, Any], file: str) -> PriceRow:
-    """What a server's time comes to, in USD per 10**6 tokens (to the millionth): a hit costs nothing."""
+    """A server's cost of time in USD per 10**6 tokens (to the millionth); a hit costs nothing."""
     seconds = Decimal(entry["usd_per_hour"]) / SECONDS_PER_HOUR
     price = (seconds / Decimal(entry["prefill_tokens_per_s"])).scaleb(MEGATOKENS).quantize(SMALLEST)
     prices = {"input": price, "read": Decimal(0), "write_5m": price, "write_1h": price}
@@ -54,7 +54,7 @@ def _gpu_row(entry: dict[str, Any], file: str) -> PriceRow:
 
 
 class _Checker:
-    """Everything that is wrong with a price file, with the line of each."""
+    """Finds every error of a price file, with its line."""
 
     def __init__(self, data: dict[str, Any], lines: Lines, file: str) -> None:
         self._data = data
@@ -140,7 +140,7 @@ def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Faults of host and models: an unknown name would be a row that never fits."""
+    """Errors of host and models: a row with an unknown name would never match."""
     host = entry.get("host", DEFAULT_HOST)
     if host not in hosts():
         yield "host", f"no rules for host {_shown(host)}{nearest(str(host), hosts())}; known: {', '.join(hosts())}"

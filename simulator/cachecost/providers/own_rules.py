@@ -1,18 +1,18 @@
-"""A user's own rules file (`--rules FILE`), mostly one that `cachecost live --verify-rules` wrote.
+"""A user's own rules file (`--rules FILE`), often written by `cachecost live --verify-rules`.
 
-[data]                                   # what it is; told, not used
+[data]                                   # a description, not used
 source = "cachecost live --verify-rules, 34 calls"
-[switches]                               # readings of open rules (docs/rulebook.md)
+[switches]                               # assumptions (docs/rulebook.md)
 ttl_in_key = false
 [[minimum_tokens]]                       # minimum lengths over the shipped ones, from that day on
 model = "claude-opus-5-5"                # host = "anthropic" unless it says so
 value = 512
 from = 2026-11-22
-[[capacity_tokens]]                      # what a server of one's own holds; [[step_tokens]] its block: the same keys
+[[capacity_tokens]]                      # what a self-hosted server holds; [[step_tokens]] its block: the same keys
 host = "vllm"
 model = "*"
 value = 1_200_000
-[[evidence]]                             # what was measured: for people
+[[evidence]]                             # what was measured, for readers
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class OwnValue:
 
 @value
 class OwnRules:
-    """What a rules file says: readings by switch, and rules of models in the order of their days."""
+    """The content of a rules file: assumptions by name, and rules of models in the order of their days."""
 
     switches: Mapping[str, Any] = field(default_factory=lambda: NO_SWITCHES)
     rows: tuple[OwnValue, ...] = ()
 
     def values(self, host: str, model: Model, day: date) -> dict[str, int]:
-        """The rules that hold for the model on `day` by this file, by name; a row of a model goes before one of all."""
+        """The rules of the model on `day` in this file, by name; a row of the model wins over one for all models."""
         found = [one for one in self.rows if one.host == host and one.begins <= day]
         wanted = (ANY, model.id)
         return {one.rule: one.value for name in wanted for one in found if one.model == name}

@@ -28,7 +28,7 @@ DEFAULT_HOST = "anthropic"
 def shipped() -> tuple[Sheet, Sheet]:
     """The public prices: the table made from genai-prices, and the overlay over it.
 
-    The overlay brings along how hosts charge otherwise (`prices/hosts.toml`).
+    The overlay includes the special charges of hosts (`prices/hosts.toml`).
     """
     table = json.loads(SHIPPED_TABLE.read_text(encoding="utf-8"))
     name = f"genai-prices {table['genai_prices']}"
@@ -43,7 +43,7 @@ def shipped() -> tuple[Sheet, Sheet]:
 
 
 def _titles(data: Mapping[str, Any]) -> dict[str, str]:
-    """Sources by key as they are told: title and day."""
+    """The sources by key: title and day."""
     return {key: f"{source['title']} ({source['date']})" for key, source in data.get("sources", {}).items()}
 
 
@@ -54,17 +54,17 @@ def _table_row(row: dict[str, Any], source: str) -> PriceRow:
 
 
 def _as_it_is(host: str, model: str) -> str:
-    """The overlay writes ids only, so that no rule file has to be read for it."""
+    """The overlay uses ids only, so that it needs no rule file."""
     return model
 
 
 def _id_of(host: str, model: str) -> str:
-    """The id behind an alias; prices are the model's, an endpoint's are modifiers of them unless it is another way."""
+    """The id behind an alias. Prices belong to the model; an endpoint modifies them unless it has its own."""
     return model if model == ANY_MODEL else catalogue(host).model(model).price_names[-1]
 
 
 def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] = _id_of) -> Sheet:
-    """The rows of a parsed price file that is known to be valid; `id_of` finds the id of a host's model."""
+    """The rows of a parsed and valid price file; `id_of` finds the id of a host's model."""
     titles = _titles(data)
     rows: dict[tuple[str, str], list[PriceRow]] = {}
     for entry in data.get("price", []):
@@ -79,7 +79,7 @@ def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] =
 
 
 def _of_hosts() -> dict[str, Any]:
-    """What `prices/hosts.toml` says, as fields of a sheet: every row with its days and its source."""
+    """The content of `prices/hosts.toml` as fields of a sheet; every row has its days and its source."""
     data = tomllib.loads(HOSTS.read_text(encoding="utf-8"), parse_float=Decimal)
     titles = _titles(data)
     return {

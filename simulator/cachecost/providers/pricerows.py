@@ -1,4 +1,4 @@
-"""What a price sheet is made of: dated, sourced rows. Records are named tuples, as those of rules are."""
+"""The rows of a price sheet, dated and sourced. Like those of rules, they are named tuples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PriceRow:
 
 @value
 class Modifier:
-    """What a way of calling multiplies all prices by, for some models and days."""
+    """A multiplier of all prices for a way of calling, for some models and days."""
 
     name: str
     host: str
@@ -56,7 +56,7 @@ class Modifier:
 
 @value
 class SameAs:
-    """Models that cost on `host` what they cost on the host `base`, where `host` has no price of its own."""
+    """Models that have the prices of the host `base` where `host` has no price of its own."""
 
     host: str
     base: str
@@ -88,7 +88,7 @@ class Instead:
 
 @value
 class Storage:
-    """What keeping a named object costs, in USD per 10**6 tokens and hour."""
+    """The storage price of an explicit cache object, in USD per 10**6 tokens and hour."""
 
     host: str
     models: tuple[str, ...]
@@ -123,7 +123,7 @@ class Peak:
 
 @value
 class Holiday:
-    """Days on which a host has no peak."""
+    """Days without peak hours on a host."""
 
     host: str
     start: date
@@ -133,7 +133,7 @@ class Holiday:
 
 @value
 class Sheet:
-    """One layer of prices. Rows of a model are in the order in which they win: the last that fits."""
+    """One layer of prices. Among the rows of a model the last that matches wins."""
 
     name: str
     rows: Mapping[tuple[str, str], tuple[PriceRow, ...]]

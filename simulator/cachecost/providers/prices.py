@@ -1,7 +1,7 @@
-"""Dollars: what a token of each class costs on a host, for a model, on a day, in a prompt of a length.
+"""Prices: USD per token class, by host, model, day and prompt length.
 
-Public prices come from genai-prices (as a table that `make prices` writes, so that nothing of it is imported
-here), then a small dated overlay, then a user's own file. Rows are data; no price stands in the code.
+Public prices come from genai-prices (as a table that `make prices` writes, so that the package is not imported
+here), then from a small dated overlay, then from a user's own file. The code contains no price.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FAST_TIERS = ("priority", "fast")
 
 
 class Ways(TypedDict):
-    """How a request asks to be served, as far as that changes prices."""
+    """The options of a request that change its prices."""
 
     fast: bool
     us: bool
@@ -48,7 +48,7 @@ class Ways(TypedDict):
 
 
 def ways_of(params: Mapping[str, Any]) -> Ways:
-    """How a request of these parameters asks to be served."""
+    """The options in these parameters that change prices."""
     tier = params.get("service_tier")
     return {
         "fast": params.get("speed") == "fast" or tier in FAST_TIERS,
@@ -58,11 +58,11 @@ def ways_of(params: Mapping[str, Any]) -> Ways:
 
 
 class NoPrice(CannotEvaluate):
-    """Nothing says what a model costs on a server of one's own: its calls can be told in tokens all the same."""
+    """A self-hosted model without a price; its calls can still be reported in tokens."""
 
 
 class PriceBook:
-    """Public prices with a user's own over them. Asking twice costs a dictionary look-up."""
+    """Public prices, overridden by the user's own. A repeated query costs a dictionary look-up."""
 
     def __init__(self, own: Sheet | None = None, as_of: date | None = None) -> None:
         self._sheets = (*shipped(), own) if own else shipped()
@@ -82,7 +82,9 @@ class PriceBook:
 
     @property
     def versions(self) -> str:
-        """What fixes the figures: "genai-prices 0.2.3 + price overlay 2026-11-21", then the user's file."""
+        """The versions that determine the figures: "genai-prices 0.2.3 + price overlay 2026-11-21", then the user's
+        file.
+        """
         return " + ".join(sheet.name for sheet in self._sheets)
 
     def prices(
@@ -101,10 +103,10 @@ class PriceBook:
     ) -> Prices:
         """Prices of a call of `model` (id or alias) whose prompt has `total_input_tokens` (uncached + read + written).
 
-        `regional`: through a regional endpoint; None: as the id says, where the host's ids say it. `as_of`
+        `regional`: through a regional endpoint; None: as the id says, if the host's ids say so. `as_of`
         wins over `day`; without either, the date of the shipped data decides. `moment` is when the call was made:
-        a few hosts have hours that cost more; without it none is taken. Raises CannotEvaluate for an unknown host,
-        model, day or token class, and for a way of calling that the model lacks.
+        a few hosts have peak hours; without it, the call is off-peak. Raises CannotEvaluate for an unknown host,
+        model, day or token class, and for an option that the model does not have.
         """
         peak = self._peak(host, model, moment) if moment and host in self._with_peaks else None
         key = (host, model, self._as_of or day, batch, fast, us, flex, regional, peak)
@@ -116,11 +118,11 @@ class PriceBook:
         return quote.of(total_input_tokens)
 
     def has_hours(self, host: str) -> bool:
-        """Whether the host has hours that cost more."""
+        """Whether the host has peak hours."""
         return host in self._with_peaks
 
     def _peak(self, host: str, name: str, moment: datetime) -> Peak | None:
-        """The peak hours that the moment is in. A moment without a zone is one of UTC."""
+        """The peak hours that contain the moment; a moment without a zone is UTC."""
         when = moment.astimezone(UTC) if moment.tzinfo else moment
         day, model = when.date(), catalogue(host).model(name).name
         off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
@@ -143,17 +145,17 @@ class PriceBook:
         return Quote(above, tuple(pricing.tier(length, factor, sources) for length in (0, *above)))
 
     def _instead(self, host: str, model: str, day: date) -> dict[str, Instead]:
-        """What a class without a price of its own costs, by class."""
+        """The substitutes for classes without a price of their own, by class."""
         rows = (row for sheet in self._sheets for row in sheet.instead)
         return {row.price: row for row in rows if row.covers(host, model, day)}
 
     def _kept(self, host: str, model: Model, day: date) -> Kept | None:
-        """What keeping an object of this model costs for as long as it lives, where somebody says so."""
+        """The storage of a cache object of this model until it expires; None where no price is known."""
         rows = [row for sheet in self._sheets for row in sheet.storage if row.covers(host, model.name, day)]
         return Kept(rows[-1], catalogue(host).value(model, "ttl_s", day)) if rows else None
 
     def _resolve(self, host: str, name: str, day: date | None) -> tuple[Model, date]:
-        """The model of `name`, and the day that decides."""
+        """The model of `name`, and the day whose rows apply."""
         if host not in hosts():
             raise CannotEvaluate(f"no prices for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
         book = catalogue(host)
@@ -177,9 +179,9 @@ class PriceBook:
         return rows
 
     def _same(self, host: str, model: str, day: date, has_own: bool) -> list[PriceRow]:
-        """Public rows of the host whose prices hold where this one's table is silent.
+        """Public rows of the other host whose prices hold where this one has none.
 
-        Its length tiers count only where the host has no price of its own: else they would beat that.
+        Its length tiers apply only where the host has no price of its own; otherwise they would override it.
         """
         same = [row for sheet in shipped() for row in sheet.same if row.covers(host, model, day)][-1:]
         rows = [(row, of) for of in same for sheet in shipped() for row in sheet.rows.get((of.base, model), ())]
@@ -190,7 +192,7 @@ class PriceBook:
         ]
 
     def _factor(self, host: str, model: str, day: date, asked: list[str]) -> tuple[Decimal, list[str]]:
-        """What all prices are multiplied by, and who says so."""
+        """The factor of all prices, and its sources."""
         factor, sources = Decimal(1), []
         for name in asked:
             modifier = self._modifier(name, host, model, day)
@@ -215,12 +217,12 @@ class PriceBook:
 
 
 def _has_objects(model: Model, day: date, book: Catalogue) -> bool:
-    """Whether the cache of this model is of named objects, which are paid for by the hour."""
+    """Whether this model caches explicit objects, which are charged by the hour."""
     return "matching" in book.rules and book.value(model, "matching", day) == NAMED
 
 
 def _ways(asked: list[str], of_endpoint: tuple[str, ...], regional: bool | None) -> list[str]:
-    """What multiplies the prices: what was asked for, what the endpoint brings, and what needs no request."""
+    """The modifiers that apply: requested, implied by the endpoint, or automatic."""
     brought = [name for name in of_endpoint if name != "regional" or regional is not False]
     return list(dict.fromkeys([*asked, *brought, *(["regional"] if regional else []), "discount"]))
 

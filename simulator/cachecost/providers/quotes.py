@@ -1,4 +1,4 @@
-"""What the rows of a model come to: a price of each token class, by length of the prompt."""
+"""The price of each token class of a model, by prompt length, resolved from its rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1
 
 @value
 class Prices:
-    """What each token class costs, in USD per 10**6 tokens, modifiers included. `source` says who says so."""
+    """Prices by token class in USD per 10**6 tokens, modifiers included, and their `source`."""
 
     read: Decimal
     write_5m: Decimal
@@ -34,7 +34,7 @@ class Prices:
 
     @property
     def are_known(self) -> bool:
-        """False: nobody says what tokens cost here, so dollars are not to be told."""
+        """False: the prices are unknown, so no dollars may be shown."""
         return self.source != NOBODY
 
     def cost(self, usage: Usage) -> dict[str, Decimal]:
@@ -59,7 +59,7 @@ def _dollars(tokens: int, price: Decimal) -> Decimal:
 
 @value
 class Quote:
-    """Prices of one way of calling a model on a day, by prompt length: `tiers[i]` from above `above[i - 1]` tokens."""
+    """Prices of a model on a day with given options, by prompt length: `tiers[i]` applies above `above[i - 1]` tokens."""
 
     above: tuple[int, ...]
     tiers: tuple[Prices, ...]
@@ -70,13 +70,13 @@ class Quote:
 
 @value
 class Kept:
-    """The storage of a named object, and its lifetimes in seconds by TTL."""
+    """The storage price of an explicit cache object, and its TTLs in seconds by name."""
 
     storage: Storage
     ttl_s: Mapping[str, float]
 
     def of(self, write: str, found: Mapping[str, Decimal]) -> Decimal:
-        """Making it, reading it in the call that made it, and keeping it for all of its lifetime."""
+        """The price of creating it, reading it in the same call, and storing it until it expires."""
         hours = Decimal(self.ttl_s[WRITES[write]]) / HOUR
         kept = (self.storage.usd_per_hour * hours).quantize(SMALLEST, ROUND_UP)
         return found["input"] + found["read"] + kept
@@ -84,7 +84,7 @@ class Kept:
 
 @value
 class Pricing:
-    """The rows of a model on a day, and what stands in for classes that no row prices."""
+    """The rows of a model on a day, and the substitutes for classes without a price."""
 
     host: str
     model: str
@@ -93,7 +93,7 @@ class Pricing:
     kept: Kept | None
 
     def tier(self, length: int, factor: Decimal, notes: list[str]) -> Prices:
-        """Prices of prompts just above `length` tokens: of each class, the last row that names it."""
+        """Prices of prompts just above `length` tokens: the last row that names a class wins."""
         chosen = {name: row for row in self.rows if row.above <= length for name in row.prices}
         found: dict[str, Decimal] = {}
         sources: list[str] = []

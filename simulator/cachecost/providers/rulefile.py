@@ -1,4 +1,4 @@
-"""Rule files: every dated row of a host, with its source, and the way from a model to its row of a day."""
+"""Rule files: the dated, sourced rows of a host, and the look-up of a model's row on a day."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ ANY = "*"
 class Catalogue:
     """One host's rule file. `data_date` is that of the shipped data.
 
-    `base` is the host on which all holds that this one's file does not say; its rows are among these. `ways` are rows
-    of an endpoint, `readings` of a (switch, value); both in the place of the model's. A host that `is_priced` has
-    public prices in dollars.
+    `base` is the host whose rows are inherited where this file has none. `ways` are the rows of an endpoint, `readings`
+    those of an assumption (name, value); both replace the model's own. A host that `is_priced` has public prices in
+    dollars.
     """
 
     host: str
@@ -55,7 +55,7 @@ class Catalogue:
         return found
 
     def _spelt(self, name: str) -> Model | None:
-        """The model of an id that only this host writes so, at the endpoint that the id names."""
+        """The model of an id in this host's own spelling, at the endpoint that the id names."""
         read = self.naming.read(name) if self.naming else None
         known = self.names.get(read[0]) if read else None
         if self.naming is None or read is None or known is None:
@@ -79,18 +79,18 @@ class Catalogue:
         return replace(found, id=name, name=name) if found else None
 
     def other_ways(self, model: Model) -> Iterator[Model]:
-        """The model as the ids name it that mean another way of caching."""
+        """The model under each id that selects another way of caching."""
         if self.naming:
             yield from (self.model(self.naming.write(model.name, way)) for way in model.ways)
 
     def under(self, model: Model, switches: object) -> Model:
-        """The model with the rows of the readings in force."""
+        """The model with the rows of the current assumptions."""
         read = [one for (name, value), one in self.readings.items() if getattr(switches, name) == value]
         rows = (one.rows.items() for one in read if one.is_of(model.name))
         return replace(model, rows={**model.rows, **{key: row for items in rows for key, row in items}})
 
     def value(self, model: Model, rule: str, day: date) -> Any:
-        """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row says."""
+        """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row matches."""
         rows = model.rows.get(rule) or self.rules[rule].rows
         for row in reversed(rows):
             if row.holds(day):
@@ -101,7 +101,7 @@ class Catalogue:
 
 @lru_cache(maxsize=1024)
 def _near(host: str, name: str) -> str:
-    """Kept, as a whole log may be of one unknown model."""
+    """Cached, as every call of a log may name the same unknown model."""
     book = catalogue(host)
     return nearest(name, book.models) or nearest(name, book.names)
 

@@ -1,6 +1,6 @@
-"""A rule file's tables as rules and models, alone or over those of the host that it names as its base.
+"""Parses a rule file into rules and models, on their own or over those of its base host.
 
-The ways to write a value, and what a file with a base may say, are told at the head of
+The ways to write a value, and what a file with a base may contain, are described at the head of
 `rules/anthropic.toml` and of `rules/bedrock.toml`.
 """
 
@@ -24,7 +24,7 @@ NO_READINGS: Mapping[tuple[str, str], Read] = {}
 
 @value
 class Parsed:
-    """What a rule file comes to."""
+    """The parsed content of a rule file."""
 
     rules: Mapping[str, Rule]
     models: Mapping[str, Model]
@@ -35,12 +35,12 @@ class Parsed:
 
 
 def parse(data: Mapping[str, Any], base: Parsed | None = None) -> Parsed:
-    """The tables of a rule file. Raises ValueError or KeyError for one that is not well formed."""
+    """Parse the tables of a rule file. Raises ValueError or KeyError if it is malformed."""
     return _File(data, base or Parsed({}, {})).parsed()
 
 
 class _File:
-    """A rule file's tables, and what its base has already."""
+    """The tables of a rule file, and the parsed base."""
 
     def __init__(self, data: Mapping[str, Any], base: Parsed) -> None:
         self._data = data
@@ -56,18 +56,18 @@ class _File:
         )
 
     def _ways(self) -> dict[str, Rows]:
-        """By endpoint, the rows that hold there in the place of the model's."""
+        """By endpoint, the rows that replace the model's."""
         return {name: self._stated(f"way {name}", said, None) for name, said in self._data.get("ways", {}).items()}
 
     def _readings(self) -> Iterator[tuple[tuple[str, str], Read]]:
-        """By (switch, value), the rows that hold under that reading."""
+        """By assumption (name, value), the rows that hold under it."""
         for entry in self._data.get("reading", []):
             said = {name: value for name, value in entry.items() if name not in ("switch", "value", "models")}
             rows = self._stated(f"reading {entry['switch']}", said, None)
             yield (entry["switch"], entry["value"]), Read(rows, tuple(entry.get("models", "*")))
 
     def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
-        """A rule with its rows for all models, over what the base says that it means."""
+        """A rule with its rows for all models; its meaning may come from the base."""
         known = self._base.rules.get(name)
         meaning = said["meaning"] if known is None else said.get("meaning", known.meaning)
         unit = said.get("unit", known.unit if known else "")
@@ -90,7 +90,7 @@ class _File:
         return lacks
 
     def _new(self, entry: Mapping[str, Any]) -> Model:
-        """A model of this file: its own rows go before those of its family, these before its generation's."""
+        """A model of this file: its own rows win over those of its family, these over its generation's."""
         released = entry["released"]
         group = {**self._data["generations"][entry["generation"]], **self._family(entry)}
         return self._at_default(
@@ -113,7 +113,7 @@ class _File:
         return found
 
     def _over(self, model: Model, entry: Mapping[str, Any]) -> Model:
-        """A model of the base with what this file says of it. No host speaks for the retirements of another."""
+        """A model of the base with the changes of this file. Retirements are not inherited."""
         head = self._data["data"]
         released = max(entry.get("released", model.released), head["since"])
         kept = model.retired if head.get("retires_with_base") else None
@@ -129,7 +129,7 @@ class _File:
         )
 
     def _kept(self, rows: Rows) -> Rows:
-        """Rows of a model of the base, without those of rules that this file states for all models alike."""
+        """Rows of a base model, without rules that this file states for all models."""
         return {name: row for name, row in rows.items() if not self._said.get(name, {}).get("over_models")}
 
     def _at_default(self, model: Model) -> Model:
@@ -141,7 +141,7 @@ class _File:
         return self._stated(f"model {entry['id']}", said, released)
 
     def _own_ways(self, entry: Mapping[str, Any], released: date) -> Mapping[str, Rows]:
-        """What a model says under `at`: rows of its own at an endpoint."""
+        """The rows of a model under `at`: its own rows at an endpoint."""
         at: Mapping[str, Any] = entry.get("at", {})
         return {way: self._stated(f"model {entry['id']} at {way}", said, released) for way, said in at.items()}
 
@@ -174,7 +174,7 @@ class _File:
 
 
 def _source(key: str, said: Mapping[str, Any]) -> Source:
-    """Raises ValueError for a source that does not say how sure it is."""
+    """Raises ValueError for a source without a confidence."""
     return Source(said["title"], said["date"], _known_confidence(f"source {key}", said.get("confidence")))
 
 

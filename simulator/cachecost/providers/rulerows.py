@@ -1,4 +1,4 @@
-"""What a rule file is made of: sources, dated rows, rules and models."""
+"""The parts of a rule file: sources, dated rows, rules and models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIDENCES = ("documented", "measured", "assumed", "unknown")
 
 @value
 class Source:
-    """Where a row comes from: a title, the day it was read, and how sure what it says is (one of CONFIDENCES)."""
+    """The source of a row: title, the day it was read, and its confidence (one of CONFIDENCES)."""
 
     title: str
     date: date
@@ -39,7 +39,7 @@ class Row:
 
 @value
 class Rule:
-    """What a rule of the file means, its unit ("" for none), and the rows that hold for all models."""
+    """A rule's meaning, its unit ("" for none), and the rows that hold for all models."""
 
     name: str
     meaning: str
@@ -49,12 +49,12 @@ class Rule:
 
 @value
 class Model:
-    """A model of a host: its ids, its days, and the rows that are its own or its generation's.
+    """A model of a host: its ids, dates, and the rows of its own or its generation.
 
-    `name` is what its host calls it in the rule file; `id` tells the endpoint too, where it is not the
-    host's default. `modifiers` are the price modifiers that the endpoint brings. `ways` are the endpoints with
-    rules of their own that serve it, `own_ways` rows that it has at one of them; where `id` names one of these,
-    `is_other_way` and prices may be its own too.
+    `name` is its name in the rule file; `id` includes the endpoint where that is not the host's default.
+    `modifiers` are the price modifiers of the endpoint. `ways` are the endpoints with their own rules that serve it,
+    `own_ways` its rows at one of them; where `id` names one of these, `is_other_way` is set and it may have its own
+    prices.
     """
 
     id: str
@@ -73,13 +73,13 @@ class Model:
 
     @property
     def price_names(self) -> tuple[str, ...]:
-        """The names under which its prices stand, the last that has one decides."""
+        """The names under which prices may be listed; the last that has one wins."""
         return (self.name, self.id) if self.is_other_way else (self.name,)
 
 
 @value
 class Read:
-    """Rows that hold under a reading of a switch, for the models whose id fits one of `models` (`*` for any text)."""
+    """Rows that hold under an assumption, for models whose id matches one of `models` (`*` matches any text)."""
 
     rows: Mapping[str, tuple[Row, ...]]
     models: tuple[str, ...] = ("*",)
@@ -90,7 +90,7 @@ class Read:
 
 @value
 class Refuted:
-    """A published value that recordings of the same days contradict. Shown, never used."""
+    """A published value that recordings of the same days contradict: shown, never used."""
 
     rule: str
     models: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""What the cache of one (host, model) does on one day.
+"""The rules of one host and model on one day.
 
-The facts are rows of `rules/HOST.toml`: dated, sourced, no constants here. Reading them costs a few
-milliseconds, once, when the first model is asked for.
+They come from the dated, sourced rows of `rules/HOST.toml`; the code has no constants. Reading a file takes a few
+milliseconds, once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 @value
 class HiddenTokens:
-    """Fitted and published sizes of what the provider adds (rule 4), in tokens."""
+    """Hidden tokens that the provider adds (rule 4), as published or fitted."""
 
     tool_prompt: Mapping[str, int] = field(default_factory=dict)
     """Tool-use system prompt by tool choice class: auto, any, tool. A refused class is absent."""
@@ -69,7 +69,7 @@ class VisibilityLag:
 
     @property
     def longest_s(self) -> float:
-        """The longest that is still probable: two sigmas above the median, 97.7 % of all are shorter."""
+        """The 97.7th percentile: two sigmas above the median."""
         return self.median_s * exp(2 * self.sigma)
 
 
@@ -77,11 +77,11 @@ class VisibilityLag:
 class ModelRules:
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 
-    `model` is the id behind an alias. `context_window` is what the API took at most that day, with the
-    1M beta header where one was needed; `standard_context_window` is what it took without. `retired`
-    is the first day on which the host no longer served the model: its last rules hold on. `day` is
+    `model` is the id behind an alias. `context_window` is the API's limit on that day, with the
+    1M beta header where needed; `standard_context_window` is the limit without it. `retired`
+    is the first day on which the host no longer served the model: its last rules stay in force. `day` is
     the day asked for. `endpoint` is the one that the id names ("us", "explicit"), where ids name one.
-    `ttl_s` are the host's short and its long lifetime; empty: none is known. A host with one has only "5m".
+    `ttl_s` are the host's short and long TTL in seconds; empty: unknown. A host with one TTL has only "5m".
     """
 
     host: str
@@ -141,33 +141,33 @@ class ModelRules:
 
     @property
     def speaks_marks(self) -> bool:
-        """Whether requests go to it as they are: marks as the Messages API has them, with its lookback (rules 5, 9)."""
+        """Whether it caches by the Messages API's breakpoints, with their lookback (rules 5, 9)."""
         return self.matching == "breakpoint" and self.finds == "lookback"
 
     def must_speak_marks(self, what: str) -> None:
-        """For `what` ("explain"), which knows no other cache. Raises CannotEvaluate that says which this is."""
+        """Raise CannotEvaluate unless it caches by breakpoints, which is all that `what` ("explain") supports."""
         if not self.speaks_marks:
             known = "no caches but those with marks that look back, as Claude's"
             raise CannotEvaluate(f"{what} knows {known}; {self.way_in_words}")
 
     @property
     def way_in_words(self) -> str:
-        """Which cache it is: "that of grok-4.7 on host xai keeps every prefix by itself, on a grid of tokens"."""
+        """A description of the cache: "that of grok-4.7 on host xai keeps every prefix by itself, on a grid of tokens"."""
         way = WAYS[self.finds if self.matching == "breakpoint" else self.matching]
         return f"that of {self.model} on host {self.host} {way}"
 
     @property
     def is_unmarked(self) -> bool:
-        """Whether it caches by itself, without marks."""
+        """Whether it caches automatically, without breakpoints."""
         return self.matching not in ("breakpoint", "named")
 
     def pool(self, workspace: str) -> str:
-        """Who shares entries with a call of `workspace` (rule 7): that workspace, or all of the host."""
+        """The pool that shares entries with calls of `workspace` (rule 7): that workspace, or the whole host."""
         return f"{self.host}/{workspace}" if self.scope == "workspace" else f"{self.host}/"
 
 
 class RuleBook:
-    """The dated rows of all hosts and models, with `switches` and `as_of` applied, and `own` minimums over them."""
+    """The dated rows of all hosts and models, with `switches`, `as_of` and a user's `own` rules applied."""
 
     def __init__(
         self, switches: Switches | None = None, as_of: date | None = None, own: OwnRules = NO_OWN_RULES
@@ -179,14 +179,14 @@ class RuleBook:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the user says how many tokens a server of one's own keeps."""
+        """Whether the user stated the capacity of a self-hosted server."""
         return self.switches.capacity_tokens > 0 or any(row.rule == "capacity_tokens" for row in self.own.rows)
 
     def rules(self, host: str, model: str, day: date | None = None) -> ModelRules:
         """Rules of `model` (id or alias) on `host` on `day`; `as_of` wins over `day`.
 
         Without either, the date of the shipped data decides. Raises CannotEvaluate for an unknown
-        host or model (naming the nearest), for a day before its release and for a rule that no row states.
+        host or model (naming the nearest), for a day before its release and for a rule without a row.
         """
         key = (host, model, self.as_of or day)
         found = self._known.get(key)
@@ -225,7 +225,7 @@ class RuleBook:
 
 
 def _of_server(book: Catalogue, switches: Switches) -> dict[str, int]:
-    """What the user says of a server of one's own by switches; 0 says nothing."""
+    """The rules of a self-hosted server that the user set; 0 means not set."""
     if book.is_priced:
         return {}
     said = {"capacity_tokens": switches.capacity_tokens, "step_tokens": switches.step_tokens}
@@ -233,14 +233,14 @@ def _of_server(book: Catalogue, switches: Switches) -> dict[str, int]:
 
 
 def _plain(value: Any) -> Any:
-    """Lists as tuples, also in a table: rules are compared and kept."""
+    """Lists as tuples, also within tables, as rules are compared and hashed."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     return tuple(value) if isinstance(value, list) else value
 
 
 def _hidden(book: Catalogue, model: Model, day: date) -> HiddenTokens:
-    """What the host states that it adds: nothing, where it has no such rule."""
+    """The hidden tokens that the host's rules state; none where it has no such rule."""
 
     def stated(name: str, without: Any) -> Any:
         return book.value(model, name, day) if name in book.rules else without

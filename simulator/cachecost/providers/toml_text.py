@@ -1,4 +1,4 @@
-"""A TOML file that a user wrote: its values, and the lines on which they stand."""
+"""Reads a user's TOML file: its values and their line numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED = re.compile(r"[^\W\d]\.")
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
-    """What is in the file, numbers with a point as Decimal. Raises InputError if it cannot be read or is no TOML."""
+    """The file's values, decimals as Decimal. Raises InputError if it cannot be read or is not TOML."""
     data = read_whole(path)
     try:
         text = data.decode()
@@ -43,19 +43,19 @@ def _toml(text: str, file: str) -> dict[str, Any]:
 
 
 def _levels(line: str) -> int:
-    """At least as many levels as the dotted keys of a line open: dots before its value, and after names within that."""
+    """An upper bound of the levels that the dotted keys of a line open."""
     key, _, value = line.partition("=")
     return 1 + max(key.count("."), len(NAMED.findall(value)))
 
 
 def _longest(text: str) -> int:
-    """The line that is most likely beyond a limit: parsers do not say which."""
+    """The line that most likely exceeds a limit; parsers do not say which."""
     lines = text.splitlines()
     return 1 + max(range(len(lines)), key=lambda number: len(lines[number]))
 
 
 class Lines:
-    """Where the tables and keys of a TOML text stand: tomllib tells only of text that is not TOML."""
+    """Line numbers of the tables and keys of a TOML text; tomllib reports lines only for syntax errors."""
 
     def __init__(self, text: str) -> None:
         self._tables: dict[str, list[dict[str, int]]] = {}

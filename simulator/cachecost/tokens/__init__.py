@@ -1,1 +1,1 @@
-"""How many tokens a block has, and how sure we are."""
+"""Token counters, and their error margins."""

@@ -1,7 +1,7 @@
-"""Sizes from bills (rule 17): what billed calls tell of prefixes, the tokenizer only filling what none tells.
+"""Lengths from bills (rule 17); the tokenizer only fills the gaps between billed lengths.
 
-A bill without server tools tells up to three lengths: of the prompt (all its input tokens), of the prefix
-at its last mark (read + written), and of the prefix at its last 1h mark where 5m marks follow it.
+A bill without server tools gives up to three lengths: of the prompt (all its input tokens), of the prefix at its last
+breakpoint (read + written), and of the prefix at its last 1h breakpoint where 5m ones follow it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Bills = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """All that the bills of a recording tell, each with the number of the call that was billed."""
+    """The billed lengths of a recording, each with the number of its call."""
 
     prefixes: dict[Prefix, Bills] = field(default_factory=dict)
     prompts: dict[tuple[Prefix, int], Bills] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Anchors:
     """What all bills tell on the way to the ends that were asked for last."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage) -> None:
-        """Take down what the bill of one call (a single pass) tells."""
+        """Record the lengths in the bill of one call (a single pass)."""
         self._paths.clear()
         end, tail = _prompt_key(prompt)
         self.prompts.setdefault((end, tail), {})[call] = billed.total_input
@@ -54,25 +54,25 @@ class Anchors:
                 self.learn_prefix(call, hours[-1], billed.read + billed.write_1h)
 
     def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
-        """Take down that the bill of `call` tells the length of `prefix`."""
+        """Record the length of `prefix` by the bill of `call`."""
         self._paths.clear()
         self.prefixes.setdefault(prefix, {})[call] = tokens
 
     def told_before(self, call: int, prefix: Prefix) -> int | None:
-        """The length that the bill of a call before `call` tells."""
+        """The length by the bill of a call before `call`."""
         bills = sorted(self.prefixes.get(prefix, {}).items())
         return next((tokens for number, tokens in bills if number < call), None)
 
     def told(self, prefix: Prefix) -> int | None:
-        """The length that any bill tells; None: none does."""
+        """The length by any bill; None: unknown."""
         return other_bill(self.prefixes.get(prefix), NO_CALL)
 
     def all(self, prompt: Prompt) -> AnchoredSizes:
-        """Sizes for replaying: every bill counts. Costs work for what is new in the prompt."""
+        """Lengths for a replay: every bill counts. Costs work for what is new in the prompt."""
         return self._sizes(NO_CALL, prompt, self._path(prompt.end))
 
     def without(self, call: int, prompt: Prompt) -> AnchoredSizes:
-        """Sizes for judging `call`: only the bills of other calls count."""
+        """Lengths to validate `call`: only the bills of other calls count."""
         return self._sizes(call, prompt, sorted([(0, 0), *_points(self, call, prompt.end, {})]))
 
     def _sizes(self, call: int, prompt: Prompt, points: Points) -> AnchoredSizes:
@@ -80,7 +80,7 @@ class Anchors:
         return AnchoredSizes(self, call, points, median(others) if others else 1.0)
 
     def _path(self, end: Prefix) -> Points:
-        """(estimated, billed) tokens of each prefix on the way to `end` that a bill tells, from the nothing before."""
+        """(estimated, billed) tokens of each billed prefix up to `end`, from (0, 0)."""
         known: Prefix | None = end
         while known is not None and known not in self._paths:
             known = known.parent
@@ -97,9 +97,9 @@ def _prompt_key(prompt: Prompt) -> tuple[Prefix, int]:
 
 
 def _points(anchors: Anchors, call: int, end: Prefix, known: Container[Prefix]) -> Iterator[tuple[int, int]]:
-    """(estimated, billed) tokens of each prefix on the way back from `end` that other calls' bills tell.
+    """(estimated, billed) tokens of each prefix back from `end` that other calls' bills give.
 
-    The way stops at a prefix that is `known`.
+    Stops at a prefix that is `known`.
     """
     node: Prefix | None = end
     while node is not None and node not in known:
@@ -111,13 +111,13 @@ def _points(anchors: Anchors, call: int, end: Prefix, known: Container[Prefix]) 
 
 
 def other_bill(bills: Bills | None, call: int) -> int | None:
-    """What the earliest other call's bill tells; None where none does."""
+    """The length by the earliest other call's bill; None: unknown."""
     return next((tokens for number, tokens in sorted((bills or {}).items()) if number != call), None)
 
 
 @dataclass(frozen=True, slots=True)
 class AnchoredSizes:
-    """Sizes for one call: exact where another call's bill tells, else estimates scaled to fit between those."""
+    """Lengths for one call: exact where another call was billed, else estimates scaled to fit between those."""
 
     anchors: Anchors
     call: int
@@ -129,11 +129,11 @@ class AnchoredSizes:
         return told if told is not None else self._between(prefix.tokens)
 
     def told(self, prefix: Prefix) -> int | None:
-        """The length that another call's bill tells; None: it is an estimate."""
+        """The length by another call's bill; None: only an estimate."""
         return other_bill(self.anchors.prefixes.get(prefix), self.call)
 
     def told_as_end(self, prefix: Prefix) -> bool:
-        """Whether another call's bill tells the length of the prompt that ends here."""
+        """Whether another call's bill gives the length of the prompt that ends here."""
         return other_bill(self.anchors.ends.get(prefix), self.call) is not None
 
     def total(self, prompt: Prompt) -> int:
@@ -142,11 +142,11 @@ class AnchoredSizes:
         return told if told is not None else self.of(prompt.end) + tail
 
     def at(self, counted: int) -> int:
-        """Tokens up to the place that was counted to be at `counted`."""
+        """Tokens up to the place whose counted position is `counted`."""
         return self._between(counted)
 
     def doubt(self, tokens: int) -> int:
-        """Tokens from the nearest length that a bill tells."""
+        """Tokens from the nearest billed length."""
         after = bisect_left(self.points, tokens, key=itemgetter(1))
         return min((abs(tokens - billed) for _, billed in self.points[max(0, after - 1) : after + 1]), default=tokens)
 
@@ -155,7 +155,7 @@ class AnchoredSizes:
         return 0 if is_told else self.doubt(self.total(prompt))
 
     def _between(self, estimate: int) -> int:
-        """Linear between the nearest lengths that are told; beyond the last, as other bills went."""
+        """Linear between the nearest billed lengths; beyond the last, by the ratio of other bills."""
         after = bisect_left(self.points, (estimate, -1))
         low, at_low = self.points[after - 1] if after else (0, 0)
         if after == len(self.points):
@@ -167,7 +167,7 @@ class AnchoredSizes:
 
 
 class Estimates(AsCounted):
-    """Sizes that no bill tells: what a prediction without recorded usage rests on."""
+    """Lengths without bills: for a prediction without recorded usage."""
 
     def told(self, prefix: Prefix) -> int | None:
         return None

@@ -1,4 +1,6 @@
-"""`--tokens bytes` (rule 19): a block counts its bytes, nothing hidden counts, every number is checkable by hand."""
+"""`--tokens bytes` (rule 19): a block counts its bytes and hidden tokens count nothing, so every number can be checked
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ class BytesCounter:
     band = 0.0
 
     def block(self, block: Block) -> int:
-        """Bytes of `block`; a given count wins."""
+        """Bytes of `block`; a stated count wins."""
         return block.size if block.tokens is None else block.tokens
 
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:

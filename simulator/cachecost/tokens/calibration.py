@@ -1,6 +1,6 @@
-"""What was measured of each tokenizer generation: ratios, structure constants, error bands.
+"""Measurements of each tokenizer generation: ratios, structure constants, error margins.
 
-Claude's are in `calibration.toml`, those of other makers in `makers.toml`.
+Claude's are in `calibration.toml`, those of other providers in `makers.toml`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Calibration:
 
     `ratio` is tokens per cl100k token by content kind; `structure` tokens per fact of a block
     (and `format`, for a request with structured output); `tool_prompt_head` how many tokens of the
-    tool-use system prompt stand before the tool definitions, the rest standing after the system prompt.
+    tool-use system prompt come before the tool definitions; the rest comes after the system prompt.
     `band` is, by counter name, the relative error of a prompt's length at the 95th percentile, on
-    sources that were held out of the fit.
+    sources held out of the fit.
 
-    Of other makers: `confidence` is "measured" (their tokenizer counted texts) or "assumed",
-    `source` says by what; facts in `guessed` are counted by a guess; a tool definition is at least `tool_least`
-    tokens for each of cl100k.
+    For other providers: `confidence` is "measured" (their tokenizer counted texts) or "assumed",
+    `source` says how; facts in `guessed` are guesses; a tool definition has at least `tool_least`
+    tokens per cl100k token.
     """
 
     generation: str

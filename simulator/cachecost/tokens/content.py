@@ -1,8 +1,8 @@
-"""What is counted of a block: its texts, and the facts of its structure that cost tokens of their own.
+"""The countable parts of a block: its texts, and the facts of its structure that cost tokens of their own.
 
 Claude does not see the JSON that is sent. A tool definition is rendered as `<function>…</function>` with its
 keys sorted (else bills of 7 to 24 tools are off by a token a tool), a call as its name, parameter names and
-values, a result as its text. What stands around them is a constant for each *fact* (see `calibration.toml`):
+values, a result as its text. What surrounds them is a constant for each *fact* (see `calibration.toml`):
 one tool, one call, one parameter, one error, …
 """
 
@@ -27,19 +27,19 @@ CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
 def parts_of(kind: str, content: Content) -> Parts:
-    """What is counted of `content`, a block of `kind`. Never fails: an unknown kind counts as its JSON."""
+    """The countable parts of `content`, a block of `kind`. Never fails: an unknown kind counts as its JSON."""
     if kind in _READERS:
         return _READERS[kind](content)
     return server_result(kind, content, parts_of) if is_server_result(kind) else _as_json(content)
 
 
 def prose_of(kind: str, parts: Parts) -> str:
-    """The content kind of a block: its tokenizer ratio is for that kind."""
+    """The content kind of a block, which selects its tokenizer ratio."""
     return "tools" if kind == "tool" or parts.facts.get("tool") else kind_of(parts.texts)
 
 
 def parts_within(block: Block, content: Content) -> Parts:
-    """What is counted of a block with `content`: that, and the definitions of the deferred tools it brings in."""
+    """The countable parts of a block with `content`, including the deferred tools that it loads."""
     own = parts_of(block.kind, content)
     if not block.brought:
         return own
@@ -48,7 +48,7 @@ def parts_within(block: Block, content: Content) -> Parts:
 
 
 def facts_of(block: Block) -> dict[str, int]:
-    """The facts that kind and role alone tell: how many tools, calls, results, … the block is."""
+    """The facts that follow from kind and role alone: how many tools, calls, results … the block is."""
     if block.role == "system" and block.kind == "text":
         return {"system": 1}
     if block.kind in THINKING:
@@ -66,7 +66,7 @@ def well_formed(text: str) -> str:
 
 
 def _text(content: Content) -> Parts:
-    """A text; each citation in an answer that is sent again costs what stands around the cited words."""
+    """A text; each citation in an answer that is sent again has an overhead."""
     citations = content.get("citations")
     return Parts((str(content.get("text") or ""),), some(cited=len(citations) if isinstance(citations, list) else 0))
 
@@ -81,7 +81,7 @@ def _tool(content: Content) -> Parts:
 
 
 def _provider_tool(content: Content) -> Parts:
-    """A tool that the provider defines: its row is the whole of it, so nothing is added as for other definitions."""
+    """A tool that the provider defines: its row is its whole size, without the overhead of other definitions."""
     type_ = str(content.get("type"))
     row = known_tool(type_)
     if row is None:
@@ -106,7 +106,7 @@ def _result(content: Content) -> Parts:
 
 
 def _thinking(content: Content) -> Parts:
-    """Billed is the full reasoning, which the signature holds; the text may be a summary, or left out."""
+    """The full reasoning is billed, which the signature holds; the text may be a summary or missing."""
     text = str(content.get("thinking") or "")
     sealed = str(content.get("signature") or content.get("data") or "")
     held = len(sealed) * 3 // 4 - SIGNATURE_OVERHEAD
@@ -114,12 +114,12 @@ def _thinking(content: Content) -> Parts:
 
 
 def _reference(content: Content) -> Parts:
-    """A tool that a search found: its name. The definition is not billed with it (six recorded results)."""
+    """A tool found by a search: its name. The definition is not billed with it (six recorded results)."""
     return Parts((str(content.get("tool_name") or ""),), {"reference": 1})
 
 
 def _compaction(content: Content) -> Parts:
-    """The summary of what came before; what stands around it no recording tells."""
+    """The summary of what came before; its overhead is unknown."""
     return guess(str(content.get("content") or ""))
 
 
@@ -128,7 +128,7 @@ def _as_json(content: Content) -> Parts:
 
 
 def _without_base64(value: Any) -> Any:
-    """`value` without file contents, which are no text."""
+    """`value` without base64 file contents."""
     if isinstance(value, Mapping):
         encoded = value.get("type") == "base64"
         return {key: _without_base64(inner) for key, inner in value.items() if not (encoded and key == "data")}

@@ -5,7 +5,7 @@ JSON. A row that does not match its checksum is never used: SQLite itself does n
 
 SQLite waits for a lock of another connection in most places (busy_timeout), but not in all of them: the switch to WAL,
 the recovery of a WAL and the moment in which the last connection closes fail at once with SQLITE_BUSY
-(sqlite.org/wal.html, "Sometimes Queries Return SQLITE_BUSY In WAL Mode"). So `LockRetry` repeats whatever was locked.
+(sqlite.org/wal.html, "Sometimes Queries Return SQLITE_BUSY In WAL Mode"). So `LockRetry` repeats the action.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Identity = tuple[int, int]
 
 
 class Locked(Exception):
-    """Another process held a lock for longer than we wait. The file is fine."""
+    """Another process held a lock for too long. The file is fine."""
 
 
 class Damaged(Exception):
-    """The file, or a row of it, is not what was written."""
+    """The file or a row of it is damaged."""
 
 
 class Unusable(Exception):
@@ -56,7 +56,9 @@ class Unusable(Exception):
 
 
 class LockRetry:
-    """Repeats what failed because of a lock, for WAIT_S. After a wait in vain it tries once, until that succeeds."""
+    """Repeats an action that failed because of a lock, for WAIT_S. After a timeout it tries only once, until one
+    succeeds.
+    """
 
     def __init__(self) -> None:
         self._waits = True
@@ -77,7 +79,7 @@ class LockRetry:
 
 
 def _pauses(total_s: float) -> Iterator[float]:
-    """Pauses that double and come to `total_s`; the last is 0."""
+    """Doubling pauses that add up to `total_s`; the last is 0."""
     pause = FIRST_PAUSE_S
     while total_s > 0:
         yield min(pause, total_s)
@@ -124,7 +126,7 @@ class CountFile:
         return unpacked(digest, row[0]) if row else None
 
     def write(self, rows: Mapping[bytes, Measured]) -> None:
-        """Add rows in one transaction. What another process wrote first is kept: it is equal."""
+        """Add rows in one transaction; rows that another process wrote first are kept, as they are equal."""
         packed_rows = [(digest, packed(digest, measured)) for digest, measured in rows.items()]
         if packed_rows:
             self.retry(lambda: self._insert(packed_rows))
@@ -145,7 +147,7 @@ class CountFile:
 
 
 def opened(path: Path, retry: LockRetry) -> CountFile:
-    """The file at `path`, begun anew where it is damaged. Raises Locked, Damaged, Unusable."""
+    """The file at `path`, recreated if it is damaged. Raises Locked, Damaged, Unusable."""
     identity = identity_of(path)
     try:
         return CountFile(path, retry)
@@ -155,7 +157,7 @@ def opened(path: Path, retry: LockRetry) -> CountFile:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    """A connection without a wait of its own: LockRetry waits. Raises Unusable."""
+    """A connection without its own busy timeout: LockRetry waits. Raises Unusable."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
@@ -170,7 +172,7 @@ def packed(digest: bytes, measured: Measured) -> bytes:
 
 
 def unpacked(digest: bytes, checked: object) -> Measured:
-    """What a BLOB holds. Raises Damaged."""
+    """The content of a BLOB. Raises Damaged."""
     if not isinstance(checked, bytes) or checked[:CHECKSUM_BYTES] != _checksum(digest, checked[CHECKSUM_BYTES:]):
         raise Damaged
     value = json.loads(checked[CHECKSUM_BYTES:])
@@ -191,7 +193,7 @@ def _is_measured(value: Any) -> bool:
 
 
 def identity_of(path: Path) -> Identity | None:
-    """Device and inode of the file that has this name now; None: there is none."""
+    """Device and inode of the file at this path; None: there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116 - for its numbers alone
     except OSError:
@@ -200,9 +202,9 @@ def identity_of(path: Path) -> Identity | None:
 
 
 def put_aside(path: Path, identity: Identity | None) -> None:
-    """Rename the damaged file to `.damaged`, unless another process did so and `path` is a new file by now.
+    """Rename the damaged file to `.damaged`, unless another process did so and `path` is already a new file.
 
-    The WAL goes first: SQLite removes one that lies beside a new and empty file, and would apply it to any other.
+    The WAL goes first: SQLite deletes it next to a new, empty file, and would apply it to any other.
     """
     if identity is None or identity_of(path) != identity:
         return

@@ -27,7 +27,7 @@ def has_ctok() -> bool:
 
 
 class Ctok:
-    """Tokens of one generation, without the frame of the message that ctok counts along."""
+    """Tokens of one generation, without the message frame that ctok includes."""
 
     def __init__(self, generation: str) -> None:
         self.key = KEYS[generation]

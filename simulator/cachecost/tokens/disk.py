@@ -1,8 +1,8 @@
-"""Token counts on disk, by the digest of what was counted: a text is counted once, whoever asks again and when.
+"""Token counts on disk by digest of the counted text: a text is counted once across processes and days.
 
-One SQLite file for each tokenizer and each state of the code and the data that decide what is counted of a block: an
-update starts a new file, so no count can be out of date. Several processes may use a file at once. It holds digests
-and numbers, and no word of what was sent. Whatever is wrong with the disk, counting goes on without it.
+There is one SQLite file per tokenizer and per state of the code and data that determine a count: an update starts a
+new file, so no count is out of date. Several processes may use a file at once. It holds digests and numbers, never
+text. If the disk fails, counting continues without it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Result = TypeVar("Result")
 
 
 def folder() -> Path | None:
-    """Where counts are kept; None: nowhere."""
+    """The folder of the counts; None: counts are not stored."""
     chosen = os.environ.get(VARIABLE)
     if chosen is not None and chosen.strip().lower() in (OFF, ""):
         return None
     try:
         home = Path(chosen).expanduser() if chosen else _user_folder()
-    except RuntimeError:  # a user without a home
+    except RuntimeError:  # no home directory
         return None
     return home / "counts"
 
@@ -54,7 +54,9 @@ def _user_folder() -> Path:
 
 @cache
 def state_of(key: str) -> str:
-    """What decides the counts of a tokenizer, as a digest: its package, and our code and data that read a block."""
+    """A digest of everything that determines a tokenizer's counts: its package, and the code and data that read a
+    block.
+    """
     told = blake2b(f"{key} {version(COUNTED_BY[key])}".encode(), digest_size=8)
     for package in ("cachecost.tokens", "cachecost.prompts"):
         for path in sorted(files(package).iterdir(), key=lambda one: one.name):
@@ -64,16 +66,16 @@ def state_of(key: str) -> str:
 
 
 def disk_counts(key: str) -> DiskCounts | None:
-    """The counts kept for a tokenizer (its name in `Block.counts`); None where nothing is kept."""
+    """The stored counts of a tokenizer (its name in `Block.counts`); None where nothing is stored."""
     place = folder() if key in COUNTED_BY else None
     return DiskCounts(place / f"{key}-{state_of(key)}.sqlite") if place else None
 
 
 class DiskCounts:
-    """Counts in the SQLite file at `path`. New ones are written together, at the latest when the process ends.
+    """Counts in the SQLite file at `path`. New ones are written in batches, at the latest when the process ends.
 
-    `is_broken`: the file is damaged or cannot be used, and this process keeps nothing. A file that is only locked is
-    not broken: what could not be written is written with the next counts.
+    `is_broken`: the file is damaged or unusable, and this process stores nothing. A locked file is not broken: counts
+    that could not be written are written with the next ones.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,13 +87,13 @@ class DiskCounts:
         self._at_end: Any = None
 
     def get(self, digest: bytes) -> Measured | None:
-        """What was counted for `digest`, in this process or in another, now or before."""
+        """The stored count of `digest`, by any process."""
         if digest in self._new:
             return self._new[digest]
         return self._use(lambda file: file.get(digest))
 
     def put(self, digest: bytes, measured: Measured) -> None:
-        """Keep a count."""
+        """Store a count."""
         if self.is_broken:
             return
         self._new[digest] = measured
@@ -99,11 +101,11 @@ class DiskCounts:
             self.flush()
 
     def flush(self) -> None:
-        """Write the new counts down. Of two processes that counted the same, the first is kept: they are equal."""
+        """Write the new counts. If two processes counted the same, the first is kept, as they are equal."""
         self._use(lambda file: _write(file, self._new))
 
     def close(self) -> None:
-        """Write, and let go of the file; another count opens it again."""
+        """Write and close the file; the next count reopens it."""
         if self._new:
             self.flush()
         if self._open is not None:
@@ -111,7 +113,7 @@ class DiskCounts:
             self._open = None
 
     def _use(self, action: Callable[[CountFile], Result]) -> Result | None:
-        """The result of `action` on the open file; None where the file cannot be used, now or ever."""
+        """The result of `action` on the open file; None where the file cannot be used."""
         if self.is_broken:
             return None
         from cachecost.tokens.count_file import Damaged, Locked, Unusable
@@ -124,7 +126,7 @@ class DiskCounts:
         return None
 
     def _file(self) -> CountFile:
-        """This process's open file: one that was inherited by a fork is left alone. Raises as `opened` does."""
+        """This process's open file; one inherited by a fork is not used. Raises as `opened` does."""
         if self._open and self._open[0] == os.getpid():
             return self._open[1]
         from cachecost.tokens.count_file import LockRetry, opened
@@ -142,7 +144,7 @@ class DiskCounts:
         return file
 
     def _give_up(self, is_damaged: bool) -> None:
-        """Use the file no more; a damaged one is put aside, so that a later process starts anew."""
+        """Stop using the file; a damaged one is renamed, so that a later process starts a new one."""
         self._new.clear()
         if self._open is not None and is_damaged:
             from cachecost.tokens.count_file import put_aside
@@ -153,7 +155,7 @@ class DiskCounts:
 
 
 def _write(file: CountFile, new: dict[bytes, Measured]) -> None:
-    """Write the new counts and forget them. Where the file is locked, they stay and are written with the next ones."""
+    """Write the new counts and forget them. If the file is locked, they are kept and written with the next ones."""
     rows = dict(new)
     file.write(rows)
     for digest in rows:
@@ -161,7 +163,7 @@ def _write(file: CountFile, new: dict[bytes, Measured]) -> None:
 
 
 def _end(file: CountFile, new: dict[bytes, Measured], process: int) -> None:
-    """The last write of a process. What cannot be written now is counted another time."""
+    """The last write of a process; what cannot be written is counted again another time."""
     from cachecost.tokens.count_file import Damaged, Locked, Unusable
 
     if process == os.getpid():
@@ -172,7 +174,7 @@ def _end(file: CountFile, new: dict[bytes, Measured], process: int) -> None:
 
 
 def _forget_others(path: Path) -> None:
-    """Remove what older states left behind, but for the files that were used last."""
+    """Remove the files of older states, except the most recently used."""
     with suppress(OSError):
         others = [other for other in path.parent.glob("*.sqlite") if other != path]
         for other in sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)[FILES_KEPT:]:

@@ -1,4 +1,4 @@
-"""Counters by the names of `--tokens`."""
+"""Token counters by their `--tokens` names."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_toke
 
 
 def counter_name(tokens: str | None, has_bills: bool) -> str:
-    """The counter that `--tokens` names; where it names none or "anchored", the one for what no bill tells."""
+    """The counter that `--tokens` names; without a name or with "anchored", the one that fills what bills leave open."""
     if tokens not in (None, ANCHORED):
         return str(tokens)
     return FILLER if has_bills else AUTO
 
 
 def make_counter(name: str, generation: str) -> TokenCounter:
-    """The counter that `--tokens NAME` means for a tokenizer generation ("claude-3", "o200k", …). Of a trace that gives
-    its counts, it is those.
+    """The counter that `--tokens NAME` means for a tokenizer generation ("claude-3", "o200k", …). A trace with
+    its own counts uses those.
 
-    Raises CannotEvaluate for a name that is not known or not there yet, for a generation that is not
-    calibrated, for ctok where it is not installed, and for what only counts Claude's tokens where others are meant.
+    Raises CannotEvaluate for an unknown name, for a generation that is not
+    calibrated, for ctok where it is not installed, and for a Claude-only counter with another provider's model.
     """
     if generation == GIVEN:
         return GivenCounter()

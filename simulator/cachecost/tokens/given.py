@@ -1,4 +1,4 @@
-"""Counts that a recording states itself: traces that tell how long each prompt was, and nothing of what was in it."""
+"""Counts stated by the recording itself: traces with prompt lengths but no content."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ GIVEN = "given"
 
 
 class GivenCounter:
-    """Blocks are as long as they say; what a template adds is in that already."""
+    """Blocks have their stated length, which includes what the template adds."""
 
     name = GIVEN
     source = "the trace's own counts"
     band = 0.0
 
     def block(self, block: Block) -> int:
-        """Raises CannotCount where a block does not say."""
+        """Raises CannotCount for a block without a stated count."""
         if block.tokens is None:
             raise CannotCount("the model stands for a trace that gives all counts, and a block has none: say --model")
         return block.tokens

@@ -1,23 +1,23 @@
-"""Where the prompt tokens stand that no block shows (rule 4).
+"""Places of the hidden prompt tokens (rule 4).
 
-Measured on recorded calls whose last mark, or whose last 1h mark before a 5m one, ends a layer:
+Measured on recorded calls whose last breakpoint, or last 1h breakpoint before a 5m one, ends a layer:
 
 - The tool-use prompt has two parts, as Anthropic's template says (instructions, definitions, system prompt,
   tool configuration): `tool_prompt_head` before the definitions, the rest after the system prompt.
 - A forced choice lengthens the second part, and adds some tokens after the last block (`forced_tail`).
-- Thinking adds a prefix and a tail; the prefix stands where the switch `thinking_rendered_at` says.
-- Structured output adds a constant and the schema, indented by 2, where `structured_output_at` says; on other makers'
-  hosts to the layer that starts over with another schema, and nothing where that is none.
+- Thinking adds a prefix and a tail; the place of the prefix is the assumption `thinking_rendered_at`.
+- Structured output adds a constant and the schema, indented by 2, in the layer of `structured_output_at`; for other
+  providers in the layer whose cache depends on the schema, and nothing where none does.
 - Citations, enabled on any block, add a prompt of their own to the system prompt.
-- Results of parallel calls come with more around them, once for all of them together (`parallel`).
+- Results of parallel calls have an additional overhead, once for all of them (`parallel`).
 - Interleaved thinking (a beta header, or `anthropic_beta` in the body) adds to the messages.
-- After a last block that is a tool result other tokens come than the frame of the answer; they are cached with the next
-  block (`after_results`).
+- A prompt that ends with a tool result has other tokens than the answer's frame at its end; they are cached with the
+  next block (`after_results`).
 - A turn's frame opens each run of equal roles, and the answer to come: that last one is never cached.
 
-Where the rules of a host state no frame, that of the tokenizer generation holds, if it has one (`turn`, `end`), and
-what stands around all tool definitions (`tools`): other makers than Anthropic publish a format, not bills. Where single
-models differ from all this, `hidden.toml` says so.
+Where a host's rules state no frame, that of the tokenizer generation holds, if it has one (`turn`, `end`), and its
+overhead of tool definitions (`tools`): other providers publish a format, not bills. `hidden.toml` lists single models
+that differ.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def has_citations(request: Request) -> bool:
 
 
 def _opening(request: Request, told: HiddenTokens, measured: Calibration) -> int:
-    """The frame of the answer, unless the request ends with the beginning of that answer."""
+    """The frame of the answer, unless the request ends with a prefilled answer."""
     last = request.thread.message
     frame = told.frame_turn or round(measured.structure.get("end", 0))
     return 0 if last and last.role == "assistant" else frame
@@ -89,7 +89,7 @@ def _ends_with_result(request: Request) -> bool:
 
 
 def _after_results(request: Request, places: ModelPlaces, usual: int) -> int:
-    """How many more tokens come after results that a prompt ends with than after other blocks (`usual`)."""
+    """How many more tokens than `usual` follow tool results at the end of a prompt."""
     stated = places.result_tail_thinking if _thinks(request) else places.result_tail
     return 0 if stated is None else stated - usual
 
@@ -97,7 +97,7 @@ def _after_results(request: Request, places: ModelPlaces, usual: int) -> int:
 def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head: int) -> tuple[int, int, int]:
     """(before the definitions, at the head of the messages, after the last block).
 
-    Where a forced choice is assumed to invalidate nothing, all that it adds comes after the last block.
+    If a forced choice is assumed to invalidate nothing, all its tokens come after the last block.
     """
     told, prompts = rules.hidden, rules.hidden.tool_prompt
     if not prompts or not _has_tools(request):
@@ -110,7 +110,7 @@ def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head:
     before = min(head if places.tool_prompt_head is None else places.tool_prompt_head, auto)
     if forced not in prompts:
         return before, auto - before, 0
-    # A tool's name comes on top of what `any` adds, and all of it after the last block.
+    # A tool's name is added to the tokens of `any`, all after the last block.
     longer = prompts.get("any", prompts[forced]) - auto - told.forced_tail.get("any", 0)
     longer += places.single_forced if is_single else 0
     after = told.forced_tail.get(forced, 0)
@@ -120,7 +120,7 @@ def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head:
 
 
 def _has_tools(request: Request) -> bool:
-    """Definitions stand in the tools layer; those of web search and web fetch at the head of the system layer."""
+    """Whether the request has tool definitions, web search and web fetch in the system layer included."""
     return bool(request.tools.blocks) or any(block.kind == "tool" for block in request.system.blocks)
 
 

@@ -19,7 +19,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The largest image a model sees: longest side in pixels, with its last patch filled up, and tokens."""
+    """The largest image of a model: longest side in pixels, rounded up to whole patches, and tokens."""
 
     edge: int
     tokens: int
@@ -39,7 +39,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What stands in for what a request does not tell: `image` in pixels, `pages` of a PDF, the size of a `page`
+    """The sizes assumed where a request does not state them: `image` in pixels, `pages` of a PDF, the size of a `page`
     in points, and the `characters` on one."""
 
     image: Size
@@ -49,7 +49,7 @@ class Unknown:
 
 
 def image_tokens(width: int, height: int, generation: str) -> int:
-    """Tokens of an image of so many pixels, without what stands around it. Raises CannotCount where no formula is
+    """Tokens of an image of so many pixels, without its overhead. Raises CannotCount where no formula is
     known of a maker, CannotEvaluate for an unknown generation."""
     if generation in _data()["tiles"]:
         return _tiles(width, height, Tiles(**_data()["tiles"][generation]["formula"]))
@@ -59,7 +59,7 @@ def image_tokens(width: int, height: int, generation: str) -> int:
 
 
 def _tiles(width: int, height: int, told: Tiles) -> int:
-    """Whole pixels, rounded to the nearest: OpenAI's own examples need no more."""
+    """In whole pixels, rounded to the nearest, as in OpenAI's examples."""
     long, short = max(width, height), min(width, height)
     shrink = min(1.0, told.square / long)
     shrink *= min(1.0, told.short / (short * shrink))
@@ -75,7 +75,7 @@ def page_tokens(width: int, height: int) -> int:
 
 
 def unknown() -> Unknown:
-    """What is counted where no size is told: a guess."""
+    """The sizes assumed where none is stated: a guess."""
     told = _data()["unknown"]
     width, height = told["image"]
     page_width, page_height = told["page"]

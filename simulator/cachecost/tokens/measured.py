@@ -1,4 +1,4 @@
-"""What is kept of a count."""
+"""The stored count of a block."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Measured(NamedTuple):
-    """What was counted of a block: tokens of its texts, their content kind, and the facts of its structure."""
+    """The count of a block: tokens of its texts, their content kind, and the facts of its structure."""
 
     prose: str
     tokens: int

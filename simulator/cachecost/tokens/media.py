@@ -1,4 +1,4 @@
-"""What is counted of images, documents and search results."""
+"""The countable parts of images, documents and search results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SENTENCE_CHARS = 150
 
 
 def image(content: Content) -> Parts:
-    """An image by its pixels; one that is sent by URL or file id, or is damaged, is a guess."""
+    """An image by its pixels; a guess for one sent by URL or file id, or damaged."""
     size = image_size(decoded(_source(content).get("data")))
     if size is None:
         return Parts((), {image_fact(*unknown().image): 1, GUESSED: 1})
@@ -29,9 +29,8 @@ def image(content: Content) -> Parts:
 def document(content: Content, parts_of: Reader) -> Parts:
     """A document: its title and context, its text, or the pages of a PDF.
 
-    A PDF costs the image of each page and the text on it, and of that text only the number of characters can be
-    told; measured on a single page with one word, so nothing here is tuned to that file's text. A PDF by URL or
-    file id is a guess: neither its pages nor their text are known.
+    A PDF costs the image of each page and the text on it, of which only the number of characters is known (measured on
+    a single page with one word). A PDF by URL or file id is a guess: neither its pages nor its text are known.
     """
     inside = together(_inside(_source(content), parts_of))
     named = Parts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
@@ -40,7 +39,7 @@ def document(content: Content, parts_of: Reader) -> Parts:
 
 
 def search_result(content: Content, parts_of: Reader) -> Parts:
-    """A search result of the client's: source, title and text. No recording tells what stands around them."""
+    """A search result of the client: source, title and text. Its overhead is unknown."""
     found = together(_blocks(content.get("content"), parts_of))
     cited = _sentences(found) if _cites(content) else 0
     named = guess(*(str(content.get(key) or "") for key in ("source", "title")))
@@ -86,6 +85,6 @@ def _pages(pdf: Pdf | None) -> Parts:
 
 
 def _sentences(parts: Parts) -> int:
-    """Sentences of a document's text; of a text that is not read, by its length."""
+    """Sentences of a document's text, estimated by length where the text is not read."""
     read = sum(max(1, len(SENTENCE.findall(text))) for text in parts.texts if text.strip())
     return read + -(-parts.facts.get("unseen", 0) // SENTENCE_CHARS)

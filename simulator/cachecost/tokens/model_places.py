@@ -19,7 +19,7 @@ FIELDS = (
 
 @value
 class ModelPlaces:
-    """What `hidden.toml` says of a model on a day, in tokens; None: as its generation and its host's rules have it."""
+    """The row of `hidden.toml` for a model on a day, in tokens; None: as in its generation and its host's rules."""
 
     tool_prompt_head: int | None = None
     before_system: int = 0

@@ -1,4 +1,4 @@
-"""What is counted of a block: texts, and facts that cost tokens of their own."""
+"""The countable parts of a block: texts, and facts that cost tokens of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GUESSED = "guessed"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The texts of a block, and how often each fact holds that only its content tells:
+    """The texts of a block, and the number of each fact in its content:
 
     `parameter`, `error`, `reference` (a tool it names), `cited` (a citation in an answer), `sentence` (of a document
     to be cited), `found` (a search result), `unseen` (bytes of text that only a signature or a file holds), `guessed`;
@@ -30,7 +30,7 @@ Reader = Callable[[str, Content], Parts]
 
 
 def some(**facts: int) -> dict[str, int]:
-    """`facts` without those that do not hold."""
+    """`facts` without the zeros."""
     return {name: number for name, number in facts.items() if number}
 
 

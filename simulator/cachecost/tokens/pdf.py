@@ -1,7 +1,7 @@
-"""What a PDF tells without being laid out: its pages, their size, and how many characters are drawn on them.
+"""The pages of a PDF, their size, and the number of characters drawn on them, without laying it out.
 
-The characters are counted in the strings of its content streams, in whatever encoding: enough to estimate
-their tokens, never their text. A scan has none, rightly; an encrypted file tells no more than its pages.
+Characters are counted in the strings of its content streams, in any encoding: enough to estimate tokens. A scan has
+none; of an encrypted file only the pages are known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ESCAPE = re.compile(rb"\\(?:[0-7]{1,3}|.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Pdf:
-    """Pages, their size in points (that of the first to tell it), characters drawn (None: they cannot be read)."""
+    """Pages, their size in points (of the first page that states it), characters drawn (None: unreadable)."""
 
     pages: int
     width: int
@@ -44,7 +44,7 @@ class Pdf:
 
 
 def read_pdf(data: bytes) -> Pdf | None:
-    """What `data` tells; None if it is no PDF, or one whose pages cannot be found."""
+    """The PDF in `data`; None if it is not a PDF or its pages cannot be found."""
     if b"%PDF-" not in data[:1024]:
         return None
     streams = list(_streams(data))
@@ -57,7 +57,7 @@ def read_pdf(data: bytes) -> Pdf | None:
 
 
 def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(dictionary, content) of each stream; the content inflated, or as it is where it cannot be."""
+    """(dictionary, content) of each stream; the content inflated where possible."""
     left = MOST_INFLATED
     for start in STREAM.finditer(data):
         end = data.find(b"endstream", start.end())
@@ -77,7 +77,7 @@ def _inflated(raw: bytes, most: int) -> bytes:
 
 
 def _pages(told: Sequence[bytes]) -> int:
-    """The root of the page tree tells how many; where it cannot be read the pages are counted."""
+    """The number in the root of the page tree; if it cannot be read, the pages are counted."""
     counts = [int(count) for text in told for node in PAGE_TREE.findall(text) for count in COUNT.findall(node)]
     return max(counts, default=0) or sum(len(PAGE.findall(text)) for text in told)
 
@@ -99,7 +99,7 @@ def _distance(one: bytes, other: bytes) -> int:
 
 
 def _characters(stream: bytes) -> int:
-    """Characters of the strings in a content stream (BT: it has text), and the spaces between them."""
+    """Characters of the strings in a content stream (with text, BT), and the spaces between them."""
     return sum(map(_drawn, STRING.finditer(stream))) if TEXT.search(stream) else 0
 
 

@@ -14,7 +14,7 @@ ALONE = (0x01, *range(0xD0, 0xD9))
 
 
 def decoded(data: object) -> bytes:
-    """The bytes of base64 `data`; what is damaged is cut off, nothing at all if it is no base64."""
+    """The bytes of base64 `data`; cut at the first damaged place, empty if it is not base64."""
     if not isinstance(data, str):
         return b""
     try:
@@ -24,7 +24,7 @@ def decoded(data: object) -> bytes:
 
 
 def image_size(data: bytes) -> Size | None:
-    """(width, height) of a PNG, JPEG, GIF or WebP file; None if `data` is none of these or tells no size."""
+    """(width, height) of a PNG, JPEG, GIF or WebP file; None if `data` is none of these or has no size."""
     for head, read in READERS.items():
         if data.startswith(head):
             width, height = read(data) or (0, 0)
@@ -41,7 +41,7 @@ def _gif(data: bytes) -> Size:
 
 
 def _jpeg(data: bytes) -> Size | None:
-    """From the first frame header; the segments before it are stepped over by their lengths."""
+    """From the first frame header; the segments before it are skipped by their lengths."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
@@ -70,7 +70,7 @@ def _webp(data: bytes) -> Size | None:
 
 
 def _big(data: bytes, at: int, length: int) -> int:
-    """A number of a file that ends before it is 0."""
+    """A big-endian number; 0 past the end of the file."""
     return int.from_bytes(data[at : at + length], "big") if at + length <= len(data) else 0
 
 

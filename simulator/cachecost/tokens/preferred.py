@@ -1,4 +1,4 @@
-"""The best counter there is for each block: ctok where it can count, else the calibrated tiktoken."""
+"""The best counter for each block: ctok where it can count, else the calibrated tiktoken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cachecost.providers.rules import ModelRules
 
 
 class PreferredCounter:
-    """A TokenCounter that asks `first`, and `second` for blocks whose content is gone and that `first` never counted.
+    """A TokenCounter that uses `first`, and `second` for blocks without content that `first` never counted.
 
     `source` and `band` name the second one only once it was needed.
     """
@@ -19,7 +19,7 @@ class PreferredCounter:
         self._first, self._second = first, second
 
     def block(self, block: Block) -> int:
-        """Tokens of `block`. Raises CannotCount where neither counter can tell."""
+        """Tokens of `block`. Raises CannotCount where neither counter can count it."""
         try:
             return self._first.block(block)
         except CannotCount:

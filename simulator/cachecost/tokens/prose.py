@@ -1,6 +1,6 @@
-"""Which kind of content a text is: what decides how many Claude tokens one cl100k token is worth.
+"""The content kind of a text, which determines how many Claude tokens one cl100k token is worth.
 
-Told from the text alone, by counting characters and a few words: cheap, and the same everywhere.
+It follows from the text alone, by counting characters and a few words: cheap and deterministic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tokens of the tools that the provider defines, of which a request sends only a name (`provider_tools.toml`)."""
+"""Tokens of provider-defined tools, which a request only names (`provider_tools.toml`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENERATIONS = ("claude-3", "claude-4.7", "claude-4.8")
 
 def known_tool(type_: str) -> str | None:
     """The row that counts a tool of this type: its own, else the latest of its family that is not newer, else the
-    oldest; None where the family is unknown."""
+    oldest; None for an unknown family."""
     rows = _rows()
     if type_ in rows:
         return type_
@@ -31,9 +31,9 @@ def known_tool(type_: str) -> str | None:
 
 
 def provider_tool_tokens(type_: str, generation: str) -> int:
-    """Tokens of the definition of a tool that has a row of its own; 0 for any other name.
+    """Tokens of the definition of a listed tool; 0 for any other name.
 
-    Raises CannotCount for another maker's generation.
+    Raises CannotCount for another provider's generation.
     """
     row = _rows().get(type_)
     if row is None:

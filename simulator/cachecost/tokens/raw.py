@@ -1,4 +1,6 @@
-"""What `import --content digest` keeps of a block, so that every counter counts it as it did with content."""
+"""The counts that `import --content digest` keeps of a block, so that every counter gives the same result as with
+content.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from cachecost.tokens.tiktoken_ import Cl100k
 
 
 def count_content(block: Block) -> tuple[Mapping[str, int], str]:
-    """(counts, content kind) of a block: what `Block.counts` and `Block.prose` are once its content is gone.
+    """(counts, content kind) of a block: the values of `Block.counts` and `Block.prose` without its content.
 
     Counts are of its texts by tokenizer ("cl100k"; "ctok-3", "ctok-4.7", "ctok-4.8" where ctok is installed), and the
     facts of its content that cost tokens ("parameter": 2, "330x291 image": 1, … see `Parts`). A block without content
-    keeps the counts it has; one with a given count has none.
+    keeps its counts; one with a stated count has none.
     """
     if block.content is None or block.tokens is not None:
         return block.counts, block.prose

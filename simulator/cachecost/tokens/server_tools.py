@@ -1,7 +1,7 @@
-"""What is counted of the results of server tools: their texts, wherever they stand in the result.
+"""The countable parts of server tool results: all texts in the result.
 
-Measured: the results of code execution (six on Sonnet 4.6, to the token) and of web fetch (26 on seven models; to two
-tokens where nothing was thought). Those of a web search are encrypted: their length tells roughly what is in them.
+Measured: the results of code execution (six on Sonnet 4.6, to the token) and of web fetch (26 on seven models; within
+two tokens without thinking). Those of a web search are encrypted and estimated by their length.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ KNOWN = ("bash_code_execution", "code_execution", "text_editor_code_execution", 
 
 
 def is_server_result(kind: str) -> bool:
-    """Whether a block is what a server tool returned, not the client's `tool_result`."""
+    """Whether a server tool returned this block, not the client (`tool_result`)."""
     return kind.endswith(RESULT)
 
 
 def server_result(kind: str, content: Content, parts_of: Reader) -> Parts:
-    """The texts of a result, and the length of what is encrypted in it."""
+    """The texts of a result, and the length of its encrypted parts."""
     unknown = () if kind.removesuffix(RESULT) in KNOWN else (Parts((), {GUESSED: 1}),)
     return together((*_shown(content.get("content"), parts_of), *unknown))
 

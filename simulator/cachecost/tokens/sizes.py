@@ -1,4 +1,4 @@
-"""Facts that are counted by a formula or a table: an image or a page by its size, a provider's tool by its type."""
+"""Facts counted by a formula or a table: an image or page by its size, a provider's tool by its type."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ SIZED = re.compile(r"(\d{1,9})x(\d{1,9}) (image|page)", re.ASCII)
 
 
 def image_fact(width: int, height: int) -> str:
-    """The fact that a block shows an image of so many pixels."""
+    """The fact for an image of this size in pixels."""
     return f"{width}x{height} image"
 
 
 def page_fact(width: int, height: int) -> str:
-    """The fact that a block shows a page of so many points."""
+    """The fact for a page of this size in points."""
     return f"{width}x{height} page"
 
 
 def constant_of(fact: str) -> str:
-    """The structure constant that a fact costs besides its size: "image" for "330x291 image"."""
+    """The structure constant of a fact, without its size: "image" for "330x291 image"."""
     sized = SIZED.fullmatch(fact)
     return sized[3] if sized else fact
 
 
 def size_tokens(fact: str, generation: str) -> int:
-    """Tokens of a fact by formula or table, without its constant; 0 where neither tells it. Raises CannotEvaluate."""
+    """Tokens of a fact by formula or table, without its constant; 0 where neither applies. Raises CannotEvaluate."""
     sized = SIZED.fullmatch(fact)
     if sized is None:
         return provider_tool_tokens(fact, generation)

@@ -28,19 +28,19 @@ class Tally(Protocol):
     advice: str
 
     def __call__(self, text: str) -> int:
-        """Tokens of a text that is not empty and has no lone surrogates."""
+        """Tokens of a nonempty text without lone surrogates."""
         ...
 
 
 def count_texts(tally: Tally, texts: tuple[str, ...]) -> int:
-    """Tokens of all `texts`, each counted by itself."""
+    """Tokens of all `texts`, each counted separately."""
     return sum(tally(well_formed(text)) for text in texts if text)
 
 
 class TextCounter:
-    """A TokenCounter over a tokenizer. A block without content counts exactly as it did with it.
+    """A TokenCounter over a tokenizer. A block without content counts exactly as with it.
 
-    `ratio` is tokens per token of the tally, by content kind; a schema's is that of tools where none is told.
+    `ratio` is tokens per token of the tally, by content kind; a schema uses that of tools where it has none.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class TextCounter:
 
     @property
     def guessed(self) -> tuple[str, ...]:
-        """The kinds of blocks met so far whose tokens are a guess: no recording or documentation tells them. Sorted."""
+        """The kinds of blocks so far whose tokens are a guess, without recording or documentation. Sorted."""
         return tuple(sorted(self._guessed))
 
     def block(self, block: Block) -> int:
-        """Tokens of `block`; a given count wins. Raises CannotCount."""
+        """Tokens of `block`; a stated count wins. Raises CannotCount."""
         if block.tokens is not None:
             return block.tokens
         tokens = self._blocks.get(block.digest)
@@ -97,7 +97,7 @@ class TextCounter:
         return Measured(block.prose, block.counts[self._tally.key], block.counts)
 
     def _kept(self, digest: bytes, kind: str, read: Callable[[], Parts]) -> Measured:
-        """What is counted of parts: counted now, unless that was done before and is on disk."""
+        """The count of these parts, from disk where stored."""
         if self._disk and (known := self._disk.get(digest)):
             return known
         parts = read()
@@ -113,7 +113,7 @@ class TextCounter:
         return self._ratio[prose]
 
     def _structure(self, facts: Mapping[str, int]) -> float:
-        """Tokens of facts: a constant and what a size tells. Counts of texts stand among them, and cost nothing."""
+        """Tokens of facts: a constant plus a size. Counts of texts among them cost nothing."""
         return sum(self._cost(name) * number for name, number in facts.items())
 
     def _cost(self, fact: str) -> float:

