@@ -21,11 +21,11 @@ CALLS = every(20, body(ASKED, **HEAD), body(ASKED, ANSWERED, THEN, **HEAD))
 NOON = 1_795_262_400.0
 """Noon of the Saturday on which the logs begin, in seconds."""
 WAYS = {
-    "gpt-6.1-sol": "has marks, and looks for entries where a request has them or messages end",
-    "gpt-5.5": "keeps every prefix by itself, on a grid of tokens",
-    "gemini-3.8-flash": "works by itself and promises nothing",
-    "gemini-3.8-flash-explicit": "keeps objects that the caller names",
-    "deepseek-flash": "keeps whole units by itself",
+    "gpt-6.1-sol": "uses breakpoints, and looks for entries at breakpoints and at the ends of messages",
+    "gpt-5.5": "keeps every prefix automatically, in fixed-size blocks of tokens",
+    "gemini-3.8-flash": "is automatic and best effort",
+    "gemini-3.8-flash-explicit": "keeps explicit cache objects",
+    "deepseek-flash": "keeps fixed units automatically",
 }
 
 
@@ -47,8 +47,8 @@ def test_what_knows_only_caches_like_claudes_says_so(
 ) -> None:
     told = asked_of(tmp_path, command, host, model, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
     assert told.code == 3
-    assert f"{command} knows no caches but those with marks that look back, as Claude's; that of" in told.words
-    assert f"that of {model} on host {host} {WAYS.get(model, '')}" in told.words
+    assert f"{command} supports breakpoint caches with a lookback only, like Claude's; the cache of" in told.words
+    assert f"the cache of {model} on host {host} {WAYS.get(model, '')}" in told.words
 
 
 @pytest.mark.parametrize(("host", "model"), LIKE_CLAUDE)
@@ -57,7 +57,7 @@ def test_they_answer_wherever_marks_look_back(tmp_path: Path, command: str, host
     """Also where a host has one lifetime. What `lint` finds here is a hint, which is its exit code 1."""
     told = asked_of(tmp_path, command, host, model)
     assert told.code == (1 if command == "lint" else 0), told
-    assert "knows no caches" not in told.words
+    assert "supports breakpoint caches" not in told.words
 
 
 @pytest.mark.parametrize("command", ["explain", "whatif", "optimize"])
@@ -81,7 +81,7 @@ def test_a_page_of_a_replay_is_written_without_what_explain_cannot_say(tmp_path:
     page = tmp_path / "page.html"
     told = asked_of(tmp_path, "replay", host, model, "--html", page)
     assert told.code == 0, told.words
-    assert "the page does not show avoidable costs: explain knows no caches but" in told.words
+    assert "the page does not show avoidable costs: explain supports breakpoint caches" in told.words
     assert "<html" in page.read_text(encoding="utf-8")
 
 
@@ -130,7 +130,7 @@ def test_a_scenario_has_its_report_whatever_the_cache(tmp_path: Path, host: str,
 
 
 CHECKED = [
-    ("openai", "gpt-6.1-sol", "min_lookback_margin: 3", 3, "has a cache without lookback: that of gpt-6.1-sol on"),
+    ("openai", "gpt-6.1-sol", "min_lookback_margin: 3", 3, "has a cache without lookback: the cache of gpt-6.1-sol on"),
     ("deepseek", "deepseek-flash", "min_lookback_margin: 3", 3, "has a cache without lookback: that of deepseek-"),
     ("qwen", "qwen3.8-max-explicit", "min_lookback_margin: 3", 0, "lookback positions left"),
     ("deepseek", "deepseek-flash", "max_marks: 0", 0, "sends 0 marks"),
@@ -168,7 +168,7 @@ def test_live_speaks_to_one_api(tmp_path: Path, host: str, model: str) -> None:
 def test_optimize_says_it_of_a_scenario_too(tmp_path: Path) -> None:
     told = ask("optimize", scenario(tmp_path, "openai", "gpt-6.1-sol"))
     assert told.code == 3
-    assert "optimize knows no caches but" in told.words
+    assert "optimize supports breakpoint caches" in told.words
 
 
 def test_many_seeds_are_played_one_by_one_where_the_engine_of_columns_knows_no_such_cache(tmp_path: Path) -> None:

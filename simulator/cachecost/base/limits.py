@@ -23,7 +23,7 @@ DEEPEST = 128
 MOST_TOKENS = 10**12
 """Of one count. The longest context windows are a millionth of that."""
 MOST_NUMBER = 10**13
-"""Of any other number that somebody writes: seconds, milliseconds, dollars."""
+"""The limit of any other number in input: seconds, milliseconds, dollars."""
 SMALLEST_EXPONENT = -100
 """Digits after the point of a price."""
 MOST_FILE = 16 << 20

@@ -15,7 +15,7 @@ from cachecost.prompts.request import TTL, Mark, Request
 SECONDS_BETWEEN_PASSES = 0.001
 """A later pass starts once the one before it has begun to answer, however little later."""
 LOOP_TTL: TTL = "5m"
-"""The lifetime of the server's own marks, whatever the request's are."""
+"""The TTL of the server's own breakpoints."""
 
 
 def is_server_result(block: Block) -> bool:

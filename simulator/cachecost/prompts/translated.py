@@ -82,7 +82,9 @@ def _named(request: Request, rules: ModelRules) -> Told:
 
 
 def _bounded(request: Request, rules: ModelRules) -> Told:
-    """OpenAI's breakpoints: implicit for the last message, explicit for the others; of too many the oldest are dropped."""
+    """OpenAI's breakpoints: implicit for the last message, explicit for the others; of too many the oldest are
+    dropped.
+    """
     sent = (request if rules.implicit_mark else replace(request, marks=marks_sent(request).marks)).marks
     able = [mark for mark in sent if mark.layer in rules.markable_layers]
     implicit = _implicit(request, able) if rules.implicit_mark else None

@@ -48,9 +48,9 @@ class Prices:
         }
 
 
-NOBODY = "nobody says"
+NOBODY = "unknown"
 UNPRICED = Prices(ZERO, ZERO, ZERO, ZERO, ZERO, NOBODY)
-"""Of a server of one's own, where nobody says what its time costs: tokens are all that can be told."""
+"""Prices of a self-hosted server without a stated cost: only tokens can be reported."""
 
 
 def _dollars(tokens: int, price: Decimal) -> Decimal:
@@ -59,7 +59,9 @@ def _dollars(tokens: int, price: Decimal) -> Decimal:
 
 @value
 class Quote:
-    """Prices of a model on a day with given options, by prompt length: `tiers[i]` applies above `above[i - 1]` tokens."""
+    """Prices of a model on a day with given options, by prompt length: `tiers[i]` applies above `above[i - 1]`
+    tokens.
+    """
 
     above: tuple[int, ...]
     tiers: tuple[Prices, ...]

@@ -17,7 +17,7 @@ from cachecost.providers.rulerows import CONFIDENCES, Model, Read, Refuted, Row,
 
 Rows = Mapping[str, tuple[Row, ...]]
 FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at"})
-"""What a [[model]] says besides the rows of rules."""
+"""Keys of a [[model]] other than rules."""
 NO_ROWS: Mapping[Any, Rows] = {}
 NO_READINGS: Mapping[tuple[str, str], Read] = {}
 

@@ -11,7 +11,7 @@ from typing import Any
 from cachecost.base.structs import value
 
 CONFIDENCES = ("documented", "measured", "assumed", "unknown")
-"""How sure a row is: the maker says so; somebody measured it; it is taken over from something near; a bare guess."""
+"""Confidence of a row: documented by the provider, measured, assumed by analogy, or a guess."""
 
 
 @value

@@ -31,14 +31,14 @@ WHERE_STATED = (
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
 WAYS = {
-    "lookback": "has marks that look back",
-    "boundaries": "has marks, and looks for entries where a request has them or messages end",
-    "grid": "keeps every prefix by itself, on a grid of tokens",
-    "units": "keeps whole units by itself",
-    "named": "keeps objects that the caller names",
-    "best_effort": "works by itself and promises nothing",
+    "lookback": "uses breakpoints with a lookback",
+    "boundaries": "uses breakpoints, and looks for entries at breakpoints and at the ends of messages",
+    "grid": "keeps every prefix automatically, in fixed-size blocks of tokens",
+    "units": "keeps fixed units automatically",
+    "named": "keeps explicit cache objects",
+    "best_effort": "is automatic and best effort",
 }
-"""What a cache does, in words, by `finds` where it has marks, else by `matching`."""
+"""Descriptions of caches by `finds` where they use breakpoints, else by `matching`."""
 NO_LAG: Mapping[str, float] = {}
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
@@ -147,14 +147,14 @@ class ModelRules:
     def must_speak_marks(self, what: str) -> None:
         """Raise CannotEvaluate unless it caches by breakpoints, which is all that `what` ("explain") supports."""
         if not self.speaks_marks:
-            known = "no caches but those with marks that look back, as Claude's"
-            raise CannotEvaluate(f"{what} knows {known}; {self.way_in_words}")
+            supported = "breakpoint caches with a lookback only, like Claude's"
+            raise CannotEvaluate(f"{what} supports {supported}; {self.way_in_words}")
 
     @property
     def way_in_words(self) -> str:
-        """A description of the cache: "that of grok-4.7 on host xai keeps every prefix by itself, on a grid of tokens"."""
+        """A description: "the cache of gpt-5.5 on host openai caches every prefix automatically, in …"."""
         way = WAYS[self.finds if self.matching == "breakpoint" else self.matching]
-        return f"that of {self.model} on host {self.host} {way}"
+        return f"the cache of {self.model} on host {self.host} {way}"
 
     @property
     def is_unmarked(self) -> bool:

@@ -23,7 +23,7 @@ MOST_PATHS = 64
 """Conversations whose way is remembered; the one asked for first goes first."""
 Points = list[tuple[int, int]]
 Bills = dict[int, int]
-"""Call number to the length in tokens that its bill tells."""
+"""Call number to the length in tokens by its bill."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,9 @@ OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_toke
 
 
 def counter_name(tokens: str | None, has_bills: bool) -> str:
-    """The counter that `--tokens` names; without a name or with "anchored", the one that fills what bills leave open."""
+    """The counter that `--tokens` names; without a name or with "anchored", the one that fills what bills leave
+    open.
+    """
     if tokens not in (None, ANCHORED):
         return str(tokens)
     return FILLER if has_bills else AUTO

@@ -68,7 +68,7 @@ def _tiles(width: int, height: int, told: Tiles) -> int:
 
 
 def page_tokens(width: int, height: int) -> int:
-    """Tokens of the image of a PDF's page, of whatever size (only its shape counts)."""
+    """Tokens of the image of a PDF's page, of any size (only its shape matters)."""
     tier = _tier(_data()["page"]["tier"])
     scale = -(-tier.edge // max(1, min(width, height)))
     return _patches(*fitted(width * scale, height * scale, tier))

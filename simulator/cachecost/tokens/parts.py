@@ -9,7 +9,7 @@ from typing import Any
 Content = Mapping[str, Any]
 NO_FACTS: Mapping[str, int] = {}
 GUESSED = "guessed"
-"""The fact that the tokens of a block are a guess: no recording or documentation tells how it is counted."""
+"""The fact that the tokens of a block are a guess, without recording or documentation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 LETTER = (612, 792)
-"""The size of a page that tells none, in points (1/72 inch)."""
+"""The size assumed for a page without one, in points (1/72 inch)."""
 MOST_INFLATED = 64_000_000
 """Bytes that the streams of a file may inflate to; what is beyond is not looked at."""
 SHORTEST_SPACE = 200

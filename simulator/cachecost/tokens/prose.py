@@ -12,9 +12,9 @@ KINDS = ("text", "code", "data", "tools")
 DATA_SHARE = 0.04
 """From this share of digits on, a text is data: Claude's tokenizers cut numbers finer than words."""
 SYMBOL_SHARE = 0.03
-"""Up to this share of symbols a text is sentences, in whatever language …"""
+"""Up to this share of symbols a text is sentences, in any language …"""
 WORD_SHARE = 0.02
-"""… and from this many common English words a character on, whatever symbols it has (Markdown, prompts)."""
+"""… and from this many common English words a character on, regardless of symbols (Markdown, prompts)."""
 DIGITS = tuple("0123456789")
 SYMBOLS = tuple('{}()[]<>;=_/\\"`|*#@$%^&+~')
 COMMON_WORDS = tuple(

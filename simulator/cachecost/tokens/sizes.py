@@ -37,5 +37,5 @@ def size_tokens(fact: str, generation: str) -> int:
     if sized[3] == "image":
         return image_tokens(width, height, generation)
     if not generation.startswith(CLAUDE):
-        raise CannotCount(f"{fact} of a PDF: no rule tells its tokens in {generation}. {INSTEAD}")
+        raise CannotCount(f"{fact} of a PDF: no rule gives its tokens in {generation}. {INSTEAD}")
     return page_tokens(width, height)
