@@ -131,7 +131,7 @@ def test_a_scenario_has_its_report_whatever_the_cache(tmp_path: Path, host: str,
 
 CHECKED = [
     ("openai", "gpt-6.1-sol", "min_lookback_margin: 3", 3, "has a cache without lookback: the cache of gpt-6.1-sol on"),
-    ("deepseek", "deepseek-flash", "min_lookback_margin: 3", 3, "has a cache without lookback: that of deepseek-"),
+    ("deepseek", "deepseek-flash", "min_lookback_margin: 3", 3, "has a cache without lookback: the cache of deepseek-"),
     ("qwen", "qwen3.8-max-explicit", "min_lookback_margin: 3", 0, "lookback positions left"),
     ("deepseek", "deepseek-flash", "max_marks: 0", 0, "sends 0 marks"),
     ("openai", "gpt-6.1-sol", "max_marks: 0", 1, "sends 1 mark in call 1; the limit is 0"),

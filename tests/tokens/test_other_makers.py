@@ -261,7 +261,7 @@ def test_openais_images_are_said_to_be_a_guess() -> None:
         (
             "o200k",
             PAPER,
-            "612x792 page of a PDF: no rule tells its tokens in o200k. Leave it out of what is counted, "
+            "612x792 page of a PDF: no rule gives its tokens in o200k. Leave it out of what is counted, "
             "or use --tokens bytes",
         ),
         (
