@@ -255,7 +255,7 @@ def test_openais_images_are_said_to_be_a_guess() -> None:
         (
             "grok",
             {"type": "tool_result", "content": [IMAGE]},
-            "1920x1080 image: no rule tells an image's tokens in grok. Leave it out of what is counted, "
+            "1920x1080 image: no rule gives an image's tokens in grok. Leave it out of what is counted, "
             "or use --tokens bytes",
         ),
         (
