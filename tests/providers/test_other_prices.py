@@ -238,7 +238,7 @@ def test_a_server_of_ones_own_costs_its_time(tmp_path: Path) -> None:
     prices = book.prices("vllm", "Qwen/Qwen3-8B", TODAY, 1)
     assert figures(prices) == (Decimal("0.086806"), 0, Decimal("0.086806"), Decimal("0.086806"), 0)
     assert own(tmp_path, GPU + "output = 1.5\n").prices("vllm", "x", TODAY, 1).output == Decimal("1.5")
-    with pytest.raises(CannotEvaluate, match=r"no price known for x on host sglang; it is a server of one's own"):
+    with pytest.raises(CannotEvaluate, match=r"no price known for x on host sglang; it is a self-hosted server"):
         book.prices("sglang", "x", TODAY, 1)
 
 
@@ -253,7 +253,7 @@ def test_a_model_of_ones_own_server_may_have_a_price_or_a_server_of_its_own(tmp_
 
 FAULTS = [
     ('[[gpu]]\nhost = "vllm"\n', ["1 gpu[0]: usd_per_hour is missing", "1 gpu[0]: prefill_tokens_per_s is missing"]),
-    (GPU.replace("vllm", "openai"), ["2 gpu[0].host: openai is no server of one's own; expected one of sglang, vllm"]),
+    (GPU.replace("vllm", "openai"), ["2 gpu[0].host: openai is not a self-hosted server; expected one of sglang, vllm"]),
     (GPU.replace("2.50", "-1"), ["3 gpu[0].usd_per_hour: expected USD, a number from 0; got -1"]),
     (
         GPU.replace("8_000", "0"),

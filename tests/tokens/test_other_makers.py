@@ -250,7 +250,7 @@ def test_openais_images_are_said_to_be_a_guess() -> None:
             "gemini",
             IMAGE,
             "1920x1080 image: an image's tokens in Gemini depend on the model and its media_resolution, and no rule "
-            "tells them. Leave it out of what is counted, or use --tokens bytes",
+            "gives them. Leave it out of what is counted, or use --tokens bytes",
         ),
         (
             "grok",

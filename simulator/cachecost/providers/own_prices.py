@@ -136,7 +136,7 @@ def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     host = entry.get("host")
     if host in hosts() and catalogue(str(host)).is_priced:
         own = ", ".join(name for name in hosts() if not catalogue(name).is_priced)
-        yield "host", f"{host} is no server of one's own; expected one of {own}"
+        yield "host", f"{host} is not a self-hosted server; expected one of {own}"
 
 
 def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:

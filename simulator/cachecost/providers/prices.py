@@ -174,7 +174,7 @@ class PriceBook:
             when = f" on {day} (only {_spans(known)})" if known else ""
             fault, own = CannotEvaluate, "give one"
             if not catalogue(host).is_priced:
-                fault, own = (fault if known else NoPrice), "it is a server of one's own: give its [[gpu]]"
+                fault, own = (fault if known else NoPrice), "it is a self-hosted server: give its [[gpu]]"
             raise fault(f"no price known for {model.name} on host {host}{when}; {own} with --prices")
         return rows
 
