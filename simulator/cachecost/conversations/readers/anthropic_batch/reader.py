@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.anthropic_batch.results import NOTHING, REFUSED, Outcome, hosted, outcome_of
 from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage, shown
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -59,12 +59,12 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "modelInput"' if "modelInput" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of the requests, until the first fault; then the rest is only checked.
 
     Raises InputError with every fault, each with its line; one is that results have no requests.
     """
-    batch = _Batch(path, warn, Teller(keep_content))
+    batch = _Batch(path, warn, CallBuilder(keep_content))
     batch.find_results()
     yield from batch.calls()
 
@@ -72,7 +72,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 class _Batch:
     """A batch while it is read: first what became of its requests, then the requests."""
 
-    def __init__(self, path: Path, warn: Warn, teller: Teller) -> None:
+    def __init__(self, path: Path, warn: Warn, teller: CallBuilder) -> None:
         self.path = path
         self.asked_in = path
         self.warn = warn
@@ -91,7 +91,7 @@ class _Batch:
                 name = _unique(known, self.results)
                 self.results[name] = (entry.line, outcome_of(known))
 
-    def calls(self) -> Iterator[LoggedCall]:
+    def calls(self) -> Iterator[RecordedCall]:
         yield from self._requests()
         if self.results and not self.asked:
             beside = _twin(self.path)
@@ -103,13 +103,13 @@ class _Batch:
                 yield from self._requests()
         self._end()
 
-    def _requests(self) -> Iterator[LoggedCall]:
+    def _requests(self) -> Iterator[RecordedCall]:
         for entry in _entries(self.asked_in, self.faults, self.warn):
             call = self._call(entry)
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: Checked) -> LoggedCall | None:
+    def _call(self, entry: Checked) -> RecordedCall | None:
         if "params" in entry.data:
             return self._own(entry)
         for field, (host, answer) in HOSTS.items():
@@ -121,14 +121,14 @@ class _Batch:
             entry.fault("params", "expected the body of a request (or a result beside the id); got nothing")
         return None
 
-    def _own(self, entry: Checked) -> LoggedCall | None:
+    def _own(self, entry: Checked) -> RecordedCall | None:
         name = _unique(entry, self.asked)
         self.asked.add(name)
         outcome = self.results.get(name, (None, NOTHING))[1]
         body = entry.mapping("params")
         return self._told(entry, "params", body, outcome) if body is entry.data["params"] else None
 
-    def _hosted(self, entry: Checked, field: str, host: str, answer: str) -> LoggedCall | None:
+    def _hosted(self, entry: Checked, field: str, host: str, answer: str) -> RecordedCall | None:
         body = entry.mapping(field)
         outcome = hosted(entry, answer)
         model = _model(entry.data) or self._model_of_job()
@@ -137,8 +137,8 @@ class _Batch:
 
     def _told(
         self, entry: Checked, field: str, body: Mapping[str, Any], outcome: Outcome, host: str | None = None
-    ) -> LoggedCall | None:
-        told = Told(
+    ) -> RecordedCall | None:
+        told = ParsedCall(
             body=body,
             usage=outcome.usage,
             answer=outcome.answer,
@@ -150,7 +150,7 @@ class _Batch:
             line=entry.line or 0,
         )
         try:
-            return self.teller.call(told)
+            return self.teller.build(told)
         except NotAMessage as fault:
             if outcome.status == REFUSED:
                 self.left_out[UNREADABLE] += 1

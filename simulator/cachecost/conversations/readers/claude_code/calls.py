@@ -20,9 +20,9 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn, json_lines, quiet
 from cachecost.conversations.readers.claude_code.transcript import Growing, grown, sniff_lines
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.steps import Step
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Mark, Request
@@ -34,7 +34,7 @@ LACKS = "a transcript has no system prompt, tools and marks: sized by its bills,
 sniff = sniff_lines
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
 
     Raises InputError with every fault, each with its line.
@@ -68,7 +68,7 @@ class _Telling:
     _chains: dict[str, _Chain] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
-    def calls(self) -> Iterator[LoggedCall]:
+    def calls(self) -> Iterator[RecordedCall]:
         root = Thread()
         for growing in self.steps:
             thread = self._threads[growing.step.number] = self._thread(growing, root)
@@ -84,20 +84,20 @@ class _Telling:
     def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
         return tuple(_block(role, item, self.keep_content) for item in content)
 
-    def _call(self, growing: Growing, thread: Thread) -> LoggedCall:
+    def _call(self, growing: Growing, thread: Thread) -> RecordedCall:
         step = growing.step
         start = step.after if step.after is not None else step.answered
-        return LoggedCall(
-            step.line,
-            start or 0.0,
-            None if start is None else iso(start),
+        return RecordedCall(
             self._request(growing, thread),
-            step.usage,
-            0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
+            start or 0.0,
+            timestamp=None if start is None else iso(start),
+            first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
+            billed=step.usage,
             is_batch="batch" in step.modes,
             response=self._blocks("assistant", growing.answer),
             session=f"{growing.session} {step.chain}".removesuffix(" main").strip(),
             id=growing.id,
+            line=step.line,
         )
 
     def _request(self, growing: Growing, thread: Thread) -> Request:

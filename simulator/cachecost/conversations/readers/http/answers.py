@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.conversations.calls import Iteration
 from cachecost.conversations.readers.anthropic_batch.results import STATUS
 from cachecost.conversations.readers.http.bodies import Misplaced, answer, pieces, unpacked
 from cachecost.conversations.readers.http.converse import from_converse_blocks
@@ -13,7 +14,6 @@ from cachecost.conversations.readers.http.gemini import from_candidate
 from cachecost.conversations.readers.http.routes import Route
 from cachecost.conversations.readers.http.streams import gathered
 from cachecost.conversations.readers.openai.bodies import from_chat_message, from_responses_output
-from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage

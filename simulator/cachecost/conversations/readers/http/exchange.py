@@ -20,7 +20,7 @@ from typing import Any
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Told
+from cachecost.conversations.readers.common.parsed_call import ParsedCall
 from cachecost.conversations.readers.http.answers import Answer, answer_of
 from cachecost.conversations.readers.http.bodies import Misplaced, json_object, unpacked
 from cachecost.conversations.readers.http.converse import from_converse
@@ -68,7 +68,7 @@ def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name.lower(): value for name, value in pairs if name.lower() in HEADERS}
 
 
-def read(exchange: Exchange) -> Told | str:
+def read(exchange: Exchange) -> ParsedCall | str:
     """The model call that an exchange was; else the words for what it was. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
     if isinstance(route, str):
@@ -107,13 +107,13 @@ def _is_another_models(route: Route, body: Mapping[str, Any]) -> bool:
     return not is_claude or ("prompt" in body and "messages" not in body)
 
 
-def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: Answer) -> Told:
+def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: Answer) -> ParsedCall:
     try:
         body, host = _messages_body(sent, route, answered, _betas(exchange.request_headers))
     except NotAMessage as error:
         raise Misplaced(exchange.request_at, error) from None
     started = exchange.started or (iso(answered.created) if answered.created is not None else None)
-    return Told(
+    return ParsedCall(
         body=body,
         usage=answered.usage,
         answer=answered.content,

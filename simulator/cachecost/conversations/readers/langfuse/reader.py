@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cachecost.base.errors import Fault
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
 from cachecost.conversations.readers.langfuse.bodies import answer_of, body_of, parameters_of
@@ -33,7 +34,6 @@ from cachecost.conversations.readers.langfuse.fields import (
     usage_of,
     word,
 )
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage
 
 EXPECTED = "observations of Langfuse"
@@ -70,10 +70,10 @@ def _is_observation(keys: set[str]) -> bool:
     return bool(keys & TRACE_IDS and keys & OWN_KEYS and keys & {"type", "startTime", "start_time"})
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by when they began. Raises InputError with every fault; what the export cannot tell goes to `warn`."""
     faults: list[Fault] = []
-    tracing, rows = Tracing(Teller(keep_content), "type"), 0
+    tracing, rows = Tracing(CallBuilder(keep_content), "type"), 0
     for row in objects(path, faults, warn):
         rows += 1
         for one in _observations(row):
@@ -130,14 +130,14 @@ def _add(tracing: Tracing, one: _Observation) -> None:
     tracing.add(_told(tracing, one, model, host), parent)
 
 
-def _told(tracing: Tracing, one: _Observation, model: str, host: str | None) -> Told:
+def _told(tracing: Tracing, one: _Observation, model: str, host: str | None) -> ParsedCall:
     row = one.told
     body, note = body_of(field(row, "input"), parameters_of(field(row, "modelParameters", "model_parameters")), model)
     if note:
         tracing.notes[note] += 1
     usage, start = usage_of(row), start_of(row)
     failed = usage is None and row.data.get("level") == "ERROR"
-    return Told(
+    return ParsedCall(
         body={**body, "model": model},
         usage=usage,
         answer=[] if failed else answer_of(field(row, "output"), row.data.get("output")),

@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
 from cachecost.conversations.readers.langsmith.run import Run
 from cachecost.conversations.readers.langsmith.usage import columns, is_from_own_cache, usage_told
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
@@ -50,10 +50,10 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has "inputs" of LangChain' if "inputs" in keys and SERIALIZED.search(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by when they began. Raises InputError with every fault; what the runs cannot tell goes to `warn`."""
     faults: list[Fault] = []
-    tracing, rows = Tracing(Teller(keep_content), "run_type"), 0
+    tracing, rows = Tracing(CallBuilder(keep_content), "run_type"), 0
     for row in objects(path, faults, warn):
         rows += 1
         for run in _runs(row):
@@ -115,7 +115,7 @@ def _add(tracing: Tracing, run: Run) -> None:
         tracing.add(told, str(run.told.data.get("parent_run_id") or ""))
 
 
-def _told(tracing: Tracing, run: Run, model: str, host: str | None) -> Told:
+def _told(tracing: Tracing, run: Run, model: str, host: str | None) -> ParsedCall:
     body, note = run.body(model)
     if note:
         tracing.notes[note] += 1
@@ -123,7 +123,7 @@ def _told(tracing: Tracing, run: Run, model: str, host: str | None) -> Told:
     error = str(run.told.data.get("error") or "")
     failed = usage is None and bool(error or run.told.data.get("status") == "error")
     start = run.start()
-    return Told(
+    return ParsedCall(
         body={**body, "model": model},
         usage=usage,
         answer=[] if failed else run.answer(),

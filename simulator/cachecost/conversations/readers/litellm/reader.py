@@ -18,15 +18,15 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import unpacked
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.litellm.bodies import CUT, answer, body_of, is_untold
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
@@ -50,10 +50,10 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has a "call_type" and a "response_cost"' if "response_cost" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by when they began. Raises InputError with every fault; what a log cannot tell goes to `warn`."""
     faults: list[Fault] = []
-    reading = _Reading(Teller(keep_content))
+    reading = _Reading(CallBuilder(keep_content))
     rows, found = 0, []
     for row in objects(path, faults, warn):
         rows += 1
@@ -67,14 +67,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 class _Reading:
     """A log while it is read, with what is to be said of it."""
 
-    teller: Teller
+    teller: CallBuilder
     left_out: Counter[str] = field(default_factory=Counter)
     untold: int = 0
     cut: int = 0
     headless: int = 0
     traces: set[str] = field(default_factory=set)
 
-    def take(self, row: Checked) -> list[LoggedCall]:
+    def take(self, row: Checked) -> list[RecordedCall]:
         """The call of a row, if it is one."""
         call_type = row.text("call_type")
         if not _is_model_call(call_type, row):
@@ -85,12 +85,12 @@ class _Reading:
             self.left_out["from LiteLLM's own cache, which no provider billed"] += 1
         else:
             try:
-                return [self.teller.call(self._told(row, call_type))]
+                return [self.teller.build(self._told(row, call_type))]
             except NotAMessage as fault:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
         return []
 
-    def _told(self, row: Checked, call_type: str) -> Told:
+    def _told(self, row: Checked, call_type: str) -> ParsedCall:
         parameters, messages = _request(row)
         model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
@@ -99,7 +99,7 @@ class _Reading:
         self.cut += CUT in str(row.data.get("proxy_server_request", ""))
         body = body_of(model, call_type, messages, parameters)
         self.headless += bool(body["messages"]) and _may_lack_its_system(row, call_type, body)
-        return Told(
+        return ParsedCall(
             body=body,
             usage=None if status else _usage(row),
             answer=[] if status else answer(unpacked(row.data.get("response"))),
