@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.atomic_files import CannotWrite
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.readers.call_recording import reader as calls
-from cachecost.conversations.recording import CannotWrite
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
 

@@ -32,11 +32,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cachecost.base.atomic_files import open_whole
 from cachecost.conversations.block_table import BlockWriter, Count
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.checked import parsed
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.recording import Content, encoded, replacing
+from cachecost.conversations.recording import Content, encode_record
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Part, Thread
 from cachecost.prompts.request import Mark, Request
@@ -86,9 +87,9 @@ def write(
     `round_to` and `overwrite` are as in recording.write. Raises the same, and what iterating over `calls` raises.
     """
     free = ContentFree(key or b"", round_to) if content == "digest" else None
-    lines = map(encoded, records(title, calls, BlockWriter(free, count)))
+    lines = map(encode_record, records(title, calls, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
-        with replacing(Path(target), overwrite) as stream:
+        with open_whole(Path(target), overwrite) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
 
+from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.bills import Bill
@@ -21,7 +22,7 @@ from cachecost.conversations.import_report import Imported, ImportReport
 from cachecost.conversations.merging import Found, found_in, merged
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
-from cachecost.conversations.recording import CannotWrite, Content
+from cachecost.conversations.recording import Content
 from cachecost.conversations.redaction.redactor import Redactor
 from cachecost.conversations.sessions import CallTree
 from cachecost.conversations.unknown_blocks import UnknownBlocks

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from cachecost.base.atomic_files import open_whole
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.block_table import BlockReader, BlockWriter, Count
@@ -56,9 +55,9 @@ def write(
     `round_to`. Raises CannotWrite; without `overwrite`, InputError where other content is there.
     """
     free = ContentFree(key or b"", round_to) if content == "digest" else None
-    lines = (encoded(line) for line in records(conversation, BlockWriter(free, count)))
+    lines = (encode_record(line) for line in records(conversation, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
-        with replacing(Path(target), overwrite) as stream:
+        with open_whole(Path(target), overwrite) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)
@@ -110,36 +109,12 @@ def _details(event: Talk, free: ContentFree | None) -> dict[str, Any]:
     return {}
 
 
-def encoded(record: dict[str, Any]) -> bytes:
+def encode_record(record: dict[str, Any]) -> bytes:
     """One line of JSON. Non-ASCII stays as it is, unless it is half a surrogate pair."""
     try:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
-
-
-class CannotWrite(InputError):
-    """The place of a recording does not take it."""
-
-
-@contextmanager
-def replacing(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """A stream that becomes `path` when all is written, and nothing before. Raises CannotWrite.
-
-    Without `overwrite`, InputError where a file with other content is there.
-    """
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as stream:
-            yield stream
-        if not overwrite and path.is_file() and not cmp(part, path, shallow=False):
-            raise InputError([Fault(str(path), "exists with other content: --force overwrites it")])
-        part.replace(path)
-    except OSError as error:
-        raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
-    finally:
-        with suppress(OSError):  # where the folder itself is out of reach, that fault is on its way
-            part.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------------------------- reading

@@ -13,6 +13,7 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.atomic_files import open_whole
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.block_table import BlockWriter
@@ -22,7 +23,7 @@ from cachecost.conversations.checked import Warn, opened, parsed, quiet
 from cachecost.conversations.model import Conversation, Reply, Results
 from cachecost.conversations.readers.call_recording import reader as our_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
-from cachecost.conversations.recording import Content, encoded, replacing
+from cachecost.conversations.recording import Content, encode_record
 from cachecost.conversations.replanning import Retelling
 from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
@@ -232,9 +233,9 @@ def _write_calls(title: Title, calls: Iterable[RecordedCall], place: _Place, con
 
 def _write(records: Iterator[dict[str, Any]], place: _Place, content: Content) -> None:
     """Write the lines of a recording, whole or not at all. Raises CannotWrite, and what `records` raises."""
-    with replacing(place.out, place.overwrite) as stream:
-        stream.write(encoded({**next(records), "content": content}))
-        stream.writelines(map(encoded, records))
+    with open_whole(place.out, place.overwrite) as stream:
+        stream.write(encode_record({**next(records), "content": content}))
+        stream.writelines(map(encode_record, records))
 
 
 def _not_over(paths: Iterable[Path], out: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import OrderedDict
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from cachecost.base.atomic_files import safe_name
+from cachecost.base.atomic_files import replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Warn, byte_lines, quiet
 from cachecost.conversations.readers.detect import detect
@@ -37,18 +36,14 @@ def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
         raise InputError([Fault(str(folder), "is there already: choose another place")])
     if (name := detect(log, "auto", "request-log")[0]) != "request-log":
         raise InputError([Fault(str(log), f"expected a request log; got {name}, whose lines do not stand alone")])
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
-        part.mkdir(parents=True)
-        _copied(log, part, warn)
-        part.replace(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with replace_when_done(folder) as part:
+        part.mkdir()
+        _copy_lines(log, part, warn)
     return sum(1 for _ in folder.iterdir())
 
 
-def _copied(log: Path, folder: Path, warn: Warn) -> None:
+def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
     """Each line in the file of its session."""
     decoder, faults, untimed = msgspec.json.Decoder(_Row), list[Fault](), 0
     with _Files(folder) as files:
