@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langfuse.reader import calls, sniff
 from cachecost.prompts.blocks import Thread
@@ -329,7 +329,7 @@ def test_cached_tokens_are_never_billed_twice(
         },
     }[way]
     (call,) = read(tmp_path, seen(model=model, usageDetails=usage, startTime="2025-05-01T10:00:00Z"))
-    sums, twice = Bill(PriceBook.load()), Bill(PriceBook.load())
+    sums, twice = BillTotal(PriceBook.load()), BillTotal(PriceBook.load())
     sums.add(call)
     assert (call.billed, sums.dollars, sums.unpriced) == (bill, Decimal(true), {})
     twice.add(replace(call, billed=replace(bill, input_tokens=bill.total_input)))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langsmith.reader import calls, sniff
 from cachecost.prompts.blocks import Message, Thread
@@ -369,10 +369,10 @@ def test_cached_tokens_are_never_billed_twice(
     row["extra"]["invocation_params"] = {"model": model}
     row["start_time"] = "2025-05-01T10:00:00Z"
     (call,) = read(tmp_path, row)
-    sums = Bill(PriceBook.load())
+    sums = BillTotal(PriceBook.load())
     sums.add(call)
     assert (call.billed, sums.dollars, sums.unpriced) == (bill, Decimal(true), {})
-    twice = Bill(PriceBook.load())
+    twice = BillTotal(PriceBook.load())
     twice.add(replace(call, billed=replace(bill, input_tokens=bill.total_input)))
     assert twice.dollars == Decimal(shown_elsewhere)
 

@@ -11,7 +11,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import quiet
+from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.otel.reader import calls, sniff
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage

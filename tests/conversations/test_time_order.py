@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import quiet
 from cachecost.conversations.importing import import_files
+from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.time_order import in_file_order, in_time
+from cachecost.conversations.time_order import in_file_order, order_by_time
 
 LONG = "word " * 2_000
 AT = "2026-03-07T10:00:{:02}Z"
@@ -159,7 +159,7 @@ def test_an_ordered_log_is_never_held_in_memory(tmp_path: Path) -> None:
             asked.append(call.line)
             yield call
 
-    for place, _ in enumerate(in_time(watched(), log, quiet, TIMES["request-log"]), 1):
+    for place, _ in enumerate(order_by_time(watched(), log, quiet, TIMES["request-log"]), 1):
         assert len(asked) == place
 
 

@@ -17,7 +17,7 @@ APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 
 
-class Bill(msgspec.Struct):
+class BillTotal(msgspec.Struct):
     """Adds up calls. Without `prices` there are no dollars; `host` is that of calls that name none.
 
     `usage` is what the calls' usage says, `dollars` what it cost in USD, with the passes that it leaves out;
@@ -34,13 +34,13 @@ class Bill(msgspec.Struct):
     def add(self, call: RecordedCall) -> None:
         """Take a call into the sums."""
         self.calls += 1
-        if call.billed is None or call.failed:
+        if call.billed is None or call.has_failed:
             return
         self.usage += call.billed
         if self.prices:
             self._price(call, call.billed, self.prices)
 
-    def adding(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """The calls as they come, each taken into the sums."""
         for call in calls:
             self.add(call)

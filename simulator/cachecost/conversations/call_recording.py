@@ -35,8 +35,8 @@ from typing import Any, BinaryIO
 from cachecost.base.atomic_files import open_whole
 from cachecost.conversations.block_table import BlockWriter, Count
 from cachecost.conversations.calls import Iteration, RecordedCall
-from cachecost.conversations.checked import parsed
 from cachecost.conversations.content_free import ContentFree
+from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.recording import Content, encode_record
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Part, Thread
@@ -66,7 +66,7 @@ class Title:
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a recording of calls; None if they do not."""
-    first = parsed(head.split(b"\n", 1)[0])
+    first = parse_json(head.split(b"\n", 1)[0])
     is_ours = isinstance(first, dict) and "format" in first and first.get("kind") == KIND
     return f"its first line says format and kind {KIND}" if is_ours else None
 
@@ -105,12 +105,12 @@ def records(title: Title, calls: Iterable[RecordedCall], table: BlockWriter) -> 
         "source": title.source,
         "licence": title.licence,
     }
-    writer = _Writer(table)
+    writer = _CallWriter(table)
     for call in calls:
         yield from writer.lines(call)
 
 
-class _Writer:
+class _CallWriter:
     """Knows what was written, so that nothing is written twice."""
 
     def __init__(self, table: BlockWriter) -> None:
@@ -121,7 +121,7 @@ class _Writer:
         self._heads: dict[str, int] = {}
         self._parts: dict[Part, list[int]] = {}
         self._params: dict[str, dict[str, Any]] = {}
-        self._told_in: dict[Thread, int] = {}
+        self._written_in: dict[Thread, int] = {}
 
     def lines(self, call: RecordedCall) -> Iterator[dict[str, Any]]:
         """The line of a call, after those of the blocks and the head that are new with it."""
@@ -137,15 +137,15 @@ class _Writer:
             messages.append([node.message.role, numbers])
         response, lines = self.table.add(call.response)
         yield from lines
-        fields = {"call": self._calls, "head": head, **self._circumstances(call), "after": after, "messages": messages}
-        fields |= {**self._placed(call.request), **_billed(call, self.free), "response": response}
+        fields = {"call": self._calls, "head": head, **self._call_fields(call), "after": after, "messages": messages}
+        fields |= {**self._mark_fields(call.request), **_bill_fields(call, self.free), "response": response}
         yield {name: value for name, value in fields.items() if value is not None and value != []}
 
     def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
         tools, tool_lines = self._part(request.tools)
         system, system_lines = self._part(request.system)
         places = {"tool_places": request.tools.places, "system_places": request.system.places}
-        told = self._told(request)
+        told = self._params_of(request)
         head = {"model": request.model, "params": told, "tools": tools, "system": system, **places}
         key = json.dumps(head)
         known = len(self._heads)
@@ -160,7 +160,7 @@ class _Writer:
         self._parts[part] = numbers
         return numbers, lines
 
-    def _told(self, request: Request) -> dict[str, Any]:
+    def _params_of(self, request: Request) -> dict[str, Any]:
         key = json.dumps(request.params)
         if key not in self._params:
             self._params[key] = self.table.params(request.params)
@@ -170,15 +170,15 @@ class _Writer:
         """Where the messages begin (call, how many of its messages), and those that no call has told yet."""
         new: list[Thread] = []
         node: Thread = thread
-        while node.message is not None and node not in self._told_in:
+        while node.message is not None and node not in self._written_in:
             new.append(node)
             assert node.parent is not None
             node = node.parent
-        self._told_in |= dict.fromkeys(new, self._calls)
-        after = [self._told_in[node], node.length] if node.message is not None else None
+        self._written_in |= dict.fromkeys(new, self._calls)
+        after = [self._written_in[node], node.length] if node.message is not None else None
         return after, new[::-1]
 
-    def _circumstances(self, call: RecordedCall) -> dict[str, Any]:
+    def _call_fields(self, call: RecordedCall) -> dict[str, Any]:
         word = self.free.word if self.free else str
         return {
             "timestamp": call.timestamp,
@@ -192,7 +192,7 @@ class _Writer:
             "service": "batch" if call.is_batch else None,
         }
 
-    def _placed(self, request: Request) -> dict[str, Any]:
+    def _mark_fields(self, request: Request) -> dict[str, Any]:
         fault = self.free.fault(request.fault) if self.free and request.fault else request.fault
         return {"marks": list(map(_mark, request.marks)), "automatic": request.automatic, "fault": fault}
 
@@ -202,7 +202,7 @@ def _mark(mark: Mark) -> list[Any]:
     return [str(mark.layer), *message, mark.index, mark.ttl]
 
 
-def _billed(call: RecordedCall, free: ContentFree | None) -> dict[str, Any]:
+def _bill_fields(call: RecordedCall, free: ContentFree | None) -> dict[str, Any]:
     return {
         "usage": None if call.billed is None else _tokens(call.billed),
         "iterations": [_iteration(one, free) for one in call.iterations],

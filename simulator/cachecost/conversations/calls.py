@@ -46,7 +46,7 @@ class Call:
     number: int = 0
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         return False
 
     @property
@@ -127,7 +127,7 @@ class RecordedCall(Call):
         return sum(filter(None, lengths)) if lengths and None not in lengths else None
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         return self.status is not None and self.status >= 400
 
     @property

@@ -20,7 +20,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import FILE, read_whole
-from cachecost.conversations.checked import opened
+from cachecost.conversations.input_files import open_input
 from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import DIGEST_BYTES, compact
 
@@ -60,7 +60,7 @@ LENGTHS = re.compile(r"cl100k|ctok-.*|unseen")
 
 def key_of(path: Path) -> bytes:
     """The key for a source's digests: a digest of all its bytes. Raises InputError if it cannot be read."""
-    with opened(path) as stream:
+    with open_input(path) as stream:
         return file_digest(stream, lambda: blake2b(digest_size=32, person=b"recording key")).digest()
 
 

@@ -112,7 +112,7 @@ def _uniform(value: list[object] | tuple[object, ...]) -> Uniform:
 
 
 def _lognormal(value: Mapping[str, object]) -> LogNormal:
-    _known(value, ("mean", "sd", "min", "max"))
+    _refuse_unknown_keys(value, ("mean", "sd", "min", "max"))
     for name in ("mean", "sd"):
         if name not in value:
             raise ValueError(f"expected {SHAPES}; {name} is missing in {dict(value)!r}")
@@ -123,7 +123,7 @@ def _lognormal(value: Mapping[str, object]) -> LogNormal:
 
 
 def _choice(value: Mapping[str, object]) -> Choice:
-    _known(value, ("choices", "weights"))
+    _refuse_unknown_keys(value, ("choices", "weights"))
     choices, weights = value["choices"], value.get("weights")
     if not isinstance(choices, (list, tuple)) or not choices:
         raise ValueError(f"expected choices, one number or more; got {choices!r}")
@@ -136,7 +136,7 @@ def _choice(value: Mapping[str, object]) -> Choice:
     return drawn
 
 
-def _known(value: Mapping[str, object], names: tuple[str, ...]) -> None:
+def _refuse_unknown_keys(value: Mapping[str, object], names: tuple[str, ...]) -> None:
     for name in value:
         if name not in names:
             raise ValueError(f"{name}: unknown key{nearest(str(name), names)}; expected {SHAPES}")

@@ -8,12 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedFile:
     """One file, or several together: what was taken for what and why, the recording made of it, what is in that.
 
     `calls` counts the calls of a log, or replies, each a call of the main thread. `bill` is what the file tells
@@ -28,7 +28,7 @@ class Imported:
     calls: int
     conversations: int = 1
     inquiries: int = 0
-    bill: Bill = field(default_factory=Bill)
+    bill: BillTotal = field(default_factory=BillTotal)
     hidden: Counter[str] = field(default_factory=Counter)
 
 
@@ -36,7 +36,7 @@ class Imported:
 class ImportReport:
     """What an import did. `refused` files left nothing behind; `skipped` ones in folders are of no known format."""
 
-    imported: list[Imported] = field(default_factory=list)
+    imported: list[ImportedFile] = field(default_factory=list)
     refused: list[Fault] = field(default_factory=list)
     files: int = 0
     skipped: list[Fault] = field(default_factory=list)
@@ -46,7 +46,7 @@ class ImportReport:
         return sum(one.calls for one in self.imported)
 
     @property
-    def billed(self) -> Usage:
+    def billed_usage(self) -> Usage:
         """The usage that the files tell."""
         return sum((one.bill.usage for one in self.imported), Usage())
 
@@ -56,7 +56,7 @@ class ImportReport:
         return sum((one.bill.dollars for one in self.imported), Decimal(0))
 
     @property
-    def unpriced(self) -> Counter[str]:
+    def unpriced_calls(self) -> Counter[str]:
         """Why calls are missing from the dollars, and how many."""
         return sum((one.bill.unpriced for one in self.imported), Counter())
 
@@ -67,7 +67,7 @@ class ImportReport:
             "files": self.files,
             "conversations": sum(one.conversations for one in self.imported),
             "calls": self.calls,
-            "billed": self.billed.wire(),
+            "billed": self.billed_usage.wire(),
             "refused": [{"file": one.file, "line": one.line, "reason": one.message} for one in self.refused],
             "skipped": [{"file": one.file, "reason": one.message} for one in self.skipped],
         }

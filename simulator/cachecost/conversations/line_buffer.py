@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachecost.base.limits import LINE
-from cachecost.conversations.checked import WATCH, opened, too_long
+from cachecost.conversations.input_files import WATCH, open_input, too_long
 
 PIECE = 256 * 1024
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
@@ -17,7 +17,7 @@ BOM = b"\xef\xbb\xbf"
 """A byte order mark, with which some editors begin a file; no part of the first line."""
 
 
-class Line(NamedTuple):
+class BufferLine(NamedTuple):
     """One line, its newline included: `buffer[start:stop]`. What it points at is there until the next is asked for."""
 
     number: int
@@ -35,11 +35,11 @@ class Line(NamedTuple):
         return b"".join((view[self.start : start], instead, view[stop : self.stop]))
 
 
-def lines_in_place(path: Path) -> Iterator[Line]:
+def lines_in_place(path: Path) -> Iterator[BufferLine]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
     watch, most = WATCH.get(), LINE.value()
     buffer, start, filled, number = bytearray(PIECE), 0, 0, 0
-    with opened(path) as stream:
+    with open_input(path) as stream:
         while True:
             searched = start
             while (end := buffer.find(b"\n", searched, filled) + 1) == 0:
@@ -64,5 +64,5 @@ def lines_in_place(path: Path) -> Iterator[Line]:
             watch(end - start)
             if number == 1 and buffer.startswith(BOM, start):
                 start += len(BOM)
-            yield Line(number, buffer, start, end)
+            yield BufferLine(number, buffer, start, end)
             start = end

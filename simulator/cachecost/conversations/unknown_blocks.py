@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn
+from cachecost.conversations.input_files import Warn
 from cachecost.prompts.blocks import Block, Part, Thread
 
 KNOWN = frozenset(
@@ -25,14 +25,14 @@ class UnknownBlocks:
     found: Counter[str] = field(default_factory=Counter)
     _seen: set[Thread | Part] = field(default_factory=set)
 
-    def watching(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """The calls as they come."""
         for call in calls:
             for blocks in self._new(call):
                 self.found.update(block.kind for block in blocks if not is_known(block.kind))
             yield call
 
-    def tell(self, warn: Warn) -> None:
+    def report(self, warn: Warn) -> None:
         """Name each type and how often it was met."""
         for kind, times in sorted(self.found.items()):
             warn(f"{times:,} blocks of the unknown type {kind!r}: kept as they are, counted as JSON")

@@ -19,7 +19,7 @@ taken for a 5m one, is a wrong bill. What each says, and where it was read in No
   where the numbers fit both, they are read as the conventions say.
 
 OpenAI has other lifetimes: its 30 minutes stand where ours says 5m, its 12 hours where ours says 1h. A write whose
-lifetime is not told counts as 5m; otel, bedrock's log and most of langfuse never tell it.
+lifetime is not given counts as 5m; otel, bedrock's log and most of langfuse never tell it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cachecost.base.limits import is_tokens
-from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, Shape
+from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageShape
 from cachecost.conversations.wire_usage import parse_usage
 from cachecost.prompts.wire import NotAMessage, Word
 from cachecost.providers.usage import Usage
@@ -42,30 +42,30 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
     """
     if not isinstance(raw, Mapping):
         raise NotAMessage(path, "a usage object", raw)
-    told = {key: value for key, value in raw.items() if value is not None}
-    name = shape_of(told, path) if shape == "auto" or _is_another(told, shape) else shape
+    given = {key: value for key, value in raw.items() if value is not None}
+    name = shape_of(given, path) if shape == "auto" or _is_another(given, shape) else shape
     if name == "anthropic":
-        usage = parse_usage(told, path)
+        usage = parse_usage(given, path)
     elif name in SHAPES:
-        usage = _Told(_prepared(told, name, path), SHAPES[name], path).usage()
+        usage = _UsageNumbers(_flatten(given, name, path), SHAPES[name], path).usage()
     else:
         raise ValueError(f"shape: expected one of auto, anthropic, {', '.join(SHAPES)}; got {shape!r}")
     if not usage.read and not usage.write:
-        _refuse_unknown_cache(told, path)
+        _refuse_unknown_cache(given, path)
     return usage
 
 
-def shape_of(told: Mapping[str, Any], path: str = "usage") -> str:
+def shape_of(given: Mapping[str, Any], path: str = "usage") -> str:
     """The name of the shape that has these keys. Raises NotAMessage where none has."""
     for name, has_it in _KNOWN_BY:
-        if has_it(told):
+        if has_it(given):
             return name
-    got = Word(f"only {', '.join(sorted(map(str, told))[:3])}") if told else None
+    got = Word(f"only {', '.join(sorted(map(str, given))[:3])}") if given else None
     raise NotAMessage(path, "a usage of a known shape", got)
 
 
 def _any(*names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda told: any(name in told for name in names)
+    return lambda given: any(name in given for name in names)
 
 
 def _begins(*starts: str) -> Callable[[Iterable[Any]], bool]:
@@ -80,7 +80,7 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
     ("bedrock", _any("inputTokens", "outputTokens", "inputTokenCount", "outputTokenCount")),
     ("openai", _any("prompt_tokens", "input_tokens_details", "cached_input_tokens")),
     ("langchain", _any("input_token_details")),
-    ("claude-code", lambda told: "input_tokens" in told and "cache_creation_tokens" in told),
+    ("claude-code", lambda given: "input_tokens" in given and "cache_creation_tokens" in given),
     ("anthropic", _any("input_tokens", "output_tokens")),
     ("openai", _any("completion_tokens")),
     ("langfuse", _any("input", "output")),
@@ -88,48 +88,48 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 """What each is known by, the surest first."""
 
 
-def _is_another(told: Mapping[str, Any], shape: str) -> bool:
+def _is_another(given: Mapping[str, Any], shape: str) -> bool:
     """Whether a gateway's row that is said to be in OpenAI's shape has only the provider's own numbers."""
-    return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(told)
+    return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(given)
 
 
-def _refuse_unknown_cache(told: Mapping[str, Any], path: str) -> None:
+def _refuse_unknown_cache(given: Mapping[str, Any], path: str) -> None:
     """A usage of which nothing cached was understood has nothing cached."""
-    for key, value in _leaves(told):
+    for key, value in _leaves(given):
         is_ours = "." not in key or _IS_OTEL([key])
         if is_ours and "cach" in key.lower() and "miss" not in key and isinstance(value, int) and value > 0:
             raise NotAMessage(path, "the cached tokens under a known name", key)
 
 
-def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in told.items():
+def _leaves(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in given.items():
         yield from _leaves(value) if isinstance(value, Mapping) else [(str(key), value)]
 
 
-def _prepared(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+def _flatten(given: dict[str, Any], name: str, path: str) -> dict[str, Any]:
     """What only one shape has, under plain names."""
-    if name == "bedrock" and isinstance(told.get("cacheDetails"), list):
-        hours = [one for one in told["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
+    if name == "bedrock" and isinstance(given.get("cacheDetails"), list):
+        hours = [one for one in given["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
         tokens = sum(_number(one, "inputTokens", f"{path}.cacheDetails") for one in hours)
-        return {**told, "cacheDetails": {"1h": tokens}}
-    return {**told, **_added_up(told, path)} if name == "langfuse" else told
+        return {**given, "cacheDetails": {"1h": tokens}}
+    return {**given, **_added_up(given, path)} if name == "langfuse" else given
 
 
-def _added_up(told: Mapping[str, Any], path: str) -> dict[str, int]:
+def _added_up(given: Mapping[str, Any], path: str) -> dict[str, int]:
     """Langfuse's buckets that have no fixed names: the modalities and tiers of input, output and cached tokens."""
     sums = dict.fromkeys(("input_", "output_", "cached_modality_"), 0)
-    for key in told:
+    for key in given:
         start = next((one for one in sums if key.startswith(one)), "")
         others = ("cach", "ephemeral", "priority", "tokens_details") if start != "cached_modality_" else ()
         if start and key not in ("input_tokens", "output_tokens") and not any(word in key for word in others):
-            sums[start] += _number(told, key, path)
+            sums[start] += _number(given, key, path)
     return sums
 
 
-class _Told:
+class _UsageNumbers:
     """The numbers of a usage in one shape."""
 
-    def __init__(self, raw: Mapping[str, Any], shape: Shape, path: str) -> None:
+    def __init__(self, raw: Mapping[str, Any], shape: UsageShape, path: str) -> None:
         self.raw, self.shape, self.path = raw, shape, path
         self.input, self.output = self._of(shape.input), self._of(shape.output)
         self.more_input, self.more_output = self._of(shape.more_input), self._of(shape.more_output)

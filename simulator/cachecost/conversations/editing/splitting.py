@@ -10,7 +10,7 @@ import msgspec
 
 from cachecost.base.atomic_files import replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Warn, byte_lines, quiet
+from cachecost.conversations.input_files import Warn, byte_lines, quiet
 from cachecost.conversations.readers.detect import detect
 
 MOST_OPEN = 64
@@ -19,7 +19,7 @@ WITHOUT = "without-session"
 MOST_FAULTS = 20
 
 
-class _Row(msgspec.Struct):
+class _LogLine(msgspec.Struct):
     """What decides where a line goes; the rest of it is only passed over."""
 
     request: msgspec.Raw
@@ -45,8 +45,8 @@ def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
 
 def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
     """Each line in the file of its session."""
-    decoder, faults, untimed = msgspec.json.Decoder(_Row), list[Fault](), 0
-    with _Files(folder) as files:
+    decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
+    with _SessionFiles(folder) as files:
         for number, line in byte_lines(log):
             if not line.strip():
                 continue
@@ -65,14 +65,14 @@ def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
         warn(f"{log}: {untimed:,} calls without a time: in their session's file they come 2 s after the one before")
 
 
-class _Files:
+class _SessionFiles:
     """Files of a folder that grow; the most recent are open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: OrderedDict[str, BinaryIO] = OrderedDict()
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> _SessionFiles:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, opened, quiet
+from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
-from cachecost.conversations.time_order import in_time
+from cachecost.conversations.time_order import order_by_time
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
@@ -129,10 +129,10 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     Raises InputError if no reader knows the file and there is no `otherwise`, or if none has the name `format_`.
     """
     if format_ != "auto":
-        return _named(path, format_), "named with --format"
+        return _check_name(path, format_), "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
-    with opened(path) as stream:
+    with open_input(path) as stream:
         head = stream.read(HEAD_BYTES)
     for name in READERS.possible(head):
         if reason := READERS[name].sniff(head):
@@ -147,7 +147,7 @@ def _empty(path: Path) -> InputError:
     return InputError([Fault(str(path), "is empty")])
 
 
-def _named(path: Path, name: str) -> str:
+def _check_name(path: Path, name: str) -> str:
     if name in READERS:
         return name
     known = ", ".join(["auto", *READERS])
@@ -193,7 +193,7 @@ def calls_in_time(
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
     """
-    return in_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
+    return order_by_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
 
 
 def lacks(name: str) -> str:

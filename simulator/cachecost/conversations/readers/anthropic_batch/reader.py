@@ -31,7 +31,8 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.anthropic_batch.results import NOTHING, REFUSED, Outcome, hosted, outcome_of
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
@@ -87,7 +88,7 @@ class _Batch:
         """What became of each request. What is damaged is told when the requests are read."""
         for entry in _entries(self.path, [], quiet):
             if "result" in entry.data:
-                known = Checked(entry.data, self.faults, entry.file, entry.line, entry.place)
+                known = JsonObject(entry.data, self.faults, entry.file, entry.line, entry.place)
                 name = _unique(known, self.results)
                 self.results[name] = (entry.line, outcome_of(known))
 
@@ -109,7 +110,7 @@ class _Batch:
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: Checked) -> RecordedCall | None:
+    def _call(self, entry: JsonObject) -> RecordedCall | None:
         if "params" in entry.data:
             return self._own(entry)
         for field, (host, answer) in HOSTS.items():
@@ -121,14 +122,14 @@ class _Batch:
             entry.fault("params", "expected the body of a request (or a result beside the id); got nothing")
         return None
 
-    def _own(self, entry: Checked) -> RecordedCall | None:
+    def _own(self, entry: JsonObject) -> RecordedCall | None:
         name = _unique(entry, self.asked)
         self.asked.add(name)
         outcome = self.results.get(name, (None, NOTHING))[1]
         body = entry.mapping("params")
         return self._told(entry, "params", body, outcome) if body is entry.data["params"] else None
 
-    def _hosted(self, entry: Checked, field: str, host: str, answer: str) -> RecordedCall | None:
+    def _hosted(self, entry: JsonObject, field: str, host: str, answer: str) -> RecordedCall | None:
         body = entry.mapping(field)
         outcome = hosted(entry, answer)
         model = _model(entry.data) or self._model_of_job()
@@ -136,7 +137,7 @@ class _Batch:
         return self._told(entry, field, {**body, "model": model}, outcome, host) if is_told else None
 
     def _told(
-        self, entry: Checked, field: str, body: Mapping[str, Any], outcome: Outcome, host: str | None = None
+        self, entry: JsonObject, field: str, body: Mapping[str, Any], outcome: Outcome, host: str | None = None
     ) -> RecordedCall | None:
         told = ParsedCall(
             body=body,
@@ -184,7 +185,7 @@ class _Batch:
             self.warn(f"{self.path}: {unanswered} requests have no result: calls without usage")
 
 
-def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
+def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
     """What stands on the lines of a file, or in its array, or in the body that was posted."""
     is_empty = True
     for entry in objects(path, faults, warn):
@@ -197,7 +198,7 @@ def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
         faults.append(Fault(str(path), "expected a batch, one request or result a line; got nothing"))
 
 
-def _unique(entry: Checked, earlier: Container[str]) -> str:
+def _unique(entry: JsonObject, earlier: Container[str]) -> str:
     name = entry.text("custom_id")
     if name and name in earlier:
         entry.fault("custom_id", f"{shown(name)} is that of an earlier one")

@@ -8,7 +8,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.calls import Iteration
-from cachecost.conversations.checked import Checked
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, content_blocks
 from cachecost.providers.usage import Usage
@@ -46,7 +46,7 @@ class Outcome:
 NOTHING = Outcome()
 
 
-def outcome_of(entry: Checked) -> Outcome:
+def outcome_of(entry: JsonObject) -> Outcome:
     """That of a line with a `result`; what is wrong with it becomes a fault."""
     told = entry.mapping("result")
     if told is not entry.data.get("result"):
@@ -60,7 +60,7 @@ def outcome_of(entry: Checked) -> Outcome:
     return Outcome(status=_status(result.mapping("error")) if kind == "errored" else NOT_RUN)
 
 
-def hosted(entry: Checked, answer: str) -> Outcome:
+def hosted(entry: JsonObject, answer: str) -> Outcome:
     """That of a line of Bedrock or Google Cloud, whose answer is in the field of that name."""
     if entry.data.get(answer):
         return answered(entry, answer)
@@ -71,7 +71,7 @@ def hosted(entry: Checked, answer: str) -> Outcome:
     return Outcome(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
 
 
-def answered(place: Checked, name: str) -> Outcome:
+def answered(place: JsonObject, name: str) -> Outcome:
     """That of a request that was answered by the message in field `name`."""
     message = place.mapping(name)
     if not message:

@@ -21,9 +21,10 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, json_lines, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import json_lines
 from cachecost.conversations.readers.claude_code.transcript import Growing, grown, sniff_lines
-from cachecost.conversations.steps import Step
+from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import block_of, text_block
@@ -158,6 +159,6 @@ def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
                 return
 
 
-def _ttl(step: Step) -> TTL | None:
+def _ttl(step: TranscriptStep) -> TTL | None:
     """The lifetime that the bill of a call tells."""
     return "1h" if step.usage.write_1h else "5m" if step.usage.write_5m else None

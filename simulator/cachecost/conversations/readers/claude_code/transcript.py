@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted
 from cachecost.base.times import seconds
-from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
 from cachecost.conversations.readers.claude_code.line import (
     client_of,
     content_of,
@@ -39,11 +40,11 @@ from cachecost.conversations.readers.claude_code.line import (
     usage_on,
 )
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
+from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
 
-__all__ = ["Step", "read_steps", "sniff", "steps_to_records"]
+__all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
 MAIN, SIDE = "main", "side"
 SYNTHETIC = "<synthetic>"
 BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
@@ -56,7 +57,7 @@ OWN_PAIRS = (("uuid", "message"), ("messageId", "snapshot"))
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a transcript or the content-free form of one; None if it is neither."""
-    first = parsed(head.split(b"\n", 1)[0])
+    first = parse_json(head.split(b"\n", 1)[0])
     if isinstance(first, dict) and first.get("kind") == KIND:
         return f"its first line says format and kind {KIND}"
     return sniff_lines(head)
@@ -86,7 +87,7 @@ def _own_key(keys: Set[str]) -> str | None:
     return next((key for key in OWN_KEYS if key in keys), None) or next(pairs, None)
 
 
-def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
+def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
     """The steps of a transcript, or of the content-free form of one, in the order of their first lines.
 
     Lines are read one by one and not kept. What was left out, and a last line that is cut off, is said to `warn`.
@@ -99,17 +100,17 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
         faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
     whole = joined([first], lines) if first else lines
     is_ours = first is not None and first.data.get("kind") == KIND
-    steps = steps_of(whole) if is_ours else _read(whole, str(path), warn)
+    steps = parse_steps(whole) if is_ours else _read(whole, str(path), warn)
     if faults:
         raise InputError(faults)
     return steps
 
 
-def _read(lines: Iterable[Checked], file: str, warn: Warn) -> list[Step]:
+def _read(lines: Iterable[JsonObject], file: str, warn: Warn) -> list[TranscriptStep]:
     return [growing.step for growing in grown(lines, file, warn)]
 
 
-def grown(lines: Iterable[Checked], file: str, warn: Warn, keeps_content: bool = False) -> list[Growing]:
+def grown(lines: Iterable[JsonObject], file: str, warn: Warn, keeps_content: bool = False) -> list[Growing]:
     """The steps of a transcript's lines; with `keeps_content` they hold what was asked and answered, too."""
     reading = Transcript(keeps_content)
     for line in lines:
@@ -156,7 +157,7 @@ class Growing:
     `before`, both only where content is kept. With `is_cut` the request begins with `asked`.
     """
 
-    step: Step
+    step: TranscriptStep
     client: str
     tail: _Tail = field(default_factory=_Tail)
     goes_on: bool = False
@@ -208,7 +209,7 @@ class Transcript:
         self._chains: dict[tuple[str, object], _Chain] = {}
         self._names: Counter[str] = Counter()
 
-    def take(self, line: Checked) -> None:
+    def take(self, line: JsonObject) -> None:
         """Read one line. Faults go to its list."""
         kind, uuid = line.text("type"), line.data.get("uuid")
         if kind in TAKE and isinstance(uuid, str) and uuid in self._places:
@@ -219,7 +220,7 @@ class Transcript:
         if kind in TAKE or isinstance(uuid, str):
             self._put(line, kind, uuid)
 
-    def _put(self, line: Checked, kind: str, uuid: object) -> None:
+    def _put(self, line: JsonObject, kind: str, uuid: object) -> None:
         """Give the line its place in the tree and, if it is of a call, its part in a step."""
         moment = line.moment("timestamp")
         time = seconds(moment) if moment else None
@@ -232,7 +233,7 @@ class Transcript:
 
     # ------------------------------------------------------------------------------- the tree of records
 
-    def _before(self, line: Checked) -> _Place:
+    def _before(self, line: JsonObject) -> _Place:
         """The place that the line follows."""
         is_side = line.flag("isSidechain")
         key = _chain_key(line, is_side)
@@ -245,7 +246,7 @@ class Transcript:
             chain = self._chains[key] = _Chain(self._name(SIDE if is_side else MAIN), is_side)
         return _Place(chain, chain.step, chain.time, chain.said)
 
-    def _parent(self, line: Checked) -> _Place | None:
+    def _parent(self, line: JsonObject) -> _Place | None:
         names = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
         return next((self._places[name] for name in names if isinstance(name, str) and name in self._places), None)
 
@@ -257,7 +258,7 @@ class Transcript:
 
     # --------------------------------------------------------------------------------- one kind of line
 
-    def answer(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+    def answer(self, line: JsonObject, before: _Place, time: float | None) -> _Taken:
         """A line of an answer."""
         message = line.within(line.mapping("message"), "message")
         if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
@@ -270,7 +271,7 @@ class Transcript:
         growing = self._grown(line, message, before, time)
         return growing, before.said if growing is before.step else None
 
-    def _grown(self, line: Checked, message: Checked, before: _Place, time: float | None) -> Growing:
+    def _grown(self, line: JsonObject, message: JsonObject, before: _Place, time: float | None) -> Growing:
         """The step of this line, with what the line adds to it."""
         key = (message.text("id", "") or ("line", line.line), line.text("requestId", ""))
         told, content = message.mapping("usage"), content_of(message)
@@ -283,7 +284,7 @@ class Transcript:
         growing.step = longer(growing.step, usage_on(message, told), content, time)
         return growing
 
-    def _begun(self, line: Checked, model: str, before: _Place, time: float | None, told: dict[str, Any]) -> Growing:
+    def _begun(self, line: JsonObject, model: str, before: _Place, time: float | None, told: dict[str, Any]) -> Growing:
         """A step that begins with this line."""
         step = _begun(len(self.steps) + 1, line, model, before, time)
         growing = Growing(replace(step, modes=modes_of(told), summed=is_summed(told)), client_of(line))
@@ -293,7 +294,7 @@ class Transcript:
             before.step.goes_on = True
         return growing
 
-    def user(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+    def user(self, line: JsonObject, before: _Place, time: float | None) -> _Taken:
         """A person's words, tool results, or what the client puts in."""
         content = content_of(line.within(line.mapping("message"), "message"))
         before.tail.blocks += len(content)
@@ -304,7 +305,7 @@ class Transcript:
             before.tail.between.add("human")
         return before.step, self._say(before.tail, content, said)
 
-    def system(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+    def system(self, line: JsonObject, before: _Place, time: float | None) -> _Taken:
         """What the client notes: boundaries, errors, and much else."""
         boundary = BOUNDARIES.get(str(line.data.get("subtype")))
         if boundary == "compaction":
@@ -354,7 +355,7 @@ def _answers(block: object) -> object:
     return block.get("tool_use_id") if isinstance(block, dict) else None
 
 
-def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
+def _chain_key(line: JsonObject, is_side: bool) -> tuple[str, object]:
     """What records of one chain share where the tree does not join them."""
     if not is_side:
         return (MAIN, str(line.data.get("sessionId")))
@@ -362,10 +363,10 @@ def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
     return ("agent", str(agent)) if agent else ("root", line.line)
 
 
-def _begun(number: int, line: Checked, model: str, before: _Place, time: float | None) -> Step:
+def _begun(number: int, line: JsonObject, model: str, before: _Place, time: float | None) -> TranscriptStep:
     """A step that begins with this line, its usage still to be told."""
     between = before.tail.between | _differences(before.step, model, client_of(line))
-    return Step(
+    return TranscriptStep(
         number,
         line.line or 0,
         before.chain.name,

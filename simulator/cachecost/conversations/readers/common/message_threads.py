@@ -34,7 +34,7 @@ class MessageThreads:
             before = self._known.get(str(thread.get("previous_message_id")))
             if before is None:
                 return request
-            request = _continued(*before, request)
+            request = _continue_thread(*before, request)
         made = replace(request, params=_without_thread(request.params))
         if answer_id and answer:
             self._known[answer_id] = made, answer
@@ -54,7 +54,7 @@ def _without_thread(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in params.items() if name != PARAMETER}
 
 
-def _continued(before: Request, answer: tuple[Block, ...], new: Request) -> Request:
+def _continue_thread(before: Request, answer: tuple[Block, ...], new: Request) -> Request:
     """`new`, put behind `before` and its answer; tools and system prompt are those of `before`, unless sent again."""
     thread = before.thread.then(Message.of("assistant", answer))
     places: dict[Thread, Thread] = {}

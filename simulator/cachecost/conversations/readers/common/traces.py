@@ -13,7 +13,8 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.prompts.blocks import compact
@@ -46,42 +47,42 @@ def first_token(start: str | None, first: str | None) -> float:
 class Tracing:
     """An export while it is read. `kind` is the word for what is no model call: "run_type", "type"."""
 
-    teller: CallBuilder
+    builder: CallBuilder
     kind: str
     entries: int = 0
     notes: Counter[str] = field(default_factory=Counter)
-    _found: list[tuple[RecordedCall, str]] = field(default_factory=list)
+    _calls: list[tuple[RecordedCall, str]] = field(default_factory=list)
 
-    def add(self, told: ParsedCall, parent: str) -> None:
+    def add(self, parsed: ParsedCall, parent: str) -> None:
         """One model call; `parent` is the id of the entry around it."""
-        if told.usage is None and told.status is None:
+        if parsed.usage is None and parsed.status is None:
             self.notes["calls without usage"] += 1
-        self._found.append((self.teller.build(told), parent))
+        self._calls.append((self.builder.build(parsed), parent))
 
     def leave_out(self, kind: str) -> None:
         """One entry that is no model call."""
         self.notes[f"entries of {self.kind} '{kind}' that are no model call: left out"] += 1
 
-    def refuse(self, entry: Checked, fault: NotAMessage) -> None:
+    def refuse(self, entry: JsonObject, fault: NotAMessage) -> None:
         entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
 
     def calls(self) -> list[RecordedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
-        own = _once(self._found)
-        if len(own) < len(self._found):
-            self.notes["entries with the id of another: left out"] += len(self._found) - len(own)
-        told = _without_twins(own)
+        own = _drop_repeated(self._calls)
+        if len(own) < len(self._calls):
+            self.notes["entries with the id of another: left out"] += len(self._calls) - len(own)
+        told = _drop_nested(own)
         if len(told) < len(own):
             self.notes["model calls told twice, by one around another: left out"] += len(own) - len(told)
         return sorted(told, key=attrgetter("start"))
 
-    def say(self, path: Path, warn: Warn) -> None:
+    def report(self, path: Path, warn: Warn) -> None:
         """What was left out, and what the export does not tell."""
         for note, number in self.notes.items():
             warn(f"{path}: {number} {note}")
 
 
-def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
+def _drop_repeated(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
     """One entry an id: that with a bill, else the first."""
     kept: dict[object, tuple[RecordedCall, str]] = {}
     for number, one in enumerate(found):
@@ -91,7 +92,7 @@ def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall,
     return list(kept.values())
 
 
-def _without_twins(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
+def _drop_nested(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
     """Where a framework and an SDK both trace a call, one stands inside the other: the outer one with a bill counts,
     for it has what the framework knows; without a bill it is only a frame for those inside."""
     by_id = {call.id: call for call, _ in found if call.id}

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from cachecost.base.limits import LINE, OutOfLimits, json_value
-from cachecost.conversations.checked import GZIP
+from cachecost.conversations.input_files import GZIP
 from cachecost.prompts.exact_json import out_of_limits
 from cachecost.prompts.wire import NotAMessage, Word
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.http.bodies import Misplaced
 from cachecost.conversations.readers.http.exchange import Exchange, read
@@ -51,7 +51,7 @@ class ExchangeLog:
             raise InputError(self.faults)
         for kind, number in sorted(self.left_out.items()):
             warn(f"{self.path}: {number} entries {kind}: left out")
-        untold = sum(call.billed is None and not call.failed for call in self._calls)
+        untold = sum(call.billed is None and not call.has_failed for call in self._calls)
         if untold:
             warn(f"{self.path}: {untold} calls whose answers do not tell their usage")
         return sorted(self._calls, key=lambda call: call.start) if by_time else self._calls

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.jp.events import Question, Story
 from cachecost.prompts.blocks import Block
@@ -61,14 +62,14 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
     return conversation
 
 
-def _events(path: Path, faults: list[Fault]) -> list[Checked]:
-    value = parsed(whole_file(path))
+def _events(path: Path, faults: list[Fault]) -> list[JsonObject]:
+    value = parse_json(read_input(path))
     if isinstance(value, ValueError):
         faults.append(Fault(str(path), reason(value)))
     elif not isinstance(value, list) or not value:
         faults.append(Fault(str(path), f"expected an array of events; got {'none' if value == [] else shown(value)}"))
     items = value if isinstance(value, list) else []
-    return [Checked(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
+    return [JsonObject(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
 
 
 def _object(item: object) -> dict[str, Any]:
@@ -85,18 +86,18 @@ def _name(path: Path) -> str:
 # ------------------------------------------------------------------------- one event of the file
 
 
-def _take(event: Checked, story: Story) -> None:
+def _take(event: JsonObject, story: Story) -> None:
     kind = event.one_of("type", TAKE)
     at = event.time("timestamp")
     if event.data.get("type") == kind:
         TAKE[kind](event, at, story)
 
 
-def _chat_request(event: Checked, at: float, story: Story) -> None:
+def _chat_request(event: JsonObject, at: float, story: Story) -> None:
     story.human(at, event.text("content"))
 
 
-def _chat_response(event: Checked, at: float, story: Story) -> None:
+def _chat_response(event: JsonObject, at: float, story: Story) -> None:
     if event.has("reasoning"):
         story.said(at, _thinking(event.text("reasoning"), _decoded(event.mapping("metadata", required=False))))
     elif event.has("data"):
@@ -114,7 +115,7 @@ def _thinking(text: str, metadata: Mapping[str, Any]) -> Block:
     return block_of("assistant", {"type": "thinking", "thinking": text, **signed})
 
 
-def _tool_call_request(event: Checked, at: float, story: Story) -> None:
+def _tool_call_request(event: JsonObject, at: float, story: Story) -> None:
     call = event.text("id")
     content = {
         "type": "tool_use",
@@ -125,15 +126,15 @@ def _tool_call_request(event: Checked, at: float, story: Story) -> None:
     story.called(at, call, block_of("assistant", content))
 
 
-def _tool_call_response(event: Checked, at: float, story: Story) -> None:
+def _tool_call_response(event: JsonObject, at: float, story: Story) -> None:
     call = event.text("id")
     failed = {"is_error": True} if event.flag("is_error") else {}
     content = {"type": "tool_result", "tool_use_id": call, "content": _decoded(event.text("content")), **failed}
     story.returned(at, call, block_of("user", content))
 
 
-def _inquiry_request(event: Checked, at: float, story: Story) -> None:
-    question = Checked(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
+def _inquiry_request(event: JsonObject, at: float, story: Story) -> None:
+    question = JsonObject(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
     text, kind = question.text("text"), question.data.get("answer_type", "boolean")
     if event.mapping("source", required=False).get("source", "tool") != "tool":
         story.notes["questions that no tool asked: left out"] += 1
@@ -142,19 +143,19 @@ def _inquiry_request(event: Checked, at: float, story: Story) -> None:
     story.asked(Question(at, event.text("id"), text, answer_type, question.data.get("default")))
 
 
-def _inquiry_response(event: Checked, at: float, story: Story) -> None:
+def _inquiry_response(event: JsonObject, at: float, story: Story) -> None:
     story.answered(event.text("id"), event.data.get("answer"))
 
 
-def _config_delta(event: Checked, at: float, story: Story) -> None:
+def _config_delta(event: JsonObject, at: float, story: Story) -> None:
     story.settings.merge(event.mapping("delta"))
 
 
-def _turn_start(event: Checked, at: float, story: Story) -> None:
+def _turn_start(event: JsonObject, at: float, story: Story) -> None:
     """A turn of jp starts with its chat_request; the event itself is no input."""
 
 
-TAKE: dict[str, Callable[[Checked, float, Story], None]] = {
+TAKE: dict[str, Callable[[JsonObject, float, Story], None]] = {
     "config_delta": _config_delta,
     "turn_start": _turn_start,
     "chat_request": _chat_request,

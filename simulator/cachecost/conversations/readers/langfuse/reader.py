@@ -20,7 +20,8 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
@@ -80,7 +81,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
             _take(tracing, one)
     must_hold(path, EXPECTED, rows, faults)
     found = tracing.calls()
-    tracing.say(path, warn)
+    tracing.report(path, warn)
     yield from found
 
 
@@ -88,11 +89,11 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 class _Observation:
     """An observation, and the session of the trace around it, where the file has the trace."""
 
-    told: Checked
+    told: JsonObject
     session: str = ""
 
 
-def _observations(row: Checked, session: str = "") -> Iterator[_Observation]:
+def _observations(row: JsonObject, session: str = "") -> Iterator[_Observation]:
     """The observations of a row: it may be a page of them or of traces, a trace, or one observation."""
     inside = row.data.get("observations")
     if isinstance(inside, list):

@@ -21,7 +21,8 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
@@ -60,17 +61,17 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
             _take(tracing, run)
     must_hold(path, EXPECTED, rows, faults)
     found = tracing.calls()
-    tracing.say(path, warn)
+    tracing.report(path, warn)
     yield from found
 
 
-def _runs(row: Checked) -> Iterator[Checked]:
+def _runs(row: JsonObject) -> Iterator[JsonObject]:
     """The runs of a row: a page of them, a run and those inside it, or an event as the run that it ends."""
     if isinstance(row.data.get("runs"), list):
         for run in row.objects("runs"):
             yield from _runs(run)
     elif "event" in row.data and "run_type" not in row.data:
-        yield Checked(_ended(row.data), row.faults, row.file, row.line, row.place)
+        yield JsonObject(_ended(row.data), row.faults, row.file, row.line, row.place)
     else:
         yield row
         for child in row.objects("child_runs") if row.data.get("child_runs") else ():
@@ -93,7 +94,7 @@ def _ended(event: Mapping[str, Any]) -> Body:
     }
 
 
-def _take(tracing: Tracing, run: Checked) -> None:
+def _take(tracing: Tracing, run: JsonObject) -> None:
     kind = run.text("run_type")
     if kind not in KINDS:
         tracing.leave_out(kind)
@@ -105,7 +106,7 @@ def _take(tracing: Tracing, run: Checked) -> None:
 
 
 def _add(tracing: Tracing, run: Run) -> None:
-    model, host = run.named()
+    model, host = run.parse_model_name()
     if is_from_own_cache(run.message):
         tracing.notes["answers from LangChain's own cache, which no provider billed: left out"] += 1
     elif not model:

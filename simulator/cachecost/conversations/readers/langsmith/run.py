@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, parse_json_text
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
 from cachecost.prompts.wire import NotAMessage, shown
@@ -24,7 +24,7 @@ Mapped = Mapping[str, Any]
 class Run:
     """Raises NotAMessage where its answer is none."""
 
-    def __init__(self, told: Checked) -> None:
+    def __init__(self, told: JsonObject) -> None:
         self.told = told
         self.inputs, self.outputs, self.extra = (_part(told, name) for name in ("inputs", "outputs", "extra"))
         self.metadata = _object(self.extra.get("metadata"))
@@ -32,14 +32,14 @@ class Run:
         self.generation = _generation(self.outputs)
         self.message = _message(self.generation, self.outputs)
 
-    def named(self) -> tuple[str, str | None]:
+    def parse_model_name(self) -> tuple[str, str | None]:
         """(model, host). The model is as it was asked for; else as the answer names it, else ""."""
         asked = [place.get(name) for place in (self.invocation, self.inputs) for name in MODELS]
         answered = [_object(self.message.get("response_metadata")).get(name) for name in MODELS]
         found = [*asked, self.metadata.get("ls_model_name"), *answered, self.outputs.get("model")]
         provider = str(self.metadata.get("ls_provider") or "")
         model = next((name for name in found if isinstance(name, str) and name), "")
-        return named(model, PROVIDERS.get(provider, provider))
+        return parse_model_name(model, PROVIDERS.get(provider, provider))
 
     def session(self) -> str:
         """The conversation; else the trace."""
@@ -79,9 +79,9 @@ class Run:
         return _moment(self.told, "first_token_time")
 
 
-def _part(told: Checked, name: str) -> Mapped:
+def _part(told: JsonObject, name: str) -> Mapped:
     """An object of a run, which rows of databases hold as JSON in a text."""
-    value = unpacked(told.data.get(name))
+    value = parse_json_text(told.data.get(name))
     if value and not isinstance(value, Mapping):
         told.fault(name, f"expected an object; got {shown(value)}")
     return _object(value)
@@ -115,7 +115,7 @@ def _one_conversation(messages: Any) -> Any:
     return messages[0]
 
 
-def _moment(told: Checked, name: str) -> str | None:
+def _moment(told: JsonObject, name: str) -> str | None:
     """An ISO 8601 time; tracers in JavaScript count milliseconds."""
     value = told.data.get(name)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e14:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cachecost.conversations.checked import Checked
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.usage import Usage
 
@@ -39,7 +39,7 @@ def usage_told(message: Mapped, outputs: Mapped, extra: Mapped) -> Usage | None:
     return usage_from(own, "usage") if own else None
 
 
-def columns(run: Checked) -> Usage | None:
+def columns(run: JsonObject) -> Usage | None:
     """What LangSmith's own columns say; None if they are empty. Raises NotAMessage."""
     prompt, completion = run.whole("prompt_tokens", 0), run.whole("completion_tokens", 0)
     if not prompt:

@@ -19,11 +19,12 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.call_order import by_start
-from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.litellm.bodies import CUT, answer, body_of, is_untold
@@ -74,7 +75,7 @@ class _Reading:
     headless: int = 0
     traces: set[str] = field(default_factory=set)
 
-    def take(self, row: Checked) -> list[RecordedCall]:
+    def take(self, row: JsonObject) -> list[RecordedCall]:
         """The call of a row, if it is one."""
         call_type = row.text("call_type")
         if not _is_model_call(call_type, row):
@@ -90,9 +91,9 @@ class _Reading:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
         return []
 
-    def _told(self, row: Checked, call_type: str) -> ParsedCall:
+    def _told(self, row: JsonObject, call_type: str) -> ParsedCall:
         parameters, messages = _request(row)
-        model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
+        model, host = parse_model_name(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
         start = _moment(row, "startTime")
         self.untold += is_untold(messages) and status is None
@@ -102,7 +103,7 @@ class _Reading:
         return ParsedCall(
             body=body,
             usage=None if status else _usage(row),
-            answer=[] if status else answer(unpacked(row.data.get("response"))),
+            answer=[] if status else answer(parse_json_text(row.data.get("response"))),
             timestamp=iso(start),
             first_token_s=_first_token(row, start),
             host=host,
@@ -112,7 +113,7 @@ class _Reading:
             line=row.line or 0,
         )
 
-    def _session(self, row: Checked) -> str:
+    def _session(self, row: JsonObject) -> str:
         """The session that the client named; else the trace, which LiteLLM makes up where nobody gave one. A spend
         log does not tell one from the other."""
         named, trace = row.text("session_id", ""), row.text("trace_id", "")
@@ -132,36 +133,36 @@ class _Reading:
             warn(f"{path}: {self.cut} calls with texts that LiteLLM cut short: their sizes are not those of the prompt")
 
 
-def _is_model_call(call_type: str, row: Checked) -> bool:
+def _is_model_call(call_type: str, row: JsonObject) -> bool:
     kind = call_type.removesuffix("_stream")
     if kind in PASSED_THROUGH or kind.removeprefix("a") in PASSED_THROUGH:
         return not is_untold(_request(row)[1])
     return kind in MODEL_CALLS or kind.removeprefix("a") in MODEL_CALLS
 
 
-def _may_lack_its_system(row: Checked, call_type: str, body: Mapping[str, Any]) -> bool:
+def _may_lack_its_system(row: JsonObject, call_type: str, body: Mapping[str, Any]) -> bool:
     """LiteLLM's payload of a Messages or Responses call leaves `system` and `instructions` out."""
     return not body.get("system") and "completion" not in call_type and _received(row) is None
 
 
-def _request(row: Checked) -> tuple[Mapping[str, Any], Any]:
+def _request(row: JsonObject) -> tuple[Mapping[str, Any], Any]:
     """(parameters, messages): of the body that came to the proxy, where a spend log has it, else as logged."""
     body = _received(row)
     if body is not None:
         rest = {name: value for name, value in body.items() if name not in ("messages", "input", "model")}
         return rest, body.get("messages") or body.get("input")
     parameters = row.data.get("model_parameters")
-    return (parameters if isinstance(parameters, Mapping) else {}), unpacked(row.data.get("messages"))
+    return (parameters if isinstance(parameters, Mapping) else {}), parse_json_text(row.data.get("messages"))
 
 
-def _received(row: Checked) -> Mapping[str, Any] | None:
+def _received(row: JsonObject) -> Mapping[str, Any] | None:
     """The body that came to the proxy, where the database keeps it."""
-    body = unpacked(row.data.get("proxy_server_request"))
+    body = parse_json_text(row.data.get("proxy_server_request"))
     has_messages = isinstance(body, Mapping) and bool(body.get("messages") or body.get("input"))
     return body if has_messages else None
 
 
-def _status(row: Checked) -> int | None:
+def _status(row: JsonObject) -> int | None:
     """None where it went well; else what the provider answered."""
     metadata = _metadata(row)
     if "failure" not in (row.data.get("status"), metadata.get("status")):
@@ -171,14 +172,14 @@ def _status(row: Checked) -> int | None:
     return int(code) if code.isdecimal() and 400 <= int(code) <= 599 else FAILED
 
 
-def _metadata(row: Checked) -> Mapping[str, Any]:
-    metadata = unpacked(row.data.get("metadata"))
+def _metadata(row: JsonObject) -> Mapping[str, Any]:
+    metadata = parse_json_text(row.data.get("metadata"))
     return metadata if isinstance(metadata, Mapping) else {}
 
 
-def _usage(row: Checked) -> Usage:
+def _usage(row: JsonObject) -> Usage:
     """The provider's usage as LiteLLM kept it; else what its own columns count."""
-    metadata, response = _metadata(row), unpacked(row.data.get("response"))
+    metadata, response = _metadata(row), parse_json_text(row.data.get("response"))
     kept = metadata.get("usage_object")
     if isinstance(kept, Mapping) and kept:
         return usage_from(kept, "metadata.usage_object", _shape(kept))
@@ -194,7 +195,7 @@ def _shape(usage: Mapping[str, Any]) -> str:
     return "litellm" if "prompt_tokens" in usage else "auto"
 
 
-def _moment(row: Checked, name: str) -> float:
+def _moment(row: JsonObject, name: str) -> float:
     """Seconds since the epoch: a payload counts them, a database writes ISO 8601."""
     value = row.data.get(name)
     if isinstance(value, str):
@@ -207,7 +208,7 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11
 
 
-def _first_token(row: Checked, start: float) -> float:
+def _first_token(row: JsonObject, start: float) -> float:
     """Seconds to the first token. Without streaming LiteLLM logs the end as the beginning: not told."""
     if row.data.get("completionStartTime") is None or row.data.get("endTime") is None:
         return 0.0

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.common.peek import top_keys
@@ -98,7 +99,7 @@ class _Reading:
     def _called(self, found: Iterator[Exchange]) -> Iterator[RecordedCall]:
         return (call for one in found if (call := self.exchanges.call(one)) is not None)
 
-    def _found(self, row: Checked) -> Iterator[Exchange]:
+    def _found(self, row: JsonObject) -> Iterator[Exchange]:
         """What a row holds."""
         if "custom_id" in row.data:
             self.batch.add(row)
@@ -110,7 +111,7 @@ class _Reading:
         else:
             yield from self._stored(row)
 
-    def _stored(self, entry: Checked) -> Iterator[Exchange]:
+    def _stored(self, entry: JsonObject) -> Iterator[Exchange]:
         kind = entry.data.get("object")
         if kind not in (CHAT, RESPONSE):
             entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {shown(kind)}")
@@ -120,7 +121,7 @@ class _Reading:
             yield Exchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
 
 
-def _pair(row: Checked) -> Iterator[Exchange]:
+def _pair(row: JsonObject) -> Iterator[Exchange]:
     body, answer = row.mapping("request"), row.mapping("response", required=False)
     if body is not row.data["request"]:
         return
@@ -141,7 +142,7 @@ def _pair(row: Checked) -> Iterator[Exchange]:
     )
 
 
-def _in_time(entries: list[Checked]) -> list[Checked]:
+def _in_time(entries: list[JsonObject]) -> list[JsonObject]:
     """The list's entries, oldest first: the API lists in either order."""
     is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
     return entries[::-1] if is_newest_first else entries

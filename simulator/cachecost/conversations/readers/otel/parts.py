@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.openai.parts import tool_use, tools
 from cachecost.conversations.readers.openai.turns import Turns
 from cachecost.prompts.wire import MARK, NotAMessage
@@ -90,14 +90,14 @@ def tools_of(definitions: Any, path: str) -> list[Body]:
     """Tools of definitions, whose schemas may stand as texts. Raises NotAMessage."""
     if not isinstance(definitions, list):
         raise NotAMessage(path, "an array of tools", definitions)
-    return tools([_definition(unpacked(one)) for one in definitions], path, {"type": "ephemeral"})
+    return tools([_definition(parse_json_text(one)) for one in definitions], path, {"type": "ephemeral"})
 
 
 def _definition(told: Any) -> Any:
     if not isinstance(told, Mapping):
         return told
     tool = {name: value for name, value in told.items() if value is not None}
-    return {**tool, **{name: unpacked(tool[name]) for name in SCHEMAS if name in tool}}
+    return {**tool, **{name: parse_json_text(tool[name]) for name in SCHEMAS if name in tool}}
 
 
 def listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
