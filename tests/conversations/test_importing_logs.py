@@ -94,7 +94,7 @@ def test_a_damaged_log_is_refused_whole_and_leaves_nothing(tmp_path: Path) -> No
         f"{bad}:3 model: expected a model id; got 1",
     ]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.jsonl"]
-    assert (report.calls, report.billed.output_tokens) == (1, 10)
+    assert (report.calls, report.billed_usage.output_tokens) == (1, 10)
 
 
 def test_a_log_that_is_still_being_written_is_imported_and_it_is_said(tmp_path: Path) -> None:

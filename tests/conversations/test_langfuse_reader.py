@@ -366,7 +366,7 @@ def test_what_names_no_model_is_left_out_and_said(tmp_path: Path) -> None:
 )
 def test_a_failed_call_has_a_status_and_no_bill(tmp_path: Path, message: str | None, status: int) -> None:
     (call,) = read(tmp_path, seen(level="ERROR", statusMessage=message, usageDetails={}, output="no"))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
     (billed,) = read(tmp_path, seen(level="ERROR", statusMessage=message))
     assert (billed.status, billed.billed) == (None, BILLED)
 

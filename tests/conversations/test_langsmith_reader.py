@@ -433,7 +433,7 @@ def test_what_no_provider_answered_is_left_out_and_said(tmp_path: Path) -> None:
 )
 def test_a_failed_call_has_a_status_and_no_bill(tmp_path: Path, error: str, status: int) -> None:
     (call,) = read(tmp_path, run(error=error, outputs=None, prompt_tokens=12))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
 
 
 def test_a_call_that_was_billed_did_not_fail(tmp_path: Path) -> None:

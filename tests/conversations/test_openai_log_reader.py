@@ -191,7 +191,7 @@ def test_a_model_that_only_the_answer_names(tmp_path: Path) -> None:
 )
 def test_a_call_that_failed(tmp_path: Path, response: Any, status: int | None, told: int) -> None:
     (call,) = read(log(tmp_path, pair(chat(), response, status=status)))
-    assert (call.status, call.failed, call.billed, call.timestamp) == (told, True, None, None)
+    assert (call.status, call.has_failed, call.billed, call.timestamp) == (told, True, None, None)
 
 
 def test_a_response_that_failed(tmp_path: Path) -> None:
