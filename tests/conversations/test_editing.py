@@ -292,9 +292,9 @@ def test_calls_are_cut_by_number_time_and_session(tmp_path: Path, wish: CallSele
 
 
 REFUSED = [
-    (CallSelection(((9, None),)), "{log} no call is in the cut; the recording has 2"),
-    (CallSelection(session="man"), "{log} no call is of session 'man' (did you mean 'main'?)"),
-    (CallSelection(start=0.0), "{log}:2 this call has no time: cut by calls or session"),
+    (CallSelection(((9, None),)), "{log} no call matches; the recording has 2"),
+    (CallSelection(session="man"), "{log} no call has session 'man' (did you mean 'main'?)"),
+    (CallSelection(start=0.0), "{log}:2 this call has no timestamp: cut by calls or session"),
 ]
 
 
@@ -308,7 +308,7 @@ def test_an_empty_cut_is_refused_and_nothing_is_written(tmp_path: Path, wish: Ca
 
 
 def test_a_session_that_no_call_names_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no call is of session 'x'; no call names its session"):
+    with pytest.raises(InputError, match="no call has session 'x'; no call has a session"):
         cut(saved(tmp_path / "log.jsonl", row("a")), tmp_path / "out.jsonl", CallSelection(session="x"))
 
 
@@ -334,7 +334,7 @@ def test_a_content_free_recording_keeps_its_digests_and_says_so(tmp_path: Path) 
 def test_nothing_is_written_over_itself(tmp_path: Path) -> None:
     log = saved(tmp_path / "log.jsonl", row("a"))
     for edit in (lambda: cut(log, log, CallSelection(((1, 1),))), lambda: concat([log], log)):
-        with pytest.raises(InputError, match="would be written over itself: choose another place"):
+        with pytest.raises(InputError, match="would overwrite itself: choose another place"):
             edit()
 
 
@@ -351,9 +351,9 @@ def test_a_conversation_is_cut_with_what_leads_to_its_calls(tmp_path: Path) -> N
     assert diff_conversations(recording.read(out), cut_conversation(whole, CallSelection(((3, 3),)))).is_equal
     said: list[str] = []
     cut(path, out, CallSelection(start=4.0), warn=said.append)
-    assert said == [f"{path}: the cut begins with results of tools whose calls are not in it"]
+    assert said == [f"{path}: the result begins with tool results whose tool calls are not in it"]
     for wish, why in (
-        (CallSelection(((4, 4),)), "no call is in the cut; the conversation has 3"),
+        (CallSelection(((4, 4),)), "no call matches; the conversation has 3"),
         (CallSelection(session="x"), "names no"),
     ):
         with pytest.raises(InputError, match=why):
@@ -382,7 +382,7 @@ def test_without_times_the_order_is_as_given(tmp_path: Path) -> None:
     said: list[str] = []
     concat([a, b], tmp_path / "out.jsonl", warn=said.append)
     assert texts(tmp_path / "out.jsonl") == "abc"
-    assert said == ["not every call has a time: one recording after the other, as given"]
+    assert said == ["some calls have no timestamp: recordings are joined in the order given"]
 
 
 def test_recordings_without_times_do_not_run_at_once(tmp_path: Path) -> None:

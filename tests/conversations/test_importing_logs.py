@@ -102,7 +102,7 @@ def test_a_log_that_is_still_being_written_is_imported_and_it_is_said(tmp_path: 
     log.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:99])
     said: list[str] = []
     assert import_files([log], tmp_path / "out.jsonl", warn=said.append).calls == 1
-    assert said == [f"{log}:2 the last line is still being written; it is left out"]
+    assert said == [f"{log}:2 the last line is still being written: skipped"]
 
 
 def test_a_file_is_never_written_over_itself(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_file_is_never_written_over_itself(tmp_path: Path) -> None:
     for out in (tmp_path, log):
         report = import_files([log], out)
         assert [str(fault) for fault in report.refused] == [
-            f"{log} its recording would be written over it: choose another place"
+            f"{log} its recording would overwrite it: choose another place"
         ]
     assert log.read_bytes() == before
 

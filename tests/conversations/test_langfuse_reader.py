@@ -414,7 +414,7 @@ def test_a_cut_off_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     path, said = tmp_path / "observations.jsonl", []
     path.write_text(json.dumps(seen()) + "\n" + json.dumps(seen(1))[:80])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_a_damaged_gzip_is_a_fault(tmp_path: Path) -> None:

@@ -488,7 +488,7 @@ def test_a_cut_off_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     path, said = tmp_path / "runs.jsonl", []
     path.write_text(json.dumps(run()) + "\n" + json.dumps(run(1))[:80])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_an_empty_file_is_a_fault(tmp_path: Path) -> None:

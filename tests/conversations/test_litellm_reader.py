@@ -375,7 +375,7 @@ def test_a_last_line_that_is_cut_off_is_said_and_left_out(tmp_path: Path) -> Non
     path, said = tmp_path / "open.jsonl", []  # type: tuple[Path, list[str]]
     path.write_text(json.dumps(payload()) + "\n" + json.dumps(payload())[:90])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_content_can_be_left_behind(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_nothing_readable_leaves_nothing(tmp_path: Path) -> None:
     folder.mkdir()
     report, _ = imported(tmp_path, folder)
     assert (report.files, report.calls, report.imported) == (0, 0, [])
-    assert [str(fault) for fault in report.refused] == [f"{folder} holds no file of a known format"]
+    assert [str(fault) for fault in report.refused] == [f"{folder} has no file of a known format"]
     assert not (tmp_path / "all.jsonl").exists()
 
 
@@ -135,6 +135,6 @@ def test_unknown_blocks_are_kept_counted_and_named(tmp_path: Path) -> None:
     rows = [{"request": {"model": "m", "messages": messages + messages * n}} for n in range(2)]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     _, said = imported(tmp_path, tmp_path / "log.jsonl")
-    assert said == ["4 blocks of the unknown type 'hologram': kept as they are, counted as JSON"]
+    assert said == ["4 blocks of unknown type 'hologram': kept unchanged, counted as JSON"]
     (call,) = list(calls(tmp_path / "all.jsonl"))[:1]
     assert call.request.thread.messages()[0].blocks[0].content == new

@@ -389,7 +389,7 @@ def test_a_last_line_that_is_cut_off_is_said_and_left_out(tmp_path: Path) -> Non
     whole = json.dumps(answer("a", None, 0, (5, 0, 0, 1)))
     path.write_text(f"{whole}\n\n{json.dumps(answer('b', 'a', 1, name='m2'))[:90]}")
     assert [step.usage for step in read_steps(path, said.append)] == [Usage(5, output_tokens=1)]
-    assert said == [f"{path}:3 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:3 the last line is cut off (still being written?): skipped"]
 
 
 def test_an_empty_file_and_one_that_is_not_there(tmp_path: Path) -> None:

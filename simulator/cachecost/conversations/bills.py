@@ -1,4 +1,4 @@
-"""What the API charged for recorded calls: the usage it sent back, at the prices of each call's day."""
+"""What the API charged for recorded calls: the usage it returned, at the prices of each call's day."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ APART = ("compaction", "advisor_message")
 
 
 class BillTotal(msgspec.Struct):
-    """Adds up calls. Without `prices` there are no dollars; `host` is that of calls that name none.
+    """The sum of the bills of calls. Without `prices` there are no dollars; `host` is for calls that name none.
 
-    `usage` is what the calls' usage says, `dollars` what it cost in USD, with the passes that it leaves out;
-    `unpriced` says why calls are not in the dollars, and how many. A failed call costs nothing.
+    `usage` is the usage that the API returned, `dollars` its cost in USD, including the passes that the usage leaves
+    out; `unpriced` counts, by reason, the calls that are not in the dollars. A failed call costs nothing.
     """
 
     prices: PriceBook | None = None
@@ -32,7 +32,7 @@ class BillTotal(msgspec.Struct):
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, call: RecordedCall) -> None:
-        """Take a call into the sums."""
+        """Add a call to the sums."""
         self.calls += 1
         if call.billed is None or call.has_failed:
             return
@@ -41,7 +41,7 @@ class BillTotal(msgspec.Struct):
             self._price(call, call.billed, self.prices)
 
     def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
-        """The calls as they come, each taken into the sums."""
+        """Yield the calls unchanged, and add each to the sums."""
         for call in calls:
             self.add(call)
             yield call

@@ -82,5 +82,5 @@ class BlockRewriter:
         if isinstance(event, Inquiry):
             return replace(event, question=self._change(event.question), answer=self._change(event.answer))
         if not isinstance(event, Talk):
-            raise ValueError("a conversation found in calls: rewrite its calls")
+            raise ValueError("a conversation built from calls: rewrite its calls")
         return replace(event, blocks=self.blocks(event.blocks))

@@ -1,12 +1,11 @@
 """The block table of a recording: each block is written once, where it is first used.
 
-A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` tells from
-role and content (kind, digest, size, flags) is left out unless the block says otherwise; "brought" are the definitions
-of the deferred tools that it refers to. One
-without says {"block": 7, "kind": "text", "role": "user", "digest": 32 hex digits, "size": bytes,
-"counts": {tokenizer: tokens}, "prose": content kind}, and "tokens", "image", "citations", "empty" (a text
-of no characters) where set. Where a recording was made with `round_to`, "size", "tokens" and "counts" are rounded up
-(content_free.py).
+A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` derives
+from role and content (kind, digest, size, flags) is left out unless it differs; "brought" are the definitions of the
+deferred tools that the block refers to. A line without content says {"block": 7, "kind": "text", "role": "user",
+"digest": 32 hex digits, "size": bytes, "counts": {tokenizer: tokens}, "prose": content kind}, and
+"tokens", "image", "citations", "empty" (a text of no characters) where set. In a recording made with `round_to`,
+"size", "tokens" and "counts" are rounded up (content_free.py).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DEFAULT_PROSE = "text"
 
 @dataclass(slots=True)
 class BlockWriter:
-    """Numbers blocks from 1. With `free` it writes no content, and counts it with `count` before it goes."""
+    """Numbers blocks from 1. With `free` it writes no content; `count` counts the content before."""
 
     free: ContentFree | None = None
     count: Count | None = None
@@ -47,7 +46,7 @@ class BlockWriter:
         return numbers, lines
 
     def params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Request parameters as they are written. Where a schema is taken out, its token counts stay."""
+        """Request parameters as written. The token counts of a removed schema stay."""
         if self.free is None:
             return dict(params)
         told: dict[str, Any] = self.free.params(dict(params))
@@ -118,16 +117,16 @@ class BlockReader:
         self.blocks: dict[int, Block] = {}
 
     def add(self, line: JsonObject) -> None:
-        """Take a block line. What is wrong with it becomes faults of its file."""
+        """Read a block line. Errors go to its file."""
         number = line.whole("block", required=True)
         if number in self.blocks:
-            line.fault("block", f"{number} is defined before")
+            line.fault("block", f"{number} is already defined")
         block = _block(line)
         self.blocks[number or 0] = block
         line.refuse_unknown_keys()
 
     def get(self, line: JsonObject, name: str, required: bool = True) -> tuple[Block, ...]:
-        """The blocks that field `name` of `line` numbers; one that no line read so far defines is a fault."""
+        """The blocks that field `name` of `line` numbers; one that no earlier line defines is an error."""
         numbers = line.wholes(name, required)
         for number in numbers:
             if number not in self.blocks:

@@ -1,4 +1,4 @@
-"""Our recording of calls: a request log in which nothing is said twice, with content or content-free. JSON Lines.
+"""cachecost's recording of calls: a request log without repetition, with content or content-free. JSON Lines.
 
 Line 1 is the header: {"format": 1, "kind": "calls", "content": "keep"|"digest", "name", "source", "licence"}. Then
 come blocks (see block_table.py), heads and calls, each before the first line that uses it:
@@ -13,12 +13,11 @@ come blocks (see block_table.py), heads and calls, each before the first line th
                "ephemeral_1h_input_tokens", "output_tokens"},
      "iterations": [{"type", "model", …usage…}], "response": [block numbers]}
 
-A call has the first 12 messages of call 6, then `messages`: a log that grows is as long as what is new in it. A mark
-says layer, message (as the API counts them, from 0), block and TTL; places are the indices that the blocks of `tools`
-and `system` had in the request as sent, where these are others (deferred tools, tools of the server's own). `start_s`
-is when a call without a timestamp began, since some unknown moment, where that is not 2 s after the one before it;
-`fault` is what the API refuses in the body as sent. Whatever is not said is absent, in a usage 0. The fields of a body
-that shape no prompt are not kept.
+A call has the first 12 messages of call 6, then `messages`: each message is written once. A breakpoint
+is layer, message (as the API counts them, from 0), block and TTL; places are the indices that the blocks of `tools`
+and `system` had in the request as sent, if they differ (deferred tools, server tools). `start_s` is when a call without
+a timestamp began, since an unknown moment, if that is not 2 s after the call before it; `fault` is what the API refuses
+in the body. Missing fields are absent, in a usage 0. Body fields that do not shape the prompt are not kept.
 
 Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source, licence, models and
 hosts are written as given.
@@ -57,7 +56,7 @@ TOKENS = {
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What the header says of a recording as a whole."""
+    """What the header of a recording says."""
 
     name: str
     source: str = ""
@@ -111,7 +110,7 @@ def records(title: Title, calls: Iterable[RecordedCall], table: BlockWriter) -> 
 
 
 class _CallWriter:
-    """Knows what was written, so that nothing is written twice."""
+    """Writes calls; what was written before is written as a reference."""
 
     def __init__(self, table: BlockWriter) -> None:
         self.table = table
@@ -167,7 +166,7 @@ class _CallWriter:
         return self._params[key]
 
     def _new(self, thread: Thread) -> tuple[list[int] | None, list[Thread]]:
-        """Where the messages begin (call, how many of its messages), and those that no call has told yet."""
+        """Where the messages begin (call, how many of its messages), and the messages that no earlier call has."""
         new: list[Thread] = []
         node: Thread = thread
         while node.message is not None and node not in self._written_in:

@@ -1,4 +1,4 @@
-"""What an import did, file by file."""
+"""The result of an import, file by file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cachecost.providers.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """One file, or several together: what was taken for what and why, the recording made of it, what is in that.
+    """One file, or several merged ones: the detected format and the reason, and the recording with its contents.
 
-    `calls` counts the calls of a log, or replies, each a call of the main thread. `bill` is what the file tells
-    of usage and dollars, `hidden` how much was redacted, by kind.
+    `calls` counts the calls of a log, or the replies of a conversation. `bill` has the usage and dollars of the file,
+    `hidden` the number of redactions by kind.
     """
 
     file: str
@@ -34,7 +34,7 @@ class ImportedFile:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. `refused` files left nothing behind; `skipped` ones in folders are of no known format."""
+    """The result of an import. `refused` files left nothing behind; `skipped` files in folders have no known format."""
 
     imported: list[ImportedFile] = field(default_factory=list)
     refused: list[Fault] = field(default_factory=list)
@@ -47,7 +47,7 @@ class ImportReport:
 
     @property
     def billed_usage(self) -> Usage:
-        """The usage that the files tell."""
+        """The usage in the files."""
         return sum((one.bill.usage for one in self.imported), Usage())
 
     @property
@@ -57,11 +57,11 @@ class ImportReport:
 
     @property
     def unpriced_calls(self) -> Counter[str]:
-        """Why calls are missing from the dollars, and how many."""
+        """The calls that are missing from the dollars, by reason."""
         return sum((one.bill.unpriced for one in self.imported), Counter())
 
     def json(self) -> dict[str, Any]:
-        """The object of `import --json` (docs/output-formats.md), without its dollars, which a view spells."""
+        """The object of `import --json` (docs/output-formats.md), without its dollars, which a view formats."""
         return {
             "format": 1,
             "files": self.files,

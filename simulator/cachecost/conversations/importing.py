@@ -1,4 +1,4 @@
-"""Any known format to our recordings, whole or not at all, file by file."""
+"""Imports any known format as cachecost recordings. Each file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cachecost.providers.prices import PriceBook
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How recordings are to be made: see `import_files`."""
+    """The options of `import_files`."""
 
     content: Content = "keep"
     count: Count | None = None
@@ -78,17 +78,16 @@ def import_files(
     key_file: Path | None = None,
     overwrite: bool = True,
 ) -> ImportReport:
-    """Make recordings of files, and of all files of a known format in folders.
+    """Import files, and all files of a known format in folders, as recordings.
 
-    Where `out` ends in .jsonl it is one recording of all calls, in the order of their times, each call once however
-    many files hold it; else each file becomes NAME.jsonl in the folder `out`. "digest" keeps no word: see
-    recording.write; `count` then counts blocks while they have content. `source` and `licence` are written into every
-    header. `redact` replaces names, keys and e-mail addresses in what is kept (redaction/). A recording without
-    content has sizes and counts rounded up to multiples of `round_to`, and digests under the key that `key_file`
-    holds, or else under one that only its own source gives. `prices` turn the usage of logged calls into dollars, on
-    `host` where they name none. A file that cannot be read is refused, with all its faults, and the others are
-    imported; so is, without `overwrite`, one whose recording is there with other content. Raises InputError where `out`
-    cannot take them.
+    If `out` ends in .jsonl, it becomes one recording of all calls, in time order, each call once even if several files
+    hold it; else each file becomes NAME.jsonl in the folder `out`. "digest" keeps no content (see recording.write);
+    `count` then counts blocks before their content is removed. `source` and `licence` go into every header. `redact`
+    replaces names, keys and e-mail addresses in kept content (redaction/). In a recording without content, sizes and
+    counts are rounded up to multiples of `round_to`, and digests use the key in `key_file`, or else one derived from
+    the source. `prices` turn the usage of logged calls into dollars, on `host` if they name none. A file that cannot
+    be read is refused with all its errors, and the others are imported; without `overwrite`, so is a file whose
+    recording exists with other content. Raises InputError if `out` cannot be written.
     """
     options = ImportOptions(
         content,
@@ -109,7 +108,7 @@ def import_files(
     found = list(find_input_files(list(map(Path, paths)), format_, warn, skipped))
     report = ImportReport(files=len(found), skipped=skipped)
     if not found:
-        report.refused.extend(Fault(str(path), "holds no file of a known format") for path in map(Path, paths))
+        report.refused.extend(Fault(str(path), "has no file of a known format") for path in map(Path, paths))
     for lack in dict.fromkeys(filter(None, map(_lacks, found))):
         warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]
@@ -119,7 +118,7 @@ def import_files(
 
 
 def _lacks(one: InputFile) -> str:
-    """What the format of a file never tells; empty where nobody knows it, which is a fault later on."""
+    """What the format of a file lacks; empty if the format is unknown, which is an error later on."""
     try:
         return lacks(one.format[0])
     except InputError:
@@ -152,7 +151,7 @@ def _readable(group: list[InputFile], options: ImportOptions, report: ImportRepo
 
 
 def _count_once(count: Count) -> Count:
-    """Counts a block that stands in several files once: counting is most of the work."""
+    """Counts a block of several files once: counting is most of the work."""
     known: dict[bytes, tuple[Mapping[str, int], str]] = {}
 
     def count_once(block: Block) -> tuple[Mapping[str, int], str]:
@@ -217,7 +216,7 @@ def _import_calls(group: list[InputFile], target: _Target, options: ImportOption
 
 
 def _learn_names(group: list[InputFile]) -> Redactor:
-    """Knows all names in the files: one that shows itself late must be gone from what was said before, too."""
+    """A redactor that knows all names in the files: a name found late must be hidden in earlier calls, too."""
     redactor = Redactor()
     for one in group:
         for call in one.calls(quiet):
@@ -230,7 +229,7 @@ def _name_of(paths: Sequence[Path], target: _Target) -> str:
 
 
 class _Target:
-    """Where recordings go: one file, or files in a folder, which is made if it is not there."""
+    """Where recordings go: one file, or files in a folder, which is created if needed."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -246,11 +245,11 @@ class _Target:
             raise InputError([Fault(str(self.out), f"cannot be made: {error.strerror}")]) from error
 
     def place(self, name: str, sources: Sequence[Path]) -> Path:
-        """Where the recording of `sources` goes. Raises InputError where that is one of them."""
+        """Where the recording of `sources` goes. Raises InputError if it is one of them."""
         place = self.out if self.is_file else self._free(re.sub(r"[/\\]|^\.+|^$", "_", name))
         same = next((source for source in sources if place.exists() and place.samefile(source)), None)
         if same is not None:
-            raise InputError([Fault(str(same), "its recording would be written over it: choose another place")])
+            raise InputError([Fault(str(same), "its recording would overwrite it: choose another place")])
         return place
 
     def _free(self, name: str) -> Path:

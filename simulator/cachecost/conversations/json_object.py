@@ -154,7 +154,7 @@ def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObje
         value = parse_json(raw)
         is_damaged = isinstance(value, ValueError) and not isinstance(value, limits.OutOfLimits)
         if is_damaged and not raw.endswith(b"\n"):
-            warn(f"{path}:{number} the last line is cut off (still being written?): left out")
+            warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
         elif isinstance(value, ValueError):
             faults.append(Fault(str(path), reason(value), number))
         elif not isinstance(value, dict):

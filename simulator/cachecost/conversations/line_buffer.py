@@ -1,4 +1,4 @@
-"""The lines of a file where they lie: read in pieces into one buffer, found there, and never copied out of it."""
+"""Reads a file into one buffer, piece by piece, and finds its lines there without copying them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PIECE = 256 * 1024
 
 
 BOM = b"\xef\xbb\xbf"
-"""A byte order mark, with which some editors begin a file; no part of the first line."""
+"""A byte order mark, which some editors put at the start of a file; not part of the first line."""
 
 
 class BufferLine(NamedTuple):
-    """One line, its newline included: `buffer[start:stop]`. What it points at is there until the next is asked for."""
+    """One line, its newline included: `buffer[start:stop]`. Valid until the next line is read."""
 
     number: int
     buffer: bytearray
@@ -30,7 +30,7 @@ class BufferLine(NamedTuple):
         return bytes(memoryview(self.buffer)[self.start : self.stop])
 
     def without(self, start: int, stop: int, instead: bytes) -> bytes:
-        """A copy that has `instead` in the place of `buffer[start:stop]`."""
+        """A copy with `instead` in place of `buffer[start:stop]`."""
         view = memoryview(self.buffer)
         return b"".join((view[self.start : start], instead, view[stop : self.stop]))
 

@@ -42,8 +42,8 @@ class InputFile:
         """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
         name, reason = self.format
         if name not in CALLS:
-            what = f"holds a conversation ({name}: {reason})"
-            raise InputError([Fault(str(self.path), f"{what}: name a folder for it, not a file for all")])
+            what = f"is a conversation ({name}: {reason})"
+            raise InputError([Fault(str(self.path), f"{what}: choose a folder for the output, not one file")])
         return calls_in_time(self.path, name, warn, says=warn)
 
 

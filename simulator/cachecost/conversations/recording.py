@@ -72,7 +72,7 @@ def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str
     yield from tool_lines + system_lines
     for event in conversation.events:
         if not isinstance(event, Talk):
-            raise ValueError(f"{conversation.name}: found in calls; write the calls (call_recording.write)")
+            raise ValueError(f"{conversation.name}: built from calls; write the calls (call_recording.write)")
         numbers, lines = table.add(_blocks(event))
         yield from lines
         yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **_details(event, table.free)}

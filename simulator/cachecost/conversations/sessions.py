@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.formatting import counted
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
 from cachecost.prompts.blocks import Block, Message, Thread
 
+SAME_HEAD = " with the tools and system prompt of an earlier one: new or compacted, taken as new"
 SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
 """What side calls change beside the head: they force a tool or ask for a schema."""
 Place = tuple[str, str | None, str, bool]
@@ -72,8 +74,8 @@ def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[
     tree = CallTree()
     for call in calls:
         tree.add(call)
-    for note, times in sorted(tree.notes.items()):
-        warn(f"{times:,} {note}")
+    for (noun, rest), times in sorted(tree.notes.items()):
+        warn(f"{counted(times, noun)}{rest}")
     return [
         _ConversationBuilder(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)
     ]
@@ -84,20 +86,21 @@ class CallTree:
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
-        self.notes: Counter[str] = Counter()
+        self.notes: Counter[tuple[str, str]] = Counter()
+        """How many, of what (a noun), and what about them."""
         self._ends: dict[tuple[Place, Thread], list[Turn]] = {}
         self._through: dict[tuple[Place, Thread], Turn] = {}
         self._latest: dict[tuple[Place, tuple[str, bytes, bytes]], Turn] = {}
 
     def add(self, call: RecordedCall) -> None:
         if call.has_failed or call.request.fault:
-            self.notes["failed or refused calls: no part of a conversation"] += 1
+            self.notes["failed or refused call", ": not part of a conversation"] += 1
             return
         if call.is_bill_only:
-            self.notes["calls of which the log holds only the bill: no part of a conversation"] += 1
+            self.notes["call", " with only its bill in the log: not part of a conversation"] += 1
             return
         if call.why_unknown:
-            self.notes[f"calls left out: {call.why_unknown}"] += 1
+            self.notes["call", f" skipped: {call.why_unknown}"] += 1
             return
         turn = Turn(call, len(self.turns))
         place = _place(call)
@@ -135,7 +138,7 @@ class CallTree:
             shared = shared or self._through.get((place, node))
         tip = self._latest.get((place, turn.head))
         if tip is not None and not place[2] and shared is None:
-            self.notes["conversations begin under the head of an earlier one: new, or compacted; taken as new"] += 1
+            self.notes["conversation", SAME_HEAD] += 1
         if tip is not None and (place[2] or (shared is not None and _root(shared) is _root(tip))):
             return tip
         return None

@@ -41,7 +41,7 @@ def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: 
 
 def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
     if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
-        warn(f"{path}: all {len(found):,} calls have the same time: taken as untimed, 2 s apart in file order")
+        warn(f"{path}: all {len(found):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
         yield from _drop_times(found)
     elif all(one.start <= other.start for one, other in pairwise(found)):
         yield from found
@@ -67,7 +67,7 @@ def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[Recorde
     last = -inf
     for call in calls:
         if call.start < last:
-            raise InputError([Fault(str(path), "timestamp: expected one; got several in this line", call.line)])
+            raise InputError([Fault(str(path), "timestamp: expected one in this line; got several", call.line)])
         last = call.start
         yield call
 

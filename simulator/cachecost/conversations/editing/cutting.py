@@ -135,7 +135,7 @@ class _CallSelector:
     def _has(self, call: RecordedCall) -> bool:
         """Whether the call stays. Its number is its place in the file, also if the file is not in time order."""
         if self.selection.is_by_time and call.timestamp is None:
-            raise InputError([Fault(str(self.path), "this call has no time: cut by calls or session", call.line)])
+            raise InputError([Fault(str(self.path), "this call has no timestamp: cut by calls or session", call.line)])
         of_session = self.selection.session is None or call.session == self.selection.session
         return (
             of_session and self.selection.has_number(call.number or self.seen) and self.selection.has_time(call.start)
@@ -144,20 +144,20 @@ class _CallSelector:
     def _why_empty(self) -> str:
         if self.selection.session is not None and self.selection.session not in self.sessions:
             known = sorted(self.sessions - {""})
-            told = nearest(self.selection.session, known) if known else "; no call names its session"
-            return f"no call is of session '{self.selection.session}'{told}"
-        return f"no call is in the cut; the recording has {self.seen}"
+            told = nearest(self.selection.session, known) if known else "; no call has a session"
+            return f"no call has session '{self.selection.session}'{told}"
+        return f"no call matches; the recording has {self.seen}"
 
 
 def _cut_conversation(path: Path, output: _Output, selection: CallSelection, format_: str, warn: Warn) -> WrittenCalls:
     whole = read_conversation(path, format_, warn)
     if selection.session is not None:
-        raise InputError([Fault(str(path), "is one conversation, which names no sessions: cut by calls or time")])
+        raise InputError([Fault(str(path), "is one conversation without sessions: cut by calls or time")])
     part = cut_conversation(whole, selection)
     if not part.replies:
-        raise InputError([Fault(str(path), f"no call is in the cut; the conversation has {len(whole.replies)}")])
+        raise InputError([Fault(str(path), f"no call matches; the conversation has {len(whole.replies)}")])
     if isinstance(part.events[0], Results):
-        warn(f"{path}: the cut begins with results of tools whose calls are not in it")
+        warn(f"{path}: the result begins with tool results whose tool calls are not in it")
     _write(recording.records(part, BlockWriter()), output, content_of(path))
     return WrittenCalls(len(part.replies), len(whole.replies))
 
@@ -189,7 +189,7 @@ def concat(
     logs = [list(read_calls(path, format_, warn)) for path in paths]
     timed = all(call.timestamp is not None for log in logs for call in log)
     if not timed:
-        warn("not every call has a time: one recording after the other, as given")
+        warn("some calls have no timestamp: recordings are joined in the order given")
     in_order = merge(*logs, key=lambda call: call.start) if timed else _one_after_another(logs)
     rewriter = BlockRewriter()
     titles = [title_of(path, format_) for path in paths]
@@ -245,4 +245,4 @@ def _write(records: Iterator[dict[str, Any]], output: _Output, content: Content)
 
 def _not_over(paths: Iterable[Path], out: Path) -> None:
     if out.exists() and any(out.samefile(path) for path in paths):
-        raise InputError([Fault(str(out), "would be written over itself: choose another place")])
+        raise InputError([Fault(str(out), "would overwrite itself: choose another place")])

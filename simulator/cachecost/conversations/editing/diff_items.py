@@ -82,7 +82,7 @@ class ItemBuilder:
         """The head, then the events. Raises ValueError for a conversation found in calls."""
         events = [event for event in conversation.events if isinstance(event, Talk)]
         if len(events) < len(conversation.events):
-            raise ValueError("a conversation found in calls: compare its calls")
+            raise ValueError("a conversation built from calls: compare its calls")
         return [self._head(conversation), *(self._event(number, event) for number, event in enumerate(events, 1))]
 
     # ----------------------------------------------------------------------------------------- calls

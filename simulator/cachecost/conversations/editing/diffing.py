@@ -1,9 +1,9 @@
-"""What differs between two recordings, call by call (in conversations: event by event).
+"""The differences between two recordings, call by call (in conversations: event by event).
 
-Calls are aligned by what was sent, so that one more call in the middle is one more call. Of a call that differs are
-told the first block that does, and every field: times, parameters, marks, usage. Names and sources of the recordings
-are not compared. Recordings that share no block at all (content-free under different keys, or one of them with
-content) are compared by kind, role and size of their blocks, and their words not at all.
+Calls are aligned by their requests, so an additional call in the middle is one difference. A call that differs is shown
+with its first different block and every different field: times, parameters, breakpoints, usage. Names and sources of
+the recordings are not compared. Recordings that share no block (content-free under different keys, or only one with
+content) are compared by kind, role and size of their blocks; text is not compared.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
 from cachecost.prompts.blocks import Block
 
-BY_SHAPE = "they share no block (other keys?): blocks are compared by kind, role and size, words are not compared"
+BY_SHAPE = "they share no block (different keys?): blocks are compared by kind, role and size; text is not compared"
 
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
     """A call that differs, or that only one recording has.
 
-    `a` and `b` are its numbers (None: not there). `place` is where blocks first differ (None: nowhere), `was` and `now`
-    what stands there (None: nothing); `fields` are those that differ, in both.
+    `a` and `b` are its numbers (None: missing). `place` is the first different block (None: none differs), `was` and
+    `now` the two blocks there (None: no block); `fields` are the different fields, in both.
     """
 
     a: int | None
@@ -41,7 +41,7 @@ class ItemChange:
     now: Block | None = None
     fields: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     told: str = ""
-    """A phrase about a call that is only in one."""
+    """Describes a call that is only in one recording."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
     name, reason = detect(path, format_)
     if name in CONVERSATIONS:
         return CONVERSATIONS[name].read(path, warn)
-    raise InputError([Fault(str(path), f"expected a conversation; got calls as they were sent ({name}: {reason})")])
+    raise InputError([Fault(str(path), f"expected a conversation; got recorded calls ({name}: {reason})")])
 
 
 def read_calls(
@@ -173,8 +173,8 @@ def read_calls(
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
-        what = f"expected calls as they were sent; got a conversation ({name}: {reason})"
-        raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
+        what = f"expected recorded calls; got a conversation ({name}: {reason})"
+        raise InputError([Fault(str(path), f"{what}; choose a --strategy")])
     if not says_format:
         return calls_in_time(path, name, quiet, keep_content, warn)
     if format_ == "auto" and name != "request-log":

@@ -54,7 +54,7 @@ class Redactor:
     def learn(self, made: RecordedCall | Conversation) -> None:
         """Learn the names in a call or a conversation. Raises RuntimeError after the first redaction."""
         if self._has_begun:
-            raise RuntimeError("learn all before the first redaction: a name learned now is written already")
+            raise RuntimeError("learn everything before the first redaction: a name learned now may be written already")
         blocks, values = self._in_call(made) if isinstance(made, RecordedCall) else _in_conversation(made)
         for block in blocks:
             if block.content is not None and self._is_new((block.digest, block.size)):

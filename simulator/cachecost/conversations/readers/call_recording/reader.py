@@ -110,7 +110,7 @@ class _CallRecordingParser:
     def _head(self, line: JsonObject) -> None:
         number = line.whole("head", required=True) or 0
         if number in self.heads:
-            line.fault("head", f"{number} is defined before")
+            line.fault("head", f"{number} is already defined")
         tools, system = self._part(line, "tools", "tool_places"), self._part(line, "system", "system_places")
         self.heads[number] = _RequestHead(line.text("model"), _params(line), tools, system)
         line.refuse_unknown_keys()

@@ -47,7 +47,7 @@ def why_not_whole(params: Mapping[str, Any]) -> str:
     if not isinstance(thread, Mapping) or thread.get("type") != "continue":
         return ""
     before = thread.get("previous_message_id")
-    return f"message thread (thread: continue): the call that got {before}, or its answer, is not in the log"
+    return f"message thread (thread: continue): the log has no answer {before} to continue from"
 
 
 def _without_thread(params: Mapping[str, Any]) -> Mapping[str, Any]:

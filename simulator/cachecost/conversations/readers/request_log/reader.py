@@ -46,7 +46,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     log = RequestLog(path, Intake(keep_content))
     yield from log.calls()
     if log.unfinished:
-        warn(f"{path}:{log.unfinished} the last line is still being written; it is left out")
+        warn(f"{path}:{log.unfinished} the last line is still being written: skipped")
 
 
 class RequestLog:
