@@ -354,7 +354,7 @@ def test_a_conversation_is_cut_with_what_leads_to_its_calls(tmp_path: Path) -> N
     assert said == [f"{path}: the result begins with tool results whose tool calls are not in it"]
     for wish, why in (
         (CallSelection(((4, 4),)), "no call matches; the conversation has 3"),
-        (CallSelection(session="x"), "names no"),
+        (CallSelection(session="x"), "without sessions"),
     ):
         with pytest.raises(InputError, match=why):
             cut(path, out, wish)
@@ -429,5 +429,5 @@ def test_sources_and_licences_are_put_together(tmp_path: Path) -> None:
 
 def test_a_conversation_has_no_calls_to_put_together(tmp_path: Path) -> None:
     recording.write(talk(), tmp_path / "talk.jsonl")
-    with pytest.raises(InputError, match="expected calls as they were sent; got a conversation"):
+    with pytest.raises(InputError, match="expected recorded calls; got a conversation"):
         concat([tmp_path / "talk.jsonl"], tmp_path / "out.jsonl")

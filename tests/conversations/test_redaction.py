@@ -134,7 +134,7 @@ def test_learning_after_the_first_redaction_is_refused(tmp_path: Path) -> None:
     (call,) = read(tmp_path, [row("hi")])
     redactor = Redactor()
     redactor.call(call)
-    with pytest.raises(RuntimeError, match="learn all before the first redaction"):
+    with pytest.raises(RuntimeError, match="learn everything before the first redaction"):
         redactor.learn(call)
 
 
