@@ -12,7 +12,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.claude_code.calls import calls
+from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -14,6 +14,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.times import seconds
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.dialects import Body
+from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import compact
@@ -44,13 +45,40 @@ def first_token(start: str | None, first: str | None) -> float:
 
 @dataclass(slots=True)
 class Tracing:
-    """An export while it is read. `kind` is the word for what is no model call: "run_type", "type"."""
+    """An export while it is read. An entry is a model call if its field `kind` has one of the values `kinds`."""
 
     teller: Teller
     kind: str
-    entries: int = 0
+    kinds: tuple[str, ...]
     notes: Counter[str] = field(default_factory=Counter)
     _found: list[tuple[LoggedCall, str]] = field(default_factory=list)
+
+    def read(self, path: Path, expected: str, entries_of: EntriesOf, add_call: AddCall, warn: Warn) -> list[LoggedCall]:
+        """The calls of a file. `entries_of` yields the entries in a row, `add_call` adds one that is a model call.
+
+        Raises InputError with every error. What was skipped, and what the export does not contain, goes to `warn`.
+        """
+        faults: list[Fault] = []
+        rows = 0
+        for row in objects(path, faults, warn):
+            rows += 1
+            for entry in entries_of(row):
+                self._take(entry, add_call)
+        must_hold(path, expected, rows, faults)
+        calls = self._calls()
+        for note, number in self.notes.items():
+            warn(f"{path}: {number} {note}")
+        return calls
+
+    def _take(self, entry: Checked, add_call: AddCall) -> None:
+        kind = entry.text(self.kind)
+        if kind.lower() not in self.kinds:
+            self.notes[f"entries of {self.kind} '{kind}' that are no model call: left out"] += 1
+            return
+        try:
+            add_call(self, entry)
+        except NotAMessage as fault:
+            entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
 
     def add(self, told: Told, parent: str) -> None:
         """One model call; `parent` is the id of the entry around it."""
@@ -58,14 +86,7 @@ class Tracing:
             self.notes["calls without usage"] += 1
         self._found.append((self.teller.call(told), parent))
 
-    def leave_out(self, kind: str) -> None:
-        """One entry that is no model call."""
-        self.notes[f"entries of {self.kind} '{kind}' that are no model call: left out"] += 1
-
-    def refuse(self, entry: Checked, fault: NotAMessage) -> None:
-        entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
-
-    def calls(self) -> list[LoggedCall]:
+    def _calls(self) -> list[LoggedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
         own = _once(self._found)
         if len(own) < len(self._found):
@@ -75,10 +96,9 @@ class Tracing:
             self.notes["model calls told twice, by one around another: left out"] += len(own) - len(told)
         return sorted(told, key=attrgetter("start"))
 
-    def say(self, path: Path, warn: Warn) -> None:
-        """What was left out, and what the export does not tell."""
-        for note, number in self.notes.items():
-            warn(f"{path}: {number} {note}")
+
+EntriesOf = Callable[[Checked], Iterable[Checked]]
+AddCall = Callable[[Tracing, Checked], None]
 
 
 def _once(found: Iterable[tuple[LoggedCall, str]]) -> list[tuple[LoggedCall, str]]:

@@ -12,7 +12,8 @@ from cachecost.conversations.readers.http.converse import from_converse_blocks
 from cachecost.conversations.readers.http.gemini import from_candidate
 from cachecost.conversations.readers.http.routes import Route
 from cachecost.conversations.readers.http.streams import gathered
-from cachecost.conversations.readers.openai.bodies import from_chat_message, from_responses_output
+from cachecost.conversations.readers.openai.chat import from_chat_message
+from cachecost.conversations.readers.openai.responses import from_responses_output
 from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage

@@ -26,7 +26,8 @@ from cachecost.conversations.readers.http.bodies import Misplaced, json_object, 
 from cachecost.conversations.readers.http.converse import from_converse
 from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
-from cachecost.conversations.readers.openai.bodies import from_chat, from_responses
+from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.prompts.wire import NotAMessage
 
 INTERLEAVED = "interleaved-thinking"

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.readers.http.wire_values import array_at, object_at
+from cachecost.conversations.readers.common.json_values import array_at, object_at
 from cachecost.prompts.wire import NotAMessage
 
 Body = dict[str, Any]

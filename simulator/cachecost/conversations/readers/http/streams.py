@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cachecost.base.limits import json_value
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.bodies import Events
 from cachecost.conversations.readers.http.routes import Api
 from cachecost.prompts.wire import NotAMessage
@@ -33,13 +34,13 @@ def _message(events: Events) -> Piece:
     for event in events:
         kind = event.get("type")
         if kind == "message_start":
-            message = dict(_object(event.get("message")))
+            message = dict(object_or_empty(event.get("message")))
         elif kind == "content_block_start":
-            blocks[_number(event, "index")] = dict(_object(event.get("content_block")))
+            blocks[_number(event, "index")] = dict(object_or_empty(event.get("content_block")))
         elif kind == "content_block_delta":
-            _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), _object(event.get("delta")))
+            _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), object_or_empty(event.get("delta")))
         elif kind == "message_delta":
-            message["usage"] = _most(_object(message.get("usage")), _object(event.get("usage")))
+            message["usage"] = _most(object_or_empty(message.get("usage")), object_or_empty(event.get("usage")))
         elif kind == "error" and not message:
             return event
     return {**message, "content": [_done(block) for block in blocks.values()]} if message else {}
@@ -75,7 +76,7 @@ def _most(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
     for name, value in other.items():
         before = both.get(name)
         if isinstance(value, Mapping):
-            both[name] = _most(_object(before), value)
+            both[name] = _most(object_or_empty(before), value)
         elif isinstance(value, int) and isinstance(before, int):
             both[name] = max(before, value)
         elif value is not None:
@@ -88,10 +89,6 @@ def _number(event: Mapping[str, Any], name: str) -> int:
     if not isinstance(value, int):
         raise NotAMessage(name, "the number of a block", value)
     return value
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 # ------------------------------------------------------------------------------------------------------ OpenAI
@@ -107,7 +104,7 @@ def _completion(events: Events) -> Piece:
         choices = event.get("choices")
         each = choices if isinstance(choices, list) else []
         first = next((one for one in each if isinstance(one, Mapping) and not one.get("index")), {})
-        _grow(message, calls, _object(first.get("delta")))
+        _grow(message, calls, object_or_empty(first.get("delta")))
     if calls:
         message["tool_calls"] = list(calls.values())
     return {**whole, "choices": [{"message": message}]}
@@ -117,7 +114,7 @@ def _grow(message: Piece, calls: dict[int, Piece], delta: Mapping[str, Any]) -> 
     for name, value in delta.items():
         if name == "tool_calls" and isinstance(value, list):
             for piece in value:
-                _add_call(calls, _object(piece))
+                _add_call(calls, object_or_empty(piece))
         elif isinstance(value, str) and name != "role":
             message[name] = f"{message.get(name) or ''}{value}"
 
@@ -127,7 +124,7 @@ def _add_call(calls: dict[int, Piece], piece: Mapping[str, Any]) -> None:
     call = calls.setdefault(number, {"type": "function", "function": {"arguments": ""}})
     if piece.get("id"):
         call["id"] = piece["id"]
-    told, function = _object(piece.get("function")), call["function"]
+    told, function = object_or_empty(piece.get("function")), call["function"]
     if told.get("name"):
         function["name"] = told["name"]
     function["arguments"] += str(told.get("arguments") or "")
@@ -152,10 +149,10 @@ def _candidate(events: Events) -> Piece:
     for event in events:
         whole |= {name: value for name, value in event.items() if value}
         candidates = event.get("candidates")
-        first = _object(candidates[0]) if isinstance(candidates, list) and candidates else {}
-        told = _object(first.get("content")).get("parts")
+        first = object_or_empty(candidates[0]) if isinstance(candidates, list) and candidates else {}
+        told = object_or_empty(first.get("content")).get("parts")
         for part in told if isinstance(told, list) else []:
-            _add_part(parts, _object(part))
+            _add_part(parts, object_or_empty(part))
     return {**whole, "candidates": [{"content": {"role": "model", "parts": parts}}]}
 
 
@@ -177,9 +174,9 @@ def _converse(events: Events) -> Piece:
     for event in events:
         number = _number(event, "contentBlockIndex") if "contentBlockIndex" in event else -1
         block = blocks.setdefault(number, {})
-        for name, value in _object(event.get("start")).items():
-            block[name] = dict(_object(value))
-        for name, value in _object(event.get("delta")).items():
+        for name, value in object_or_empty(event.get("start")).items():
+            block[name] = dict(object_or_empty(value))
+        for name, value in object_or_empty(event.get("delta")).items():
             _add(block, name, value)
         if "usage" in event:
             whole["usage"] = event["usage"]
@@ -191,16 +188,16 @@ def _add(block: Piece, name: str, value: Any) -> None:
     if isinstance(value, str):
         block[name] = f"{block.get(name) or ''}{value}"
         return
-    inner = block[name] = dict(_object(block.get(name)))
-    for key, piece in _object(value).items():
+    inner = block[name] = dict(object_or_empty(block.get(name)))
+    for key, piece in object_or_empty(value).items():
         inner[key] = f"{inner.get(key) or ''}{piece}" if isinstance(piece, str) else piece
 
 
 def _whole_block(block: Piece) -> Piece:
     if "toolUse" in block:
-        use = _object(block["toolUse"])
+        use = object_or_empty(block["toolUse"])
         return {"toolUse": {**use, "input": _parsed(use.get("input") or "{}")}}
-    thought = _object(block.get("reasoningContent"))
+    thought = object_or_empty(block.get("reasoningContent"))
     if thought and "redactedContent" not in thought:
         return {"reasoningContent": {"reasoningText": thought}}
     return block

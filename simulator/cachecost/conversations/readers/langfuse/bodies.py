@@ -15,7 +15,7 @@ from cachecost.conversations.readers.common.dialects import answer_of as answer_
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_blocks import block_from
 from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
-from cachecost.conversations.readers.openai.bodies import from_responses, from_responses_output
+from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 
 ITEMS = ("function_call", "function_call_output", "reasoning", "message", "custom_tool_call", "web_search_call")
 """Types of what a Responses request and its answer are lists of."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import shown
@@ -48,7 +49,7 @@ def _moment(row: Checked, name: str, required: bool = False) -> str | None:
 
 def model_and_host(row: Checked) -> tuple[str, str | None]:
     """(the model as the instrumentation named it, the host where anything tells it)."""
-    places = (_object(field(row, "metadata")), _attributes(row))
+    places = (object_or_empty(field(row, "metadata")), _attributes(row))
     told = (place.get(name) for place in places for name in PROVIDERS)
     provider = next((one for one in told if isinstance(one, str)), "")
     return named(word(row, "model", "providedModelName", "provided_model_name"), provider)
@@ -56,7 +57,7 @@ def model_and_host(row: Checked) -> tuple[str, str | None]:
 
 def _attributes(row: Checked) -> Mapping[str, Any]:
     """The attributes of the span that an observation came as."""
-    return _object(unpacked(_object(field(row, "metadata")).get("attributes")))
+    return object_or_empty(unpacked(object_or_empty(field(row, "metadata")).get("attributes")))
 
 
 def usage_of(row: Checked) -> Usage | None:
@@ -73,7 +74,7 @@ def usage_of(row: Checked) -> Usage | None:
         value = unpacked(row.data.get(name))
         if value and not isinstance(value, Mapping):
             row.fault(name, f"expected an object; got {shown(value)}")
-        told = {key: _number(count) for key, count in _object(value).items() if count is not None}
+        told = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}
         if told.get("unit", "TOKENS") == "TOKENS" and any(isinstance(count, int) and count for count in told.values()):
             return usage_from(_without_writes(told), name, "langfuse")
     return None
@@ -96,7 +97,3 @@ def _number(count: Any) -> Any:
     if isinstance(count, float) and count.is_integer():
         return int(count)
     return int(count) if isinstance(count, str) and count.isascii() and count.isdecimal() else count
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

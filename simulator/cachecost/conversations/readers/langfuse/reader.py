@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn, quiet
-from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
@@ -34,9 +31,7 @@ from cachecost.conversations.readers.langfuse.fields import (
     word,
 )
 from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.prompts.wire import NotAMessage
 
-EXPECTED = "observations of Langfuse"
 TRACE_IDS = {"traceId", "trace_id"}
 OWN_KEYS = {
     *("usageDetails", "usage_details", "parentObservationId", "parent_observation_id"),
@@ -46,6 +41,7 @@ OWN_KEYS = {
 BEFORE_INPUT = {"traceId", "startTime", "completionStartTime", "modelParameters"}
 """What stands before an input that is longer than the beginning of a file."""
 TRACE_KEYS = {"projectId", "project_id", "timestamp", "bookmarked", "htmlPath", "sessionId", "trace", "latency"}
+TRACE_SESSION = "session of the trace"
 LIST = re.compile(rb'"(?:data|observations)"\s*:\s*\[')
 
 
@@ -72,28 +68,15 @@ def _is_observation(keys: set[str]) -> bool:
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
     """The calls by when they began. Raises InputError with every fault; what the export cannot tell goes to `warn`."""
-    faults: list[Fault] = []
-    tracing, rows = Tracing(Teller(keep_content), "type"), 0
-    for row in objects(path, faults, warn):
-        rows += 1
-        for one in _observations(row):
-            _take(tracing, one)
-    must_hold(path, EXPECTED, rows, faults)
-    found = tracing.calls()
-    tracing.say(path, warn)
-    yield from found
+    tracing = Tracing(Teller(keep_content), "type", ("generation",))
+    yield from tracing.read(path, "observations of Langfuse", _observations, _add_call, warn)
 
 
-@dataclass(frozen=True, slots=True)
-class _Observation:
-    """An observation, and the session of the trace around it, where the file has the trace."""
+def _observations(row: Checked) -> Iterator[Checked]:
+    """The observations in a row: a page of observations or of traces, one trace, or one observation.
 
-    told: Checked
-    session: str = ""
-
-
-def _observations(row: Checked, session: str = "") -> Iterator[_Observation]:
-    """The observations of a row: it may be a page of them or of traces, a trace, or one observation."""
+    Inside a trace, each has the session of the trace in the field `TRACE_SESSION`.
+    """
     inside = row.data.get("observations")
     if isinstance(inside, list):
         trace = row.data.get("trace")
@@ -102,36 +85,24 @@ def _observations(row: Checked, session: str = "") -> Iterator[_Observation]:
             row.fault("observations", "expected the observations; got only ids, as a list of traces has them")
             return
         for inner in row.objects("observations"):
-            yield _Observation(inner, session)
+            yield Checked({**inner.data, TRACE_SESSION: session}, row.faults, row.file, row.line, inner.place)
     elif isinstance(row.data.get("data"), list):
         for inner in row.objects("data"):
             yield from _observations(inner)
     else:
-        yield _Observation(row, session)
+        yield row
 
 
-def _take(tracing: Tracing, one: _Observation) -> None:
-    kind = one.told.text("type")
-    if kind.upper() != "GENERATION":
-        tracing.leave_out(kind)
-        return
-    try:
-        _add(tracing, one)
-    except NotAMessage as fault:
-        tracing.refuse(one.told, fault)
-
-
-def _add(tracing: Tracing, one: _Observation) -> None:
-    model, host = model_and_host(one.told)
+def _add_call(tracing: Tracing, row: Checked) -> None:
+    model, host = model_and_host(row)
     if not model:
         tracing.notes["model calls that name no model: left out"] += 1
         return
-    parent = word(one.told, "parentObservationId", "parent_observation_id")
-    tracing.add(_told(tracing, one, model, host), parent)
+    parent = word(row, "parentObservationId", "parent_observation_id")
+    tracing.add(_parse_call(tracing, row, model, host), parent)
 
 
-def _told(tracing: Tracing, one: _Observation, model: str, host: str | None) -> Told:
-    row = one.told
+def _parse_call(tracing: Tracing, row: Checked, model: str, host: str | None) -> Told:
     body, note = body_of(field(row, "input"), parameters_of(field(row, "modelParameters", "model_parameters")), model)
     if note:
         tracing.notes[note] += 1
@@ -145,7 +116,7 @@ def _told(tracing: Tracing, one: _Observation, model: str, host: str | None) -> 
         first_token_s=first_token(start, first_token_at(row)),
         host=host,
         status=status_in(word(row, "statusMessage", "status_message")) if failed else None,
-        session=word(row, "sessionId", "session_id") or one.session or word(row, "traceId", "trace_id"),
+        session=word(row, "sessionId", "session_id", TRACE_SESSION) or word(row, "traceId", "trace_id"),
         id=word(row, "id"),
         line=row.line or 0,
     )

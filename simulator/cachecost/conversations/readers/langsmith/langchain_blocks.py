@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cachecost.conversations.readers.common.dialects import Body, unpacked
-from cachecost.conversations.readers.openai.bodies import SHORT
-from cachecost.conversations.readers.openai.parts import part
+from cachecost.conversations.readers.openai.parts import SHORT, part
 from cachecost.prompts.wire import MARK, NotAMessage
 
 NARROWED = {

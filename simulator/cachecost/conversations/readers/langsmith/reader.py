@@ -19,25 +19,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.dialects import Body
-from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
-from cachecost.conversations.readers.langsmith.run import Run
-from cachecost.conversations.readers.langsmith.usage import columns, is_from_own_cache, usage_told
+from cachecost.conversations.readers.langsmith.run import LangSmithRun
+from cachecost.conversations.readers.langsmith.usage import is_from_own_cache, usage_of_answer, usage_of_columns
 from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
-EXPECTED = "runs of LangSmith"
 OTHER_KEYS = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
 PAGE = re.compile(rb'^\s*\{\s*"runs"\s*:\s*\[')
 SERIALIZED = re.compile(rb'"lc"\s*:\s*1\b')
-ENDED = "on_chat_model_end"
-KINDS = ("llm", "chat_model")
+CHAT_MODEL_END = "on_chat_model_end"
 
 
 def sniff(head: bytes) -> str | None:
@@ -52,16 +47,8 @@ def sniff(head: bytes) -> str | None:
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
     """The calls by when they began. Raises InputError with every fault; what the runs cannot tell goes to `warn`."""
-    faults: list[Fault] = []
-    tracing, rows = Tracing(Teller(keep_content), "run_type"), 0
-    for row in objects(path, faults, warn):
-        rows += 1
-        for run in _runs(row):
-            _take(tracing, run)
-    must_hold(path, EXPECTED, rows, faults)
-    found = tracing.calls()
-    tracing.say(path, warn)
-    yield from found
+    tracing = Tracing(Teller(keep_content), "run_type", ("llm", "chat_model"))
+    yield from tracing.read(path, "runs of LangSmith", _runs, _add_call, warn)
 
 
 def _runs(row: Checked) -> Iterator[Checked]:
@@ -70,17 +57,17 @@ def _runs(row: Checked) -> Iterator[Checked]:
         for run in row.objects("runs"):
             yield from _runs(run)
     elif "event" in row.data and "run_type" not in row.data:
-        yield Checked(_ended(row.data), row.faults, row.file, row.line, row.place)
+        yield Checked(_run_of_event(row.data), row.faults, row.file, row.line, row.place)
     else:
         yield row
         for child in row.objects("child_runs") if row.data.get("child_runs") else ():
             yield from _runs(child)
 
 
-def _ended(event: Mapping[str, Any]) -> Body:
+def _run_of_event(event: Mapping[str, Any]) -> Body:
     """The run that an event ends; every other event is no call."""
     data = event.get("data")
-    if event.get("event") != ENDED or not isinstance(data, Mapping):
+    if event.get("event") != CHAT_MODEL_END or not isinstance(data, Mapping):
         return {"run_type": str(event.get("event"))}
     message = data.get("output")
     is_result = isinstance(message, Mapping) and "generations" in message
@@ -93,35 +80,25 @@ def _ended(event: Mapping[str, Any]) -> Body:
     }
 
 
-def _take(tracing: Tracing, run: Checked) -> None:
-    kind = run.text("run_type")
-    if kind not in KINDS:
-        tracing.leave_out(kind)
-        return
-    try:
-        _add(tracing, Run(run))
-    except NotAMessage as fault:
-        tracing.refuse(run, fault)
-
-
-def _add(tracing: Tracing, run: Run) -> None:
-    model, host = run.named()
+def _add_call(tracing: Tracing, row: Checked) -> None:
+    run = LangSmithRun(row)
+    model, host = run.model_and_host()
     if is_from_own_cache(run.message):
         tracing.notes["answers from LangChain's own cache, which no provider billed: left out"] += 1
     elif not model:
         tracing.notes["model calls that name no model: left out"] += 1
     else:
-        told = _told(tracing, run, model, host)
-        tracing.add(told, str(run.told.data.get("parent_run_id") or ""))
+        parent = str(row.data.get("parent_run_id") or "")
+        tracing.add(_parse_call(tracing, run, model, host), parent)
 
 
-def _told(tracing: Tracing, run: Run, model: str, host: str | None) -> Told:
+def _parse_call(tracing: Tracing, run: LangSmithRun, model: str, host: str | None) -> Told:
     body, note = run.body(model)
     if note:
         tracing.notes[note] += 1
     usage = _usage(tracing, run)
-    error = str(run.told.data.get("error") or "")
-    failed = usage is None and bool(error or run.told.data.get("status") == "error")
+    error = str(run.row.data.get("error") or "")
+    failed = usage is None and bool(error or run.row.data.get("status") == "error")
     start = run.start()
     return Told(
         body={**body, "model": model},
@@ -132,16 +109,16 @@ def _told(tracing: Tracing, run: Run, model: str, host: str | None) -> Told:
         host=host,
         status=status_in(error) if failed else None,
         session=run.session(),
-        id=str(run.told.data.get("id") or ""),
-        line=run.told.line or 0,
+        id=str(run.row.data.get("id") or ""),
+        line=run.row.line or 0,
     )
 
 
-def _usage(tracing: Tracing, run: Run) -> Usage | None:
+def _usage(tracing: Tracing, run: LangSmithRun) -> Usage | None:
     """The bill; a failed call has none, whatever LangSmith counted of its prompt."""
-    usage = usage_told(run.message, run.outputs, run.extra)
-    if usage is None and not run.told.data.get("error"):
-        usage = columns(run.told)
+    usage = usage_of_answer(run.message, run.outputs, run.extra)
+    if usage is None and not run.row.data.get("error"):
+        usage = usage_of_columns(run.row)
         if usage is not None:
             tracing.notes["calls whose usage is LangSmith's own count, which may be an estimate"] += 1
     return usage

@@ -8,6 +8,7 @@ from typing import Any
 from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
@@ -21,21 +22,21 @@ PROVIDERS = {"google_vertexai": "vertexai", "google_anthropic_vertex": "vertexai
 Mapped = Mapping[str, Any]
 
 
-class Run:
+class LangSmithRun:
     """Raises NotAMessage where its answer is none."""
 
-    def __init__(self, told: Checked) -> None:
-        self.told = told
-        self.inputs, self.outputs, self.extra = (_part(told, name) for name in ("inputs", "outputs", "extra"))
-        self.metadata = _object(self.extra.get("metadata"))
-        self.invocation = _object(self.extra.get("invocation_params"))
+    def __init__(self, row: Checked) -> None:
+        self.row = row
+        self.inputs, self.outputs, self.extra = (_part(row, name) for name in ("inputs", "outputs", "extra"))
+        self.metadata = object_or_empty(self.extra.get("metadata"))
+        self.invocation = object_or_empty(self.extra.get("invocation_params"))
         self.generation = _generation(self.outputs)
         self.message = _message(self.generation, self.outputs)
 
-    def named(self) -> tuple[str, str | None]:
+    def model_and_host(self) -> tuple[str, str | None]:
         """(model, host). The model is as it was asked for; else as the answer names it, else ""."""
         asked = [place.get(name) for place in (self.invocation, self.inputs) for name in MODELS]
-        answered = [_object(self.message.get("response_metadata")).get(name) for name in MODELS]
+        answered = [object_or_empty(self.message.get("response_metadata")).get(name) for name in MODELS]
         found = [*asked, self.metadata.get("ls_model_name"), *answered, self.outputs.get("model")]
         provider = str(self.metadata.get("ls_provider") or "")
         model = next((name for name in found if isinstance(name, str) and name), "")
@@ -43,7 +44,7 @@ class Run:
 
     def session(self) -> str:
         """The conversation; else the trace."""
-        names = [*(self.metadata.get(name) for name in THREADS), self.told.data.get("trace_id")]
+        names = [*(self.metadata.get(name) for name in THREADS), self.row.data.get("trace_id")]
         return next((str(name) for name in names if name), "")
 
     def body(self, model: str) -> tuple[Body, str]:
@@ -69,22 +70,22 @@ class Run:
         return text if isinstance(text, str) and text else answer_of(self.outputs)
 
     def start(self) -> str | None:
-        return _moment(self.told, "start_time")
+        return _moment(self.row, "start_time")
 
     def first_token(self) -> str | None:
         """When the first token came: in its own column, or as an event."""
-        for event in self.told.objects("events") if self.told.has("events") else ():
+        for event in self.row.objects("events") if self.row.has("events") else ():
             if event.data.get("name") == "new_token":
-                return _moment(self.told, "first_token_time") or _moment(event, "time")
-        return _moment(self.told, "first_token_time")
+                return _moment(self.row, "first_token_time") or _moment(event, "time")
+        return _moment(self.row, "first_token_time")
 
 
-def _part(told: Checked, name: str) -> Mapped:
+def _part(row: Checked, name: str) -> Mapped:
     """An object of a run, which rows of databases hold as JSON in a text."""
-    value = unpacked(told.data.get(name))
+    value = unpacked(row.data.get(name))
     if value and not isinstance(value, Mapping):
-        told.fault(name, f"expected an object; got {shown(value)}")
-    return _object(value)
+        row.fault(name, f"expected an object; got {shown(value)}")
+    return object_or_empty(value)
 
 
 def _generation(outputs: Mapped) -> Mapped:
@@ -92,7 +93,7 @@ def _generation(outputs: Mapped) -> Mapped:
     found: Any = outputs.get("generations")
     while isinstance(found, list) and found:
         found = found[0]
-    return _object(found)
+    return object_or_empty(found)
 
 
 def _message(generation: Mapped, outputs: Mapped) -> dict[str, Any]:
@@ -115,13 +116,9 @@ def _one_conversation(messages: Any) -> Any:
     return messages[0]
 
 
-def _moment(told: Checked, name: str) -> str | None:
+def _moment(row: Checked, name: str) -> str | None:
     """An ISO 8601 time; tracers in JavaScript count milliseconds."""
-    value = told.data.get(name)
+    value = row.data.get(name)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e14:
         return iso(value / 1000)
-    return told.moment(name)
-
-
-def _object(value: Any) -> Mapped:
-    return value if isinstance(value, Mapping) else {}
+    return row.moment(name)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from cachecost.conversations.readers.common.dialects import Body, answer_of, from_messages, is_anthropic
-from cachecost.conversations.readers.openai.bodies import from_chat, from_responses
+from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.prompts.wire import NotAMessage
 
 REDACTED = "redacted-by-litellm"

@@ -14,12 +14,8 @@ from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.openai.bodies import (
-    from_chat,
-    from_chat_message,
-    from_responses,
-    from_responses_output,
-)
+from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
+from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, shown

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cachecost.base.errors import nearest
 from cachecost.base.limits import json_value
+from cachecost.conversations.readers.common.json_values import array_at, require_object
 from cachecost.prompts.intake import PARAMETERS
 from cachecost.prompts.wire import MARK, NotAMessage
 
@@ -17,6 +19,7 @@ MARKS = (MARK, BREAKPOINT)
 TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 LONG = ("1h", "12h", "24h")
 """Lifetimes of `prompt_cache_options` that are not the short one; a mark then has our long one."""
+SHORT: Body = {"type": "ephemeral"}
 CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 
 
@@ -24,7 +27,7 @@ def lifetime(body: Mapping[str, Any]) -> Body:
     """What an OpenAI breakpoint of this request is as a mark. Its TTL stands once, beside the messages."""
     options = body.get("prompt_cache_options")
     ttl = options.get("ttl") if isinstance(options, Mapping) else None
-    return {"type": "ephemeral", "ttl": "1h"} if ttl in LONG else {"type": "ephemeral"}
+    return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
 
 
 def marked(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
@@ -39,14 +42,13 @@ def parts(content: Any, path: str, mark: Body) -> list[Body]:
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        raise NotAMessage(path, "a text or an array of parts", content)
-    return [part(one, f"{path}.{number}", mark) for number, one in enumerate(content)]
+    items = array_at(content, path, "a text or an array of parts")
+    return [part(one, f"{path}.{number}", mark) for number, one in enumerate(items)]
 
 
 def part(raw: Any, path: str, mark: Body) -> Body:
     """The block of one content part; a kind that is not known stays as it is."""
-    kind = the(raw, path, "a content part").get("type")
+    kind = require_object(raw, path, "a content part object").get("type")
     if not isinstance(kind, str):
         raise NotAMessage(f"{path}.type", "the part's type", kind)
     if kind in TEXTS or kind == "refusal":
@@ -58,13 +60,6 @@ def part(raw: Any, path: str, mark: Body) -> Body:
     else:
         block = {name: value for name, value in raw.items() if name not in MARKS}
     return marked(block, raw, mark)
-
-
-def the(value: Any, path: str, what: str) -> Mapping[str, Any]:
-    """`value`, which is an object. Raises NotAMessage."""
-    if not isinstance(value, Mapping):
-        raise NotAMessage(path, f"{what} object", value)
-    return value
 
 
 def text(raw: Mapping[str, Any], name: str, path: str) -> str:
@@ -130,9 +125,17 @@ def _object(arguments: Any) -> Any:
 
 def tools(raw: Any, path: str, mark: Body) -> list[Body]:
     """The definitions. A function's stands in Chat under "function", in Responses on the tool itself."""
-    if not isinstance(raw, list):
-        raise NotAMessage(path, "an array of tools", raw)
-    return [_tool(the(one, f"{path}.{number}", "a tool"), mark) for number, one in enumerate(raw)]
+    items = array_at(raw, path, "an array of tools")
+    return [_tool(require_object(one, f"{path}.{number}", "a tool object"), mark) for number, one in enumerate(items)]
+
+
+def tool_settings(definitions: Any, tool_choice: Any, parallel: Any, mark: Body) -> Body:
+    """`tools` and `tool_choice`, as far as they are set. Raises NotAMessage."""
+    chosen = choice(tool_choice, parallel if definitions else None)
+    return {
+        **({"tools": tools(definitions, "tools", mark)} if definitions is not None else {}),
+        **({"tool_choice": chosen} if chosen else {}),
+    }
 
 
 def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
@@ -209,3 +212,39 @@ def _format(raw: Any) -> Body | None:
     inner = raw.get("json_schema")
     schema = (inner if isinstance(inner, Mapping) else raw).get("schema")
     return {"type": raw["type"], **({} if schema is None else {"schema": schema})}
+
+
+# ------------------------------------------------------------------------------------------ messages
+
+
+def role_of(message: Mapping[str, Any], path: str, roles: Sequence[str]) -> str:
+    """The role of a message, which is one of `roles`. Raises NotAMessage."""
+    role = message.get("role")
+    if role not in roles:
+        raise NotAMessage(f"{path}.role", f"one of {', '.join(roles)}", role, nearest(str(role), roles))
+    return str(role)
+
+
+class Turns:
+    """System blocks at the start, then messages. What one side says in several pieces is one message."""
+
+    def __init__(self) -> None:
+        self.system: list[Body] = []
+        self.messages: list[dict[str, Any]] = []
+        self._open = ""
+
+    def add(self, role: str, blocks: Sequence[Body], result: bool = False, joins: bool = False) -> None:
+        """One piece. `result`: it is what a tool returned, and goes with the results before it; `joins`: it goes
+        with what its role said right before."""
+        kind = "result" if result else role if joins else ""
+        if role == "system" and not self.messages:
+            self.system += blocks
+        elif kind and kind == self._open:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": list(blocks)})
+        self._open = kind
+
+    def body(self) -> Body:
+        """The fields of a Messages body."""
+        return {**({"system": self.system} if self.system else {}), "messages": self.messages}

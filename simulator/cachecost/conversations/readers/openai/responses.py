@@ -11,26 +11,25 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cachecost.base.errors import nearest
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.conversations.readers.openai.parts import (
+    SHORT,
     Body,
-    choice,
+    Turns,
     lifetime,
     marked,
     parameters,
     parts,
-    the,
+    role_of,
     tool_result,
+    tool_settings,
     tool_use,
-    tools,
     verbosity,
 )
-from cachecost.conversations.readers.openai.turns import Turns
 from cachecost.prompts.wire import NotAMessage
 
 ROLES = ("assistant", "developer", "system", "user")
 LIMITS = ("max_output_tokens", "max_tokens")
-SHORT = {"type": "ephemeral"}
 
 
 def from_responses(body: Mapping[str, Any]) -> Body:
@@ -57,23 +56,19 @@ def from_responses_output(output: list[Any]) -> list[Body]:
 
 
 def _settings(body: Mapping[str, Any], mark: Body) -> Body:
-    given, reasoning, text = body.get("tools"), body.get("reasoning"), body.get("text")
-    effort = reasoning.get("effort") if isinstance(reasoning, Mapping) else None
-    format_ = text.get("format") if isinstance(text, Mapping) else None
-    chosen = choice(body.get("tool_choice"), body.get("parallel_tool_calls") if given else None)
+    reasoning, text = object_or_empty(body.get("reasoning")), object_or_empty(body.get("text"))
     return {
-        **parameters(body, LIMITS, effort, format_),
-        **verbosity(text.get("verbosity") if isinstance(text, Mapping) else None),
-        **({"tools": tools(given, "tools", mark)} if given is not None else {}),
-        **({"tool_choice": chosen} if chosen else {}),
+        **parameters(body, LIMITS, reasoning.get("effort"), text.get("format")),
+        **verbosity(text.get("verbosity")),
+        **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), mark),
     }
 
 
 def _add_all(turns: Turns, items: Any, path: str, mark: Body) -> None:
-    if not isinstance(items, list):
-        raise NotAMessage(path, "a text or an array of items" if path == "input" else "an array of items", items)
-    for number, item in enumerate(items):
-        _add(turns, the(item, f"{path}.{number}", "an item"), f"{path}.{number}", mark)
+    expected = "a text or an array of items" if path == "input" else "an array of items"
+    for number, item in enumerate(array_at(items, path, expected)):
+        place = f"{path}.{number}"
+        _add(turns, require_object(item, place, "an item object"), place, mark)
 
 
 def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
@@ -92,9 +87,7 @@ def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
 
 
 def _add_message(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
-    role = item.get("role")
-    if role not in ROLES:
-        raise NotAMessage(f"{path}.role", f"one of {', '.join(ROLES)}", role, nearest(str(role), ROLES))
+    role = role_of(item, path, ROLES)
     blocks = parts(item.get("content"), f"{path}.content", mark)
     turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
 

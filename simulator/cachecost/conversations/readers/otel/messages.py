@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
-from cachecost.conversations.readers.openai.bodies import from_chat_message
+from cachecost.conversations.readers.common.json_values import array_at, require_object
+from cachecost.conversations.readers.openai.chat import from_chat_message
 from cachecost.conversations.readers.openai.parts import tool_use
 from cachecost.conversations.readers.otel.parts import (
     RESULTS,
     blocks_of,
     conversation,
     in_order,
-    listed,
+    indexed_objects,
     tool_result,
     tools_of,
 )
-from cachecost.prompts.wire import NotAMessage
 
 Attributes = Mapping[str, Any]
 Events = Sequence[tuple[str, Attributes]]
@@ -83,9 +83,8 @@ def _current(told: Attributes) -> Body | None:
         return None
     if isinstance(messages, str):
         messages = [{"role": "user", "parts": messages}]
-    if not isinstance(messages, list):
-        raise NotAMessage(name, "an array of messages", messages)
-    body = conversation(_message(one, f"{name}.{number}") for number, one in enumerate(messages))
+    items = array_at(messages, name, "an array of messages")
+    body = conversation(_message(item, f"{name}.{number}") for number, item in enumerate(items))
     instructions = unpacked(told.get("gen_ai.system_instructions"))
     head = blocks_of(instructions, "gen_ai.system_instructions") if instructions else []
     system = [*head, *body.get("system", [])]
@@ -96,8 +95,7 @@ def _current(told: Attributes) -> Body | None:
 
 def _message(message: Any, path: str) -> tuple[str, list[Body]]:
     """A message of parts; some tracers write OpenAI's `content` in their place."""
-    if not isinstance(message, Mapping):
-        raise NotAMessage(path, "a message object", message)
+    require_object(message, path, "a message object")
     role = str(message.get("role"))
     if "parts" in message:
         return role, blocks_of(message["parts"], f"{path}.parts")
@@ -105,11 +103,11 @@ def _message(message: Any, path: str) -> tuple[str, list[Body]]:
 
 
 def _indexed(told: Attributes) -> Body | None:
-    messages = listed(told, "gen_ai.prompt")
+    messages = indexed_objects(told, "gen_ai.prompt")
     if not messages:
         return None
     body = conversation((str(one.get("role", "user")), _flat(str(one.get("role", "user")), one)) for one in messages)
-    functions = listed(told, "llm.request.functions")
+    functions = indexed_objects(told, "llm.request.functions")
     return {**body, **({"tools": tools_of(functions, "llm.request.functions")} if functions else {})}
 
 
@@ -120,7 +118,7 @@ def _flat(role: str, message: Mapping[str, Any]) -> list[Body]:
     """
     content, called = message.get("content", message.get("user")), message.get("tool_call_id", message.get("id"))
     if role in RESULTS and called:
-        return [tool_result(called, _listed(content))]
+        return [tool_result(called, _unpack_blocks(content))]
     blocks = _content(content)
     known = {block.get("id") for block in blocks if block.get("type") == "tool_use"}
     calls = message.get("tool_calls")
@@ -129,13 +127,13 @@ def _flat(role: str, message: Mapping[str, Any]) -> list[Body]:
 
 
 def _content(content: Any) -> list[Body]:
-    told = _listed(content)
+    told = _unpack_blocks(content)
     if told is None or told == "":
         return []
     return blocks_of(told if isinstance(told, (str, list)) else json.dumps(told, ensure_ascii=False), "content")
 
 
-def _listed(content: Any) -> Any:
+def _unpack_blocks(content: Any) -> Any:
     """Blocks that stand as a text; another text, JSON or not, as it is."""
     told = unpacked(content)
     is_blocks = isinstance(told, list) and all(isinstance(one, Mapping) and "type" in one for one in told)
@@ -144,19 +142,18 @@ def _listed(content: Any) -> Any:
 
 def _call(call: Any) -> Body:
     """A tool call, flat or with OpenAI's `function`."""
-    if not isinstance(call, Mapping):
-        raise NotAMessage("tool_calls", "a tool call", call)
+    require_object(call, "tool_calls", "a tool call")
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call
     return tool_use(call.get("id"), str(inner.get("name")), inner.get("arguments"))
 
 
 def _openinference(told: Attributes) -> Body | None:
-    messages = [one.get("message", {}) for one in listed(told, "llm.input_messages")]
+    messages = [one.get("message", {}) for one in indexed_objects(told, "llm.input_messages")]
     if not messages or any(value == REDACTED and name.endswith(("content", ".text")) for name, value in told.items()):
         return None
     body = conversation((str(one.get("role", "user")), _open(one)) for one in messages)
-    tools = [unpacked(one["tool"].get("json_schema")) for one in listed(told, "llm.tools") if "tool" in one]
+    tools = [unpacked(one["tool"].get("json_schema")) for one in indexed_objects(told, "llm.tools") if "tool" in one]
     given = unpacked(told.get("llm.invocation_parameters"))
     more = {name: given[name] for name in INVOCATION if name in given} if isinstance(given, Mapping) else {}
     return {**more, **body, **({"tools": tools_of(tools, "llm.tools")} if tools else {})}
@@ -210,8 +207,8 @@ def _told(event: Attributes) -> dict[str, Any]:
 
 def _indexed_answer(told: Attributes) -> list[Body]:
     """The first answer of OpenLLMetry (thinking stands before it as an answer of its own) or of OpenInference."""
-    return list(_first(listed(told, "gen_ai.completion"))) or [
-        block for one in listed(told, "llm.output_messages")[:1] for block in _open(one.get("message", {}))
+    return list(_first(indexed_objects(told, "gen_ai.completion"))) or [
+        block for one in indexed_objects(told, "llm.output_messages")[:1] for block in _open(one.get("message", {}))
     ]
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cachecost.conversations.readers.common.dialects import Body, unpacked
-from cachecost.conversations.readers.openai.parts import tool_use, tools
-from cachecost.conversations.readers.openai.turns import Turns
+from cachecost.conversations.readers.common.json_values import array_at
+from cachecost.conversations.readers.openai.parts import SHORT, Turns, tool_use, tools
 from cachecost.prompts.wire import MARK, NotAMessage
 
 MEDIA = ("image", "document")
@@ -34,9 +34,8 @@ def blocks_of(parts: Any, path: str) -> list[Body]:
     """The blocks of `parts`; a text is one text part. Raises NotAMessage."""
     if isinstance(parts, str):
         return [{"type": "text", "text": parts}]
-    if not isinstance(parts, list):
-        raise NotAMessage(path, "an array of parts", parts)
-    return [_block(part, f"{path}.{number}") for number, part in enumerate(parts)]
+    items = array_at(parts, path, "an array of parts")
+    return [_block(part, f"{path}.{number}") for number, part in enumerate(items)]
 
 
 def _block(part: Any, path: str) -> Body:
@@ -45,10 +44,10 @@ def _block(part: Any, path: str) -> Body:
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
         raise NotAMessage(path, "a part with a type", part)
     mark = {MARK: part[MARK]} if MARK in part else {}
-    return {**_unmarked(part), **mark}
+    return {**_convert_part(part), **mark}
 
 
-def _unmarked(part: Mapping[str, Any]) -> Body:
+def _convert_part(part: Mapping[str, Any]) -> Body:
     """A part as a block; one of a kind that no block equals, as it is."""
     kind = part["type"]
     if kind == "text":
@@ -88,9 +87,8 @@ def tool_result(id_: Any, content: Any) -> Body:
 
 def tools_of(definitions: Any, path: str) -> list[Body]:
     """Tools of definitions, whose schemas may stand as texts. Raises NotAMessage."""
-    if not isinstance(definitions, list):
-        raise NotAMessage(path, "an array of tools", definitions)
-    return tools([_definition(unpacked(one)) for one in definitions], path, {"type": "ephemeral"})
+    raw = array_at(definitions, path, "an array of tools")
+    return tools([_definition(unpacked(tool)) for tool in raw], path, SHORT)
 
 
 def _definition(told: Any) -> Any:
@@ -100,7 +98,7 @@ def _definition(told: Any) -> Any:
     return {**tool, **{name: unpacked(tool[name]) for name in SCHEMAS if name in tool}}
 
 
-def listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+def indexed_objects(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """What stands under `prefix.0.…`, `prefix.1.…` as objects, in order of the numbers."""
     root: dict[str, Any] = {}
     for name, value in attributes.items():
