@@ -8,6 +8,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked
+from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, content_blocks
@@ -91,15 +92,14 @@ def answered(place: Checked, name: str) -> Outcome:
 
 
 def _iterations(message: Mapping[str, Any], path: str) -> tuple[Iteration, ...]:
-    passes = message["usage"].get("iterations") or []
-    if not isinstance(passes, list):
-        raise NotAMessage(f"{path}.iterations", "an array", passes)
-    return tuple(_iteration(one, f"{path}.iterations.{number}") for number, one in enumerate(passes))
+    passes = array_at(message["usage"].get("iterations") or [], f"{path}.iterations")
+    return tuple(iteration_of(one, f"{path}.iterations.{number}") for number, one in enumerate(passes))
 
 
-def _iteration(told: Any, path: str) -> Iteration:
-    usage = usage_from(told, path, "anthropic")
-    return Iteration(str(told.get("type") or "message"), usage, str(told.get("model") or ""))
+def iteration_of(raw: Any, path: str) -> Iteration:
+    """One entry of `usage.iterations`. Raises NotAMessage."""
+    usage = usage_from(raw, path, "anthropic")
+    return Iteration(str(raw.get("type") or "message"), usage, str(raw.get("model") or ""))
 
 
 def _status(error: Mapping[str, Any]) -> int:

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain as joined
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Warn, json_lines, quiet
-from cachecost.conversations.readers.claude_code.transcript import Growing, grown, sniff_lines
+from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.readers.claude_code.transcript import Growing, read_steps_with_content, sniff_lines
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.steps import Step
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
@@ -39,15 +37,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
     Raises InputError with every fault, each with its line.
     """
-    faults: list[Fault] = []
-    lines = json_lines(path, faults, warn)
-    first = next(lines, None)
-    steps = grown(joined([first], lines), str(path), warn, True) if first else []
-    if first is None and not faults:
-        faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
-    if faults:
-        raise InputError(faults)
-    yield from _Telling(steps, keep_content).calls()
+    yield from _CallBuilder(read_steps_with_content(path, warn), keep_content).calls()
 
 
 @dataclass(slots=True)
@@ -59,7 +49,7 @@ class _Chain:
 
 
 @dataclass(slots=True)
-class _Telling:
+class _CallBuilder:
     """Makes calls of steps, one after another."""
 
     steps: list[Growing]

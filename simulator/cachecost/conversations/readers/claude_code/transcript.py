@@ -19,9 +19,9 @@ How lines become steps, and what that rests on (transcripts of Claude Code 1.0.1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain as joined
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,30 +93,42 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
     Raises InputError with every fault, each with its line.
     """
     faults: list[Fault] = []
-    lines = json_lines(path, faults, warn)
-    first = next(lines, None)
-    if first is None and not faults:
-        faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
-    whole = joined([first], lines) if first else lines
-    is_ours = first is not None and first.data.get("kind") == KIND
-    steps = steps_of(whole) if is_ours else _read(whole, str(path), warn)
+    first, lines = _open(path, faults, warn)
+    is_content_free = first is not None and first.data.get("kind") == KIND
+    steps = steps_of(lines) if is_content_free else [growing.step for growing in _read(lines, path, warn, False)]
     if faults:
         raise InputError(faults)
     return steps
 
 
-def _read(lines: Iterable[Checked], file: str, warn: Warn) -> list[Step]:
-    return [growing.step for growing in grown(lines, file, warn)]
+def read_steps_with_content(path: Path, warn: Warn) -> list[Growing]:
+    """The steps of a transcript with the content of their requests and answers.
+
+    Raises InputError with every error, each with its line.
+    """
+    faults: list[Fault] = []
+    steps = _read(_open(path, faults, warn)[1], path, warn, True)
+    if faults:
+        raise InputError(faults)
+    return steps
 
 
-def grown(lines: Iterable[Checked], file: str, warn: Warn, keeps_content: bool = False) -> list[Growing]:
-    """The steps of a transcript's lines; with `keeps_content` they hold what was asked and answered, too."""
-    reading = Transcript(keeps_content)
+def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[Checked | None, Iterator[Checked]]:
+    """(the first line, all lines)."""
+    lines = json_lines(path, faults, warn)
+    first = next(lines, None)
+    if first is None and not faults:
+        faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
+    return first, chain([first], lines) if first else lines
+
+
+def _read(lines: Iterable[Checked], path: Path, warn: Warn, keeps_content: bool) -> list[Growing]:
+    transcript = Transcript(keeps_content)
     for line in lines:
-        reading.take(line)
-    for (noun, what), times in sorted(reading.notes.items()):
-        warn(f"{file}: {counted(times, noun)} {what}")
-    return list(reading.steps.values())
+        transcript.take(line)
+    for (noun, what), times in sorted(transcript.notes.items()):
+        warn(f"{path}: {counted(times, noun)} {what}")
+    return list(transcript.steps.values())
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.conversations.readers.anthropic_batch.results import STATUS
+from cachecost.conversations.readers.anthropic_batch.results import STATUS, iteration_of
+from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.common.traces import FAILED
 from cachecost.conversations.readers.http.bodies import Misplaced, answer, pieces, unpacked
 from cachecost.conversations.readers.http.converse import from_converse_blocks
 from cachecost.conversations.readers.http.gemini import from_candidate
@@ -19,8 +21,6 @@ from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
-FAILED = 500
-"""The status of an answer that is an error of an unknown type, though its status said 200."""
 SHAPES = {"messages": "anthropic", "converse": "bedrock", "chat": "openai", "responses": "openai", "gemini": "gemini"}
 USAGES = ("usage", "usageMetadata", "usage_metadata")
 IDS = ("id", "responseId")
@@ -104,13 +104,6 @@ def _at(value: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _iterations(usage: Any) -> tuple[Iteration, ...]:
-    passes = usage.get("iterations") if isinstance(usage, Mapping) else None
-    told_ = [one for one in passes if isinstance(one, Mapping)] if isinstance(passes, list) else []
-    return tuple(
-        Iteration(
-            str(one.get("type") or "message"),
-            usage_from(one, f"usage.iterations.{number}", "anthropic"),
-            str(one.get("model") or ""),
-        )
-        for number, one in enumerate(told_)
-    )
+    passes = object_or_empty(usage).get("iterations")
+    usages = [one for one in passes if isinstance(one, Mapping)] if isinstance(passes, list) else []
+    return tuple(iteration_of(one, f"usage.iterations.{number}") for number, one in enumerate(usages))

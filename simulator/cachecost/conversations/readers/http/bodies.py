@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 from cachecost.base.limits import LINE, OutOfLimits, json_value
-from cachecost.conversations.checked import GZIP
+from cachecost.conversations.checked import GZIP, Checked
 from cachecost.prompts.exact_json import out_of_limits
-from cachecost.prompts.wire import NotAMessage, Word
+from cachecost.prompts.wire import NotAMessage, Word, shown
 
 DECODERS: Mapping[str, tuple[str, ...]] = {
     "br": ("brotli", "brotlicffi"),
@@ -51,6 +50,15 @@ def unpacked(data: bytes, encoding: str, at: str) -> bytes:
         elif coding in DECODERS:
             data = _decoded(data, coding, at)
     return data
+
+
+def decode_base64(half: Checked, name: str, value: object) -> bytes:
+    """The bytes of a base64 text, in which spaces and line breaks are allowed; damage is an error at field `name`."""
+    try:
+        return b64decode("".join(str(value).split()), validate=True)
+    except ValueError:
+        half.fault(name, f"expected base64; got {shown(value)}")
+        return b""
 
 
 def _is_text(data: bytes) -> bool:
@@ -184,5 +192,5 @@ def _payload(data: bytes, at: str) -> dict[str, Any]:
         return payload
     try:
         return json_object(b64decode(packed, validate=True), at)
-    except Base64Error:
+    except ValueError:
         raise NotAMessage(at, "base64 in a frame", packed) from None

@@ -11,8 +11,6 @@ of streams and of large answers: then a call has no usage. Sessions and workspac
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.request_log.reader import LoggedCall
@@ -47,22 +46,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     archive = whole.within(whole.mapping("log"), "log")
     archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])
     for entry in archive.objects("entries"):
-        exchange = _exchange(entry)
-        if exchange is not None:
-            log.add(exchange)
+        log.add_entry(entry, _exchange)
     yield from log.end(warn, by_time=True)
 
 
-def _exchange(entry: Checked) -> Exchange | None:
-    """The exchange of an entry; None where a fault was found."""
-    before = len(entry.faults)
-    request = entry.within(entry.mapping("request"), "request")
-    response = entry.within(entry.mapping("response"), "response")
-    if len(entry.faults) > before:
-        return None
+def _exchange(entry: Checked, request: Checked, response: Checked) -> Exchange:
     posted = request.within(request.mapping("postData", required=False), "postData")
     content = response.within(response.mapping("content", required=False), "content")
-    exchange = Exchange(
+    return Exchange(
         url=request.text("url"),
         method=request.text("method"),
         request_headers=_headers(request),
@@ -75,7 +66,6 @@ def _exchange(entry: Checked) -> Exchange | None:
         request_at=f"{posted.place}text",
         response_at=f"{content.place}text",
     )
-    return exchange if len(entry.faults) == before else None
 
 
 def _headers(half: Checked) -> dict[str, str]:
@@ -87,11 +77,7 @@ def _bytes(body: Checked) -> bytes:
     text = body.text("text", "")
     if body.text("encoding", "") != "base64":
         return text.encode("utf-8", "surrogatepass")
-    try:
-        return b64decode("".join(text.split()), validate=True)
-    except (Base64Error, ValueError):
-        body.fault("text", f"expected base64; got {shown(text)}")
-        return b""
+    return decode_base64(body, "text", text)
 
 
 def _status(response: Checked) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Warn
+from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.parsed_call import Teller
 from cachecost.conversations.readers.http.bodies import Misplaced
 from cachecost.conversations.readers.http.exchange import Exchange, read
@@ -14,6 +15,9 @@ from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage
 
 REFUSED = "that the API refused and that are no Messages request"
+
+
+ParseEntry = Callable[[Checked, Checked, Checked], Exchange]
 
 
 class ExchangeLog:
@@ -25,6 +29,17 @@ class ExchangeLog:
         self.left_out: Counter[str] = Counter()
         self._teller = Teller(keep_content)
         self._calls: list[LoggedCall] = []
+
+    def add_entry(self, entry: Checked, parse: ParseEntry, answer_required: bool = True) -> None:
+        """Add the exchange that `parse` makes of an entry, its request and its response, if none has an error."""
+        before = len(entry.faults)
+        request = entry.within(entry.mapping("request"), "request")
+        response = entry.within(entry.mapping("response", answer_required), "response")
+        if len(entry.faults) > before:
+            return
+        exchange = parse(entry, request, response)
+        if len(entry.faults) == before:
+            self.add(exchange)
 
     def add(self, exchange: Exchange) -> None:
         try:

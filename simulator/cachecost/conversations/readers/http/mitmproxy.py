@@ -47,7 +47,8 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         elif _text(flow.get("type", "http")) != "http":
             log.left_out[NO_CALL] += 1
         else:
-            _add(Checked(flow, log.faults, str(path), None, f"flows[{number}]."), log)
+            entry = Checked(flow, log.faults, str(path), None, f"flows[{number}].")
+            log.add_entry(entry, _exchange, answer_required=False)
     yield from log.end(warn, by_time=True)
 
 
@@ -61,22 +62,13 @@ def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
             faults.append(Fault(str(path), f"damaged flows: {error}; what comes after cannot be read"))
 
 
-def _add(flow: Checked, log: ExchangeLog) -> None:
-    before = len(flow.faults)
-    exchange = _exchange(flow)
-    if len(flow.faults) == before:
-        log.add(exchange)
-
-
-def _exchange(flow: Checked) -> Exchange:
-    request = flow.within(flow.mapping("request"), "request")
-    response = flow.within(flow.mapping("response", required=False), "response")
-    asked = list(_pairs(request))
+def _exchange(_: Checked, request: Checked, response: Checked) -> Exchange:
+    headers = list(_pairs(request))
     start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
     return Exchange(
-        url=_url(request, asked),
+        url=_url(request, headers),
         method=_word(request, "method"),
-        request_headers=headers_of(asked),
+        request_headers=headers_of(headers),
         request=_bytes(request),
         status=response.whole("status_code", None, bool(response.data)),
         response_headers=headers_of(_pairs(response)),

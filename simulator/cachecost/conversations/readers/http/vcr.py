@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -30,6 +28,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http import yaml_values
+from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import Exchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.request_log.reader import LoggedCall
@@ -63,10 +62,8 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
     """The calls in the order of the file. Raises InputError with every fault, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    for one in _interactions(path, log.faults):
-        exchange = _exchange(one)
-        if exchange is not None:
-            log.add(exchange)
+    for interaction in _interactions(path, log.faults):
+        log.add_entry(interaction, _exchange)
     yield from log.end(warn, by_time=False)
 
 
@@ -101,29 +98,22 @@ def _document(path: Path) -> tuple[Any, dict[int, int]]:
         raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
 
 
-def _exchange(one: Checked) -> Exchange | None:
-    """The exchange of an interaction; None where a fault was found."""
-    before = len(one.faults)
-    request = one.within(one.mapping("request"), "request")
-    response = one.within(one.mapping("response"), "response")
-    if len(one.faults) > before:
-        return None
-    answered = headers_of(_headers(response))
-    exchange = Exchange(
+def _exchange(interaction: Checked, request: Checked, response: Checked) -> Exchange:
+    answer_headers = headers_of(_headers(response))
+    return Exchange(
         url=request.text("uri") if "uri" in request.data else request.text("url"),
         method=request.text("method"),
         request_headers=headers_of(_headers(request)),
         request=_body(request),
         status=_status(response),
-        response_headers=answered,
+        response_headers=answer_headers,
         response=_body(response),
-        started=_started(one, answered.get("date")),
+        started=_start_time(interaction, answer_headers.get("date")),
         first_token_s=_first_byte(response),
         request_at=f"{request.place}body",
         response_at=f"{response.place}body",
-        line=one.line or 0,
+        line=interaction.line or 0,
     )
-    return exchange if len(one.faults) == before else None
 
 
 def _headers(half: Checked) -> Iterator[tuple[str, str]]:
@@ -140,7 +130,7 @@ def _body(half: Checked) -> bytes:
         return _json(half, "parsed_body", told["parsed_body"])
     value = told.get("body") if told.get("body") is not None else told.get("content")
     if isinstance(value, Mapping) and "base64_string" in value:
-        return _from_base64(half, value["base64_string"])
+        return decode_base64(half, "body.base64_string", value["base64_string"])
     if isinstance(value, Mapping) and "string" not in value:
         return _json(half, "body", value)
     if isinstance(value, Mapping):
@@ -161,14 +151,6 @@ def _json(half: Checked, name: str, value: Any) -> bytes:
         return b""
 
 
-def _from_base64(half: Checked, value: Any) -> bytes:
-    try:
-        return b64decode("".join(str(value).split()), validate=True)
-    except (Base64Error, ValueError):
-        half.fault("body.base64_string", f"expected base64; got {shown(value)}")
-        return b""
-
-
 def _status(response: Checked) -> int:
     """The HTTP status: `status: {code}`, or beside it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
@@ -181,14 +163,14 @@ def _status(response: Checked) -> int:
     return 0
 
 
-def _started(one: Checked, date: str | None) -> str | None:
-    told = one.data.get("recorded_at")
-    if told is None:
+def _start_time(interaction: Checked, date: str | None) -> str | None:
+    raw = interaction.data.get("recorded_at")
+    if raw is None:
         return _moment(date or "")
-    found = _moment(str(told))
-    if found is None:
-        one.fault("recorded_at", f"expected a time; got {shown(told)}")
-    return found
+    time = _moment(str(raw))
+    if time is None:
+        interaction.fault("recorded_at", f"expected a time; got {shown(raw)}")
+    return time
 
 
 def _moment(text: str) -> str | None:

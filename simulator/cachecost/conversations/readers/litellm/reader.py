@@ -20,12 +20,15 @@ from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
-from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.readers.common.dialects import Body, answer_of, from_messages, is_anthropic, unpacked
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.litellm.bodies import CUT, answer, body_of, is_untold
+from cachecost.conversations.readers.common.traces import FAILED
+from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
@@ -36,8 +39,9 @@ MODEL_CALLS = ("completion", "text_completion", "anthropic_messages", "responses
 """Call types, without the `a` and the `_stream` of their asynchronous and streaming kinds."""
 PASSED_THROUGH = ("pass_through_endpoint", "llm_passthrough_route", "")
 """Calls of any kind; those with messages are model calls."""
-FAILED = 500
-"""The status of a failure whose own LiteLLM did not log."""
+REDACTED = "redacted-by-litellm"
+CUT = "litellm_truncated"
+"""Stands in the middle of a text that was cut for the database."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -95,14 +99,14 @@ class _Reading:
         model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
         start = _moment(row, "startTime")
-        self.untold += is_untold(messages) and status is None
+        self.untold += _is_missing(messages) and status is None
         self.cut += CUT in str(row.data.get("proxy_server_request", ""))
-        body = body_of(model, call_type, messages, parameters)
+        body = _body(model, call_type, messages, parameters)
         self.headless += bool(body["messages"]) and _may_lack_its_system(row, call_type, body)
         return Told(
             body=body,
             usage=None if status else _usage(row),
-            answer=[] if status else answer(unpacked(row.data.get("response"))),
+            answer=[] if status else _answer(unpacked(row.data.get("response"))),
             timestamp=iso(start),
             first_token_s=_first_token(row, start),
             host=host,
@@ -135,7 +139,7 @@ class _Reading:
 def _is_model_call(call_type: str, row: Checked) -> bool:
     kind = call_type.removesuffix("_stream")
     if kind in PASSED_THROUGH or kind.removeprefix("a") in PASSED_THROUGH:
-        return not is_untold(_request(row)[1])
+        return not _is_missing(_request(row)[1])
     return kind in MODEL_CALLS or kind.removeprefix("a") in MODEL_CALLS
 
 
@@ -150,8 +154,7 @@ def _request(row: Checked) -> tuple[Mapping[str, Any], Any]:
     if body is not None:
         rest = {name: value for name, value in body.items() if name not in ("messages", "input", "model")}
         return rest, body.get("messages") or body.get("input")
-    parameters = row.data.get("model_parameters")
-    return (parameters if isinstance(parameters, Mapping) else {}), unpacked(row.data.get("messages"))
+    return object_or_empty(row.data.get("model_parameters")), unpacked(row.data.get("messages"))
 
 
 def _received(row: Checked) -> Mapping[str, Any] | None:
@@ -172,8 +175,7 @@ def _status(row: Checked) -> int | None:
 
 
 def _metadata(row: Checked) -> Mapping[str, Any]:
-    metadata = unpacked(row.data.get("metadata"))
-    return metadata if isinstance(metadata, Mapping) else {}
+    return object_or_empty(unpacked(row.data.get("metadata")))
 
 
 def _usage(row: Checked) -> Usage:
@@ -185,9 +187,9 @@ def _usage(row: Checked) -> Usage:
     told = response.get("usage") if isinstance(response, Mapping) else None
     if isinstance(told, Mapping) and told:
         return usage_from(told, "response.usage", _shape(told))
-    more = metadata.get("additional_usage_values")
-    counted = {name: row.whole(name, 0) for name in ("prompt_tokens", "completion_tokens")}
-    return usage_from({**(more if isinstance(more, Mapping) else {}), **counted}, "row", "litellm")
+    more = object_or_empty(metadata.get("additional_usage_values"))
+    columns = {name: row.whole(name, 0) for name in ("prompt_tokens", "completion_tokens")}
+    return usage_from({**more, **columns}, "row", "litellm")
 
 
 def _shape(usage: Mapping[str, Any]) -> str:
@@ -213,3 +215,37 @@ def _first_token(row: Checked, start: float) -> float:
         return 0.0
     first, end = _moment(row, "completionStartTime"), _moment(row, "endTime")
     return round(first - start, 6) if start < first < end else 0.0
+
+
+# ----------------------------------------------------------------------------------------- request and answer
+
+
+def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, Any]) -> Body:
+    """The Messages body. Messages that were not logged are none. Raises NotAMessage."""
+    if _is_missing(messages):
+        return {"model": model, "messages": []}
+    if "responses" in call_type:
+        return from_responses({**parameters, "model": model, "input": messages})
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    messages = array_at(messages, "messages", "an array of messages")
+    if "anthropic" in call_type or is_anthropic(messages):
+        return from_messages({**parameters, "model": model, "messages": messages})
+    return from_chat({**parameters, "model": model, "messages": messages})
+
+
+def _is_missing(messages: Any) -> bool:
+    """Whether there are no messages, or LiteLLM's word for what it took out."""
+    return not messages or REDACTED in (messages, _only_content(messages))
+
+
+def _only_content(messages: Any) -> Any:
+    alone = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
+    return alone.get("content") if isinstance(alone, Mapping) else None
+
+
+def _answer(response: Any) -> list[Body] | str:
+    """The blocks of an answer; none where LiteLLM took them out. Raises NotAMessage."""
+    found = answer_of(response)
+    is_redacted = found == REDACTED or any(REDACTED in block.values() for block in found if isinstance(block, dict))
+    return [] if is_redacted else found
