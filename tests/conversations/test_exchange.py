@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of, read
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
 from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
@@ -39,8 +39,8 @@ USAGE = Usage(3, 40, 500, 0, 7)
 URL = "https://api.anthropic.com/v1/messages?beta=true"
 
 
-def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any) -> Exchange:
-    return Exchange(
+def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any) -> HttpExchange:
+    return HttpExchange(
         **{
             "url": url,
             "request": body if isinstance(body, bytes) else json.dumps(body).encode(),
@@ -50,13 +50,13 @@ def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any
     )
 
 
-def call(one: Exchange) -> Told:
+def call(one: HttpExchange) -> Told:
     found = read(one)
     assert isinstance(found, Told), found
     return found
 
 
-def fault(one: Exchange) -> str:
+def fault(one: HttpExchange) -> str:
     with pytest.raises(NotAMessage) as error:
         read(one)
     return str(error.value)
@@ -248,7 +248,7 @@ def test_who_serves_messages(url: str, body: Any, host: str | None, model: str) 
         (exchange(status=307), "that were sent elsewhere (redirects)"),
     ],
 )
-def test_what_is_no_call_is_named(one: Exchange, what: str) -> None:
+def test_what_is_no_call_is_named(one: HttpExchange, what: str) -> None:
     assert read(one) == what
 
 
@@ -540,7 +540,7 @@ def test_a_stream_without_numbers_of_blocks_is_a_fault() -> None:
         ),
     ],
 )
-def test_faults_say_where(one: Exchange, message: str) -> None:
+def test_faults_say_where(one: HttpExchange, message: str) -> None:
     assert fault(one) == message
 
 

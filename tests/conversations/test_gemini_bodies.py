@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.http.exchange import Exchange, read
+from cachecost.conversations.readers.http.exchange import HttpExchange, read
 from cachecost.conversations.readers.http.gemini import from_candidate, from_generate_content
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
@@ -199,7 +199,7 @@ BODY = {"contents": [ASKED]}
 
 
 def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> Told:
-    found = read(Exchange(url=url, request=json.dumps(BODY).encode(), response=answer))
+    found = read(HttpExchange(url=url, request=json.dumps(BODY).encode(), response=answer))
     assert isinstance(found, Told)
     return found
 

@@ -14,7 +14,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.http.mitmproxy import calls, sniff
-from cachecost.conversations.readers.http.tnetstrings import Damaged, values
+from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, values
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
@@ -201,7 +201,7 @@ def test_after_damage_nothing_can_be_read(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_values(data: bytes, message: str) -> None:
-    with pytest.raises(Damaged) as error:
+    with pytest.raises(DamagedNetstring) as error:
         list(values(BytesIO(data)))
     assert str(error.value) == message
 
@@ -215,10 +215,10 @@ def test_depth_and_length_are_bounded() -> None:
     deep: Any = []
     for _ in range(100):
         deep = [deep]
-    with pytest.raises(Damaged, match="too many levels"):
+    with pytest.raises(DamagedNetstring, match="too many levels"):
         list(values(BytesIO(packed(deep))))
     tracemalloc.start()
-    with pytest.raises(Damaged, match="cut off"):
+    with pytest.raises(DamagedNetstring, match="cut off"):
         list(values(BytesIO(b"999999999999:abc,")))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

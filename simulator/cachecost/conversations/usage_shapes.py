@@ -29,7 +29,7 @@ from typing import Any
 
 from cachecost.base.limits import is_tokens
 from cachecost.conversations.readers.request_log.reader import usage_of
-from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, Shape
+from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageShape
 from cachecost.prompts.wire import NotAMessage, Word
 from cachecost.providers.usage import Usage
 
@@ -47,7 +47,7 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
     if name == "anthropic":
         usage = usage_of(told, path)
     elif name in SHAPES:
-        usage = _Told(_prepared(told, name, path), SHAPES[name], path).usage()
+        usage = _UsageCounts(_normalize(told, name, path), SHAPES[name], path).usage()
     else:
         raise ValueError(f"shape: expected one of auto, anthropic, {', '.join(SHAPES)}; got {shape!r}")
     if not usage.read and not usage.write:
@@ -106,16 +106,16 @@ def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from _leaves(value) if isinstance(value, Mapping) else [(str(key), value)]
 
 
-def _prepared(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+def _normalize(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
     """What only one shape has, under plain names."""
     if name == "bedrock" and isinstance(told.get("cacheDetails"), list):
         hours = [one for one in told["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
         tokens = sum(_number(one, "inputTokens", f"{path}.cacheDetails") for one in hours)
         return {**told, "cacheDetails": {"1h": tokens}}
-    return {**told, **_added_up(told, path)} if name == "langfuse" else told
+    return {**told, **_sum_buckets(told, path)} if name == "langfuse" else told
 
 
-def _added_up(told: Mapping[str, Any], path: str) -> dict[str, int]:
+def _sum_buckets(told: Mapping[str, Any], path: str) -> dict[str, int]:
     """Langfuse's buckets that have no fixed names: the modalities and tiers of input, output and cached tokens."""
     sums = dict.fromkeys(("input_", "output_", "cached_modality_"), 0)
     for key in told:
@@ -126,16 +126,16 @@ def _added_up(told: Mapping[str, Any], path: str) -> dict[str, int]:
     return sums
 
 
-class _Told:
+class _UsageCounts:
     """The numbers of a usage in one shape."""
 
-    def __init__(self, raw: Mapping[str, Any], shape: Shape, path: str) -> None:
+    def __init__(self, raw: Mapping[str, Any], shape: UsageShape, path: str) -> None:
         self.raw, self.shape, self.path = raw, shape, path
-        self.input, self.output = self._of(shape.input), self._of(shape.output)
-        self.more_input, self.more_output = self._of(shape.more_input), self._of(shape.more_output)
-        self.read, written = self._of(shape.read), self._of(shape.write)
-        self.hour = self._of(shape.hour)
-        self.five = max(self._of(shape.five), written - self.hour)
+        self.input, self.output = self._first(shape.input), self._first(shape.output)
+        self.more_input, self.more_output = self._first(shape.more_input), self._first(shape.more_output)
+        self.read, written = self._first(shape.read), self._first(shape.write)
+        self.hour = self._first(shape.hour)
+        self.five = max(self._first(shape.five), written - self.hour)
         self.cached = self.read + self.five + self.hour
 
     def usage(self) -> Usage:
@@ -151,23 +151,24 @@ class _Told:
     def _convention(self) -> tuple[bool, bool]:
         """(whether input includes the cached tokens, whether more output stands beside output): as documented,
         unless only another reading adds up to the total."""
-        total = self._of(self.shape.total)
-        documented = (self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)) and not self._small
+        total = self._first(self.shape.total)
+        says_includes = self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)
+        documented = says_includes and not self._must_exclude_cache
         readings = [(documented, True), (documented, False), (not documented, True), (not documented, False)]
         for includes, apart in readings if total else ():
-            if (not includes or not self._small) and self._sum(includes, apart) == total:
+            if (not includes or not self._must_exclude_cache) and self._sum(includes, apart) == total:
                 return includes, apart
         return documented, True
 
     @property
-    def _small(self) -> bool:
+    def _must_exclude_cache(self) -> bool:
         return self.input < self.cached
 
     def _sum(self, includes: bool, apart: bool) -> int:
         beside = 0 if includes else self.cached
         return self.input + self.more_input + beside + self.output + (self.more_output if apart else 0)
 
-    def _of(self, names: Names) -> int:
+    def _first(self, names: Names) -> int:
         """The first number under one of the names that is not 0."""
         return next((found for name in names if (found := _number(self.raw, name, self.path))), 0)
 

@@ -31,7 +31,13 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Checked, Warn, quiet
-from cachecost.conversations.readers.anthropic_batch.results import NOTHING, REFUSED, Outcome, hosted, outcome_of
+from cachecost.conversations.readers.anthropic_batch.results import (
+    NO_RESULT,
+    REFUSED,
+    BatchResult,
+    parse_host_result,
+    parse_result,
+)
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.common.peek import top_keys
@@ -64,22 +70,22 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
     Raises InputError with every fault, each with its line; one is that results have no requests.
     """
-    batch = _Batch(path, warn, Teller(keep_content))
+    batch = _AnthropicBatch(path, warn, Teller(keep_content))
     batch.find_results()
     yield from batch.calls()
 
 
-class _Batch:
+class _AnthropicBatch:
     """A batch while it is read: first what became of its requests, then the requests."""
 
     def __init__(self, path: Path, warn: Warn, teller: Teller) -> None:
         self.path = path
-        self.asked_in = path
+        self.request_file = path
         self.warn = warn
         self.teller = teller
         self.faults: list[Fault] = []
-        self.results: dict[str, tuple[int | None, Outcome]] = {}
-        self.asked: set[str] = set()
+        self.results: dict[str, tuple[int | None, BatchResult]] = {}
+        self.requested: set[str] = set()
         self.left_out: Counter[str] = Counter()
         self.job_model: str | None = None
 
@@ -89,70 +95,70 @@ class _Batch:
             if "result" in entry.data:
                 known = Checked(entry.data, self.faults, entry.file, entry.line, entry.place)
                 name = _unique(known, self.results)
-                self.results[name] = (entry.line, outcome_of(known))
+                self.results[name] = (entry.line, parse_result(known))
 
     def calls(self) -> Iterator[LoggedCall]:
         yield from self._requests()
-        if self.results and not self.asked:
-            beside = _twin(self.path)
-            self.asked_in = next((file for file in beside if file.is_file()), self.path)
-            if self.asked_in == self.path:
-                where = ", ".join(file.name for file in beside)
+        if self.results and not self.requested:
+            candidates = _request_files(self.path)
+            self.request_file = next((file for file in candidates if file.is_file()), self.path)
+            if self.request_file == self.path:
+                where = ", ".join(file.name for file in candidates)
                 self.faults.append(Fault(str(self.path), f"holds results without requests: expected one of {where}"))
             else:
                 yield from self._requests()
         self._end()
 
     def _requests(self) -> Iterator[LoggedCall]:
-        for entry in _entries(self.asked_in, self.faults, self.warn):
+        for entry in _entries(self.request_file, self.faults, self.warn):
             call = self._call(entry)
             if call is not None and not self.faults:
                 yield call
 
     def _call(self, entry: Checked) -> LoggedCall | None:
         if "params" in entry.data:
-            return self._own(entry)
+            return self._anthropic_call(entry)
         for field, (host, answer) in HOSTS.items():
             if field in entry.data:
-                return self._hosted(entry, field, host, answer)
+                return self._host_call(entry, field, host, answer)
         if entry.data.get("type") == "message_batch":
             self.left_out[STATES] += 1
         elif "result" not in entry.data:
             entry.fault("params", "expected the body of a request (or a result beside the id); got nothing")
         return None
 
-    def _own(self, entry: Checked) -> LoggedCall | None:
-        name = _unique(entry, self.asked)
-        self.asked.add(name)
-        outcome = self.results.get(name, (None, NOTHING))[1]
+    def _anthropic_call(self, entry: Checked) -> LoggedCall | None:
+        name = _unique(entry, self.requested)
+        self.requested.add(name)
+        result = self.results.get(name, (None, NO_RESULT))[1]
         body = entry.mapping("params")
-        return self._told(entry, "params", body, outcome) if body is entry.data["params"] else None
+        return self._build_call(entry, "params", body, result) if body is entry.data["params"] else None
 
-    def _hosted(self, entry: Checked, field: str, host: str, answer: str) -> LoggedCall | None:
+    def _host_call(self, entry: Checked, field: str, host: str, answer: str) -> LoggedCall | None:
         body = entry.mapping(field)
-        outcome = hosted(entry, answer)
+        result = parse_host_result(entry, answer)
         model = _model(entry.data) or self._model_of_job()
         is_told = model and body is entry.data[field]
-        return self._told(entry, field, {**body, "model": model}, outcome, host) if is_told else None
+        return self._build_call(entry, field, {**body, "model": model}, result, host) if is_told else None
 
-    def _told(
-        self, entry: Checked, field: str, body: Mapping[str, Any], outcome: Outcome, host: str | None = None
+    def _build_call(
+        self, entry: Checked, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
     ) -> LoggedCall | None:
         told = Told(
             body=body,
-            usage=outcome.usage,
-            answer=outcome.answer,
+            usage=result.usage,
+            answer=result.answer,
             host=host,
-            status=outcome.status,
+            status=result.status,
             is_batch=True,
-            iterations=outcome.iterations,
-            id=outcome.id,
+            iterations=result.iterations,
+            id=result.id,
             line=entry.line or 0,
         )
         try:
             return self.teller.call(told)
         except NotAMessage as fault:
-            if outcome.status == REFUSED:
+            if result.status == REFUSED:
                 self.left_out[UNREADABLE] += 1
             else:
                 entry.faults.append(Fault(entry.file, f"{entry.place}{field}.{fault}", entry.line))
@@ -172,14 +178,14 @@ class _Batch:
 
     def _end(self) -> None:
         for name, (line, _) in self.results.items():
-            if self.asked and name and name not in self.asked:
-                reason = f"custom_id: no request in {self.asked_in.name} has {shown(name)}"
+            if self.requested and name and name not in self.requested:
+                reason = f"custom_id: no request in {self.request_file.name} has {shown(name)}"
                 self.faults.append(Fault(str(self.path), reason, line))
         if self.faults:
             raise InputError(sorted(self.faults, key=lambda fault: (fault.file != str(self.path), fault.line or 0)))
         for what, number in self.left_out.items():
             self.warn(f"{self.path}: {number} {what}: left out")
-        unanswered = len(self.asked - self.results.keys())
+        unanswered = len(self.requested - self.results.keys())
         if self.results and unanswered:
             self.warn(f"{self.path}: {unanswered} requests have no result: calls without usage")
 
@@ -213,7 +219,7 @@ def _model(data: Mapping[str, Any]) -> str:
     return ""
 
 
-def _twin(path: Path) -> list[Path]:
+def _request_files(path: Path) -> list[Path]:
     """The files that may hold the requests of the results in `path`."""
     stem = Path(path.name.removesuffix(".gz")).stem
     twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"

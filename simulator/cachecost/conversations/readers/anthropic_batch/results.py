@@ -34,7 +34,7 @@ KINDS = ("succeeded", "errored", "canceled", "expired")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BatchResult:
     """The answer's blocks, usage and id; or the status of a request that failed. Nothing is known: all empty."""
 
     usage: Usage | None = None
@@ -44,43 +44,43 @@ class Outcome:
     iterations: tuple[Iteration, ...] = ()
 
 
-NOTHING = Outcome()
+NO_RESULT = BatchResult()
 
 
-def outcome_of(entry: Checked) -> Outcome:
+def parse_result(entry: Checked) -> BatchResult:
     """That of a line with a `result`; what is wrong with it becomes a fault."""
     told = entry.mapping("result")
     if told is not entry.data.get("result"):
-        return NOTHING
+        return NO_RESULT
     result = entry.within(told, "result")
     kind = result.one_of("type", KINDS)
     if kind != told.get("type"):
-        return NOTHING
+        return NO_RESULT
     if kind == "succeeded":
-        return answered(result, "message")
-    return Outcome(status=_status(result.mapping("error")) if kind == "errored" else NOT_RUN)
+        return _parse_answer(result, "message")
+    return BatchResult(status=_status(result.mapping("error")) if kind == "errored" else NOT_RUN)
 
 
-def hosted(entry: Checked, answer: str) -> Outcome:
+def parse_host_result(entry: Checked, answer: str) -> BatchResult:
     """That of a line of Bedrock or Google Cloud, whose answer is in the field of that name."""
     if entry.data.get(answer):
-        return answered(entry, answer)
+        return _parse_answer(entry, answer)
     error = entry.data.get("error")
     if error is None:
-        return Outcome(status=REFUSED) if entry.data.get("status") else NOTHING
+        return BatchResult(status=REFUSED) if entry.data.get("status") else NO_RESULT
     code = error.get("errorCode") if isinstance(error, Mapping) else None
-    return Outcome(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
+    return BatchResult(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
 
 
-def answered(place: Checked, name: str) -> Outcome:
+def _parse_answer(place: Checked, name: str) -> BatchResult:
     """That of a request that was answered by the message in field `name`."""
     message = place.mapping(name)
     if not message:
-        return NOTHING
+        return NO_RESULT
     path = f"{place.place}{name}"
     usage: Any = message.get("usage")
     try:
-        return Outcome(
+        return BatchResult(
             usage_from(usage, f"{path}.usage", "anthropic"),
             content_blocks(message.get("content"), f"{path}.content"),
             id=str(message.get("id") or ""),
@@ -88,7 +88,7 @@ def answered(place: Checked, name: str) -> Outcome:
         )
     except NotAMessage as fault:
         place.faults.append(Fault(place.file, str(fault), place.line))
-        return NOTHING
+        return NO_RESULT
 
 
 def _iterations(message: Mapping[str, Any], path: str) -> tuple[Iteration, ...]:

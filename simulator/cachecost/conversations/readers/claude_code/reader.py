@@ -19,7 +19,7 @@ from typing import Any
 
 from cachecost.base.times import iso
 from cachecost.conversations.checked import Warn, quiet
-from cachecost.conversations.readers.claude_code.transcript import Growing, read_steps_with_content, sniff_lines
+from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.steps import Step
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
@@ -41,7 +41,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 @dataclass(slots=True)
-class _Chain:
+class _ChainState:
     """What is known of a main thread or a sub-agent: its head, and the lifetime it writes with."""
 
     head: Part = NOTHING
@@ -52,70 +52,70 @@ class _Chain:
 class _CallBuilder:
     """Makes calls of steps, one after another."""
 
-    steps: list[Growing]
+    steps: list[PartialStep]
     keep_content: bool
     _threads: dict[int, Thread] = field(default_factory=dict)
-    _chains: dict[str, _Chain] = field(default_factory=dict)
+    _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
     def calls(self) -> Iterator[LoggedCall]:
         root = Thread()
-        for growing in self.steps:
-            thread = self._threads[growing.step.number] = self._thread(growing, root)
-            yield self._call(growing, thread)
+        for partial in self.steps:
+            thread = self._threads[partial.step.number] = self._thread(partial, root)
+            yield self._call(partial, thread)
 
-    def _thread(self, growing: Growing, root: Thread) -> Thread:
-        before = growing.before
+    def _thread(self, partial: PartialStep, root: Thread) -> Thread:
+        before = partial.before
         thread = root
-        if before is not None and not growing.is_cut:
+        if before is not None and not partial.is_cut:
             thread = _then(self._threads[before.step.number], "assistant", self._blocks("assistant", before.answer))
-        return _then(thread, "user", self._blocks("user", growing.asked))
+        return _then(thread, "user", self._blocks("user", partial.request_blocks))
 
     def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
         return tuple(_block(role, item, self.keep_content) for item in content)
 
-    def _call(self, growing: Growing, thread: Thread) -> LoggedCall:
-        step = growing.step
+    def _call(self, partial: PartialStep, thread: Thread) -> LoggedCall:
+        step = partial.step
         start = step.after if step.after is not None else step.answered
         return LoggedCall(
             step.line,
             start or 0.0,
             None if start is None else iso(start),
-            self._request(growing, thread),
+            self._request(partial, thread),
             step.usage,
             0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
             is_batch="batch" in step.modes,
-            response=self._blocks("assistant", growing.answer),
-            session=f"{growing.session} {step.chain}".removesuffix(" main").strip(),
-            id=growing.id,
+            response=self._blocks("assistant", partial.answer),
+            session=f"{partial.session} {step.chain}".removesuffix(" main").strip(),
+            id=partial.id,
         )
 
-    def _request(self, growing: Growing, thread: Thread) -> Request:
-        step = growing.step
+    def _request(self, partial: PartialStep, thread: Thread) -> Request:
+        step = partial.step
         chain = self._chains.get(step.chain)
         if chain is None:
-            chain = self._chains[step.chain] = _Chain(self._head(growing, thread))
+            chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
         chain.ttl = _ttl(step) or chain.ttl
         marks = tuple(Mark(Layer.SYSTEM, index, chain.ttl) for index in range(len(chain.head.blocks)))
         params = {"speed": "fast"} if "fast" in step.modes else {}
         params |= {"inference_geo": "us"} if "us" in step.modes else {}
         return Request(step.model, thread, system=chain.head, marks=(*marks, *_last(thread, chain.ttl)), params=params)
 
-    def _head(self, growing: Growing, thread: Thread) -> Part:
+    def _head(self, partial: PartialStep, thread: Thread) -> Part:
         """The unknown head of a chain that begins with this step: what it shares with others, and its own."""
         messages = sum(block.size for message in thread.messages() for block in message.blocks) // BYTES_PER_TOKEN
-        whole = max(0, growing.step.usage.total_input - messages)
-        shared = min(whole, growing.step.usage.read or self._read_later(growing))
-        key = (growing.client, shared, whole - shared)
+        whole = max(0, partial.step.usage.total_input - messages)
+        shared = min(whole, partial.step.usage.read or self._read_later(partial))
+        key = (partial.client, shared, whole - shared)
         if key not in self._heads:
-            parts = ((f"{growing.client} {shared}", shared), (f"{growing.client} {whole}", whole - shared))
+            parts = ((f"{partial.client} {shared}", shared), (f"{partial.client} {whole}", whole - shared))
             self._heads[key] = Part(tuple(_unknown(name, tokens) for name, tokens in parts if tokens))
         return self._heads[key]
 
-    def _read_later(self, growing: Growing) -> int:
+    def _read_later(self, partial: PartialStep) -> int:
         """What the next chain of the same client found written when it began; 0 where none did."""
-        begins = (one for one in self.steps[growing.step.number :] if one.before is None)
-        return next((one.step.usage.read for one in begins if one.client == growing.client and one.step.usage.read), 0)
+        begins = (one for one in self.steps[partial.step.number :] if one.before is None)
+        return next((one.step.usage.read for one in begins if one.client == partial.client and one.step.usage.read), 0)
 
 
 def _unknown(name: str, tokens: int) -> Block:

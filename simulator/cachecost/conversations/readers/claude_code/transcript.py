@@ -95,13 +95,13 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
     faults: list[Fault] = []
     first, lines = _open(path, faults, warn)
     is_content_free = first is not None and first.data.get("kind") == KIND
-    steps = steps_of(lines) if is_content_free else [growing.step for growing in _read(lines, path, warn, False)]
+    steps = steps_of(lines) if is_content_free else [partial.step for partial in _read(lines, path, warn, False)]
     if faults:
         raise InputError(faults)
     return steps
 
 
-def read_steps_with_content(path: Path, warn: Warn) -> list[Growing]:
+def read_steps_with_content(path: Path, warn: Warn) -> list[PartialStep]:
     """The steps of a transcript with the content of their requests and answers.
 
     Raises InputError with every error, each with its line.
@@ -122,7 +122,7 @@ def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[Checked | None, 
     return first, chain([first], lines) if first else lines
 
 
-def _read(lines: Iterable[Checked], path: Path, warn: Warn, keeps_content: bool) -> list[Growing]:
+def _read(lines: Iterable[Checked], path: Path, warn: Warn, keeps_content: bool) -> list[PartialStep]:
     transcript = Transcript(keeps_content)
     for line in lines:
         transcript.take(line)
@@ -132,17 +132,17 @@ def _read(lines: Iterable[Checked], path: Path, warn: Warn, keeps_content: bool)
 
 
 @dataclass(slots=True, eq=False)
-class Said:
+class InputRecord:
     """What a person, a tool or the client put in with one record, and what was put in before it since the last step.
 
     `is_cut` is a compaction: nothing before it goes into the next request.
     """
 
     blocks: list[Any]
-    before: Said | None
+    before: InputRecord | None
     is_cut: bool = False
 
-    def path(self) -> list[Said]:
+    def path(self) -> list[InputRecord]:
         """All since the last step or the last compaction, latest first; the compaction ends it."""
         found, node = [self], self
         while node.before is not None and not node.is_cut:
@@ -152,16 +152,16 @@ class Said:
 
 
 @dataclass(slots=True)
-class _Tail:
+class _PendingRecords:
     """What was recorded since a step's request, its own answer included; or since the beginning of a chain."""
 
     blocks: int = 0
     between: set[str] = field(default_factory=set)
-    said: list[Said] = field(default_factory=list)
+    inputs: list[InputRecord] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
-class Growing:
+class PartialStep:
     """A step whose lines are still being read.
 
     `answer` holds the blocks of its answer, `asked` those that its request has after the answer of the step
@@ -170,42 +170,42 @@ class Growing:
 
     step: Step
     client: str
-    tail: _Tail = field(default_factory=_Tail)
+    pending: _PendingRecords = field(default_factory=_PendingRecords)
     goes_on: bool = False
-    before: Growing | None = None
+    before: PartialStep | None = None
     session: str = ""
     id: str = ""
     answer: list[Any] = field(default_factory=list)
-    asked: list[Any] = field(default_factory=list)
+    request_blocks: list[Any] = field(default_factory=list)
     is_cut: bool = False
 
 
 @dataclass(slots=True)
-class _Chain:
+class _RecordChain:
     """The main thread of a session, or a sub-agent: its last step, and the time of its last record."""
 
     name: str
     is_side: bool
-    step: Growing | None = None
+    step: PartialStep | None = None
     time: float | None = None
-    said: Said | None = None
-    beginning: _Tail = field(default_factory=_Tail)
+    last_input: InputRecord | None = None
+    beginning: _PendingRecords = field(default_factory=_PendingRecords)
 
 
-class _Place(NamedTuple):
+class _TreePosition(NamedTuple):
     """Where a record stands: its chain, the last step on the way to it, its time, what was said since that step."""
 
-    chain: _Chain
-    step: Growing | None
+    chain: _RecordChain
+    step: PartialStep | None
     time: float | None
-    said: Said | None
+    last_input: InputRecord | None
 
     @property
-    def tail(self) -> _Tail:
-        return self.step.tail if self.step else self.chain.beginning
+    def pending(self) -> _PendingRecords:
+        return self.step.pending if self.step else self.chain.beginning
 
 
-_Taken = tuple[Growing | None, Said | None]
+_StepAndInput = tuple[PartialStep | None, InputRecord | None]
 """What a record leaves behind: the last step, and what was said since."""
 
 
@@ -214,37 +214,39 @@ class Transcript:
 
     def __init__(self, keeps_content: bool = False) -> None:
         self.keeps_content = keeps_content
-        self.steps: dict[tuple[object, object], Growing] = {}
+        self.steps: dict[tuple[object, object], PartialStep] = {}
         self.notes: Counter[tuple[str, str]] = Counter()
-        self._places: dict[str, _Place] = {}
-        self._chains: dict[tuple[str, object], _Chain] = {}
+        self._positions: dict[str, _TreePosition] = {}
+        self._chains: dict[tuple[str, object], _RecordChain] = {}
         self._names: Counter[str] = Counter()
 
     def take(self, line: Checked) -> None:
         """Read one line. Faults go to its list."""
         kind, uuid = line.text("type"), line.data.get("uuid")
-        if kind in TAKE and isinstance(uuid, str) and uuid in self._places:
+        if kind in HANDLERS and isinstance(uuid, str) and uuid in self._positions:
             self.notes["line", "with the uuid of an earlier line: left out"] += 1
             return
-        if kind and kind not in TAKE and kind not in SILENT:
+        if kind and kind not in HANDLERS and kind not in SILENT:
             self.notes["line", f"of type {shown(kind)}, which says nothing of calls"] += 1
-        if kind in TAKE or isinstance(uuid, str):
-            self._put(line, kind, uuid)
+        if kind in HANDLERS or isinstance(uuid, str):
+            self._place(line, kind, uuid)
 
-    def _put(self, line: Checked, kind: str, uuid: object) -> None:
+    def _place(self, line: Checked, kind: str, uuid: object) -> None:
         """Give the line its place in the tree and, if it is of a call, its part in a step."""
         moment = line.moment("timestamp")
         time = seconds(moment) if moment else None
         before = self._before(line)
-        step, said = TAKE[kind](self, line, before, time) if kind in TAKE else (before.step, before.said)
-        place = _Place(before.chain, step, before.time if time is None else time, said)
-        place.chain.step, place.chain.time, place.chain.said = place.step, place.time, place.said
+        step, last_input = (
+            HANDLERS[kind](self, line, before, time) if kind in HANDLERS else (before.step, before.last_input)
+        )
+        place = _TreePosition(before.chain, step, before.time if time is None else time, last_input)
+        place.chain.step, place.chain.time, place.chain.last_input = place.step, place.time, place.last_input
         if isinstance(uuid, str):
-            self._places[uuid] = place
+            self._positions[uuid] = place
 
     # ------------------------------------------------------------------------------- the tree of records
 
-    def _before(self, line: Checked) -> _Place:
+    def _before(self, line: Checked) -> _TreePosition:
         """The place that the line follows."""
         is_side = line.flag("isSidechain")
         key = _chain_key(line, is_side)
@@ -254,12 +256,14 @@ class Transcript:
             return parent
         chain = self._chains.get(key)
         if chain is None:
-            chain = self._chains[key] = _Chain(self._name(SIDE if is_side else MAIN), is_side)
-        return _Place(chain, chain.step, chain.time, chain.said)
+            chain = self._chains[key] = _RecordChain(self._name(SIDE if is_side else MAIN), is_side)
+        return _TreePosition(chain, chain.step, chain.time, chain.last_input)
 
-    def _parent(self, line: Checked) -> _Place | None:
-        names = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
-        return next((self._places[name] for name in names if isinstance(name, str) and name in self._places), None)
+    def _parent(self, line: Checked) -> _TreePosition | None:
+        uuids = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
+        return next(
+            (self._positions[uuid] for uuid in uuids if isinstance(uuid, str) and uuid in self._positions), None
+        )
 
     def _name(self, word: str) -> str:
         """ "main", "main 2" …, "side 1", "side 2" …"""
@@ -269,99 +273,101 @@ class Transcript:
 
     # --------------------------------------------------------------------------------- one kind of line
 
-    def answer(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+    def answer(self, line: Checked, before: _TreePosition, time: float | None) -> _StepAndInput:
         """A line of an answer."""
         message = line.within(line.mapping("message"), "message")
         if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
-            before.tail.between.add("error")
+            before.pending.between.add("error")
             self.notes["client-generated message", "ignored"] += 1
-            return before.step, before.said
+            return before.step, before.last_input
         if not message.has("usage"):
             self.notes["answer", "without usage: left out"] += 1
-            return before.step, before.said
-        growing = self._grown(line, message, before, time)
-        return growing, before.said if growing is before.step else None
+            return before.step, before.last_input
+        partial = self._extend_step(line, message, before, time)
+        return partial, before.last_input if partial is before.step else None
 
-    def _grown(self, line: Checked, message: Checked, before: _Place, time: float | None) -> Growing:
+    def _extend_step(self, line: Checked, message: Checked, before: _TreePosition, time: float | None) -> PartialStep:
         """The step of this line, with what the line adds to it."""
         key = (message.text("id", "") or ("line", line.line), line.text("requestId", ""))
-        told, content = message.mapping("usage"), content_of(message)
+        usage, content = message.mapping("usage"), content_of(message)
         if key not in self.steps:
-            self.steps[key] = self._begun(line, message.text("model"), before, time, told)
+            self.steps[key] = self._start_step(line, message.text("model"), before, time, usage)
             self.steps[key].id = " ".join(map(str, filter(None, key))) if message.data.get("id") else ""
-        growing = self.steps[key]
-        growing.tail.blocks += len(content)
-        growing.answer += content if self.keeps_content else []
-        growing.step = longer(growing.step, usage_on(message, told), content, time)
-        return growing
+        partial = self.steps[key]
+        partial.pending.blocks += len(content)
+        partial.answer += content if self.keeps_content else []
+        partial.step = longer(partial.step, usage_on(message, usage), content, time)
+        return partial
 
-    def _begun(self, line: Checked, model: str, before: _Place, time: float | None, told: dict[str, Any]) -> Growing:
+    def _start_step(
+        self, line: Checked, model: str, before: _TreePosition, time: float | None, usage: dict[str, Any]
+    ) -> PartialStep:
         """A step that begins with this line."""
-        step = _begun(len(self.steps) + 1, line, model, before, time)
-        growing = Growing(replace(step, modes=modes_of(told), summed=is_summed(told)), client_of(line))
-        growing.before, growing.session = before.step, str(line.data.get("sessionId") or "")
-        growing.asked, growing.is_cut = _asked(before)
+        step = _new_step(len(self.steps) + 1, line, model, before, time)
+        partial = PartialStep(replace(step, modes=modes_of(usage), summed=is_summed(usage)), client_of(line))
+        partial.before, partial.session = before.step, str(line.data.get("sessionId") or "")
+        partial.request_blocks, partial.is_cut = _request_blocks(before)
         if before.step:
             before.step.goes_on = True
-        return growing
+        return partial
 
-    def user(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+    def user(self, line: Checked, before: _TreePosition, time: float | None) -> _StepAndInput:
         """A person's words, tool results, or what the client puts in."""
         content = content_of(line.within(line.mapping("message"), "message"))
-        before.tail.blocks += len(content)
-        said = before.said
+        before.pending.blocks += len(content)
+        last_input = before.last_input
         if line.data.get("isCompactSummary"):
-            said = self._cut(before)
+            last_input = self._cut(before)
         elif any(kind_of(block) != "tool_result" for block in content):
-            before.tail.between.add("human")
-        return before.step, self._say(before.tail, content, said)
+            before.pending.between.add("human")
+        return before.step, self._add_input(before.pending, content, last_input)
 
-    def system(self, line: Checked, before: _Place, time: float | None) -> _Taken:
+    def system(self, line: Checked, before: _TreePosition, time: float | None) -> _StepAndInput:
         """What the client notes: boundaries, errors, and much else."""
         boundary = BOUNDARIES.get(str(line.data.get("subtype")))
         if boundary == "compaction":
             return before.step, self._cut(before)
         if boundary:
-            before.tail.between.add(boundary)
-        return before.step, before.said
+            before.pending.between.add(boundary)
+        return before.step, before.last_input
 
-    def _say(self, tail: _Tail, blocks: list[Any], before: Said | None) -> Said | None:
+    def _add_input(self, pending: _PendingRecords, blocks: list[Any], before: InputRecord | None) -> InputRecord | None:
         if not self.keeps_content:
             return None
-        said = Said(blocks, before)
-        tail.said.append(said)
-        return said
+        record = InputRecord(blocks, before)
+        pending.inputs.append(record)
+        return record
 
-    def _cut(self, before: _Place) -> Said | None:
+    def _cut(self, before: _TreePosition) -> InputRecord | None:
         """A compaction; a boundary and the summary that follows it are one."""
-        before.tail.between.add("compaction")
-        is_known = before.said is not None and before.said.is_cut
-        return before.said if is_known else Said([], None, is_cut=True)
+        before.pending.between.add("compaction")
+        is_known = before.last_input is not None and before.last_input.is_cut
+        return before.last_input if is_known else InputRecord([], None, is_cut=True)
 
 
-TAKE = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
+HANDLERS = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
 """How each kind of line that matters is taken."""
 
 
-def _asked(before: _Place) -> tuple[list[Any], bool]:
+def _request_blocks(before: _TreePosition) -> tuple[list[Any], bool]:
     """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
 
     Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
     """
-    path = before.said.path() if before.said else []
+    path = before.last_input.path() if before.last_input else []
     is_cut = bool(path) and path[-1].is_cut
     called = {block.get("id") for block in before.step.answer if isinstance(block, dict)} if before.step else set()
-    missing = called - {_answers(block) for said in path for block in said.blocks} - {None}
-    asked: list[Any] = []
-    for said in before.tail.said:
-        if said in path:
-            asked += said.blocks
+    missing = called - {_answered_call(block) for record in path for block in record.blocks} - {None}
+    request_blocks: list[Any] = []
+    for record in before.pending.inputs:
+        if record in path:
+            request_blocks += record.blocks
         elif not is_cut:
-            asked += [block for block in said.blocks if _answers(block) in missing]
-    return asked, is_cut
+            request_blocks += [block for block in record.blocks if _answered_call(block) in missing]
+    return request_blocks, is_cut
 
 
-def _answers(block: object) -> object:
+def _answered_call(block: object) -> object:
     """The tool call that a result answers; None for any other block."""
     return block.get("tool_use_id") if isinstance(block, dict) else None
 
@@ -374,9 +380,9 @@ def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
     return ("agent", str(agent)) if agent else ("root", line.line)
 
 
-def _begun(number: int, line: Checked, model: str, before: _Place, time: float | None) -> Step:
+def _new_step(number: int, line: Checked, model: str, before: _TreePosition, time: float | None) -> Step:
     """A step that begins with this line, its usage still to be told."""
-    between = before.tail.between | _differences(before.step, model, client_of(line))
+    between = before.pending.between | _differences(before.step, model, client_of(line))
     return Step(
         number,
         line.line or 0,
@@ -387,12 +393,12 @@ def _begun(number: int, line: Checked, model: str, before: _Place, time: float |
         None if time is None or before.time is None else min(before.time, time),
         time,
         time,
-        before.tail.blocks,
+        before.pending.blocks,
         between=tuple(name for name in BETWEEN if name in between),
     )
 
 
-def _differences(before: Growing | None, model: str, client: str) -> set[str]:
+def _differences(before: PartialStep | None, model: str, client: str) -> set[str]:
     """What a step does not share with the one that it goes on from."""
     if before is None:
         return set()

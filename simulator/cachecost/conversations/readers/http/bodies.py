@@ -37,7 +37,7 @@ class Misplaced(NotAMessage):
         self.path = f"{place}.{error.path.removeprefix('response.')}"
 
 
-def unpacked(data: bytes, encoding: str, at: str) -> bytes:
+def decode_content(data: bytes, encoding: str, at: str) -> bytes:
     """`data` without its content coding. Raises NotAMessage where it is damaged or cannot be decoded here."""
     if _is_text(data):
         return data
@@ -46,9 +46,9 @@ def unpacked(data: bytes, encoding: str, at: str) -> bytes:
         codings.append("gzip")
     for coding in reversed(codings):
         if coding in ("gzip", "x-gzip", "deflate"):
-            data = _inflated(data, coding, at)
+            data = _inflate(data, coding, at)
         elif coding in DECODERS:
-            data = _decoded(data, coding, at)
+            data = _decompress(data, coding, at)
     return data
 
 
@@ -71,7 +71,7 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _inflated(data: bytes, coding: str, at: str) -> bytes:
+def _inflate(data: bytes, coding: str, at: str) -> bytes:
     """A stream that was cut off is unpacked as far as it goes. Some servers call raw deflate "deflate"."""
     most = LINE.value()
     for window in (47, -15):
@@ -85,7 +85,7 @@ def _inflated(data: bytes, coding: str, at: str) -> bytes:
     raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes"))
 
 
-def _decoded(data: bytes, coding: str, at: str) -> bytes:
+def _decompress(data: bytes, coding: str, at: str) -> bytes:
     for name in DECODERS[coding]:
         try:
             decompress = import_module(name).decompress
@@ -128,7 +128,7 @@ def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
     return json_object(data, at)
 
 
-def pieces(data: bytes, at: str) -> Events:
+def parse_array(data: bytes, at: str) -> Events:
     """The objects of an array: how Gemini streams where nobody asked for server-sent events. Raises NotAMessage."""
     value = _value(data, at)
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):

@@ -21,8 +21,8 @@ from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.parsed_call import Told
-from cachecost.conversations.readers.http.answers import Answer, answer_of
-from cachecost.conversations.readers.http.bodies import Misplaced, json_object, unpacked
+from cachecost.conversations.readers.http.answers import HttpAnswer, answer_of
+from cachecost.conversations.readers.http.bodies import Misplaced, decode_content, json_object
 from cachecost.conversations.readers.http.converse import from_converse
 from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
@@ -43,7 +43,7 @@ ASKED = {"messages": "messages", "converse": "messages", "chat": "messages", "re
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class HttpExchange:
     """A request and its answer. `status` is None where none came, `started` ISO 8601 (None: not told).
 
     Headers are by their names in lower case (see `headers_of`). `request_at` and `response_at` are what a fault calls
@@ -69,7 +69,7 @@ def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name.lower(): value for name, value in pairs if name.lower() in HEADERS}
 
 
-def read(exchange: Exchange) -> Told | str:
+def read(exchange: HttpExchange) -> Told | str:
     """The model call that an exchange was; else the words for what it was. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
     if isinstance(route, str):
@@ -80,15 +80,15 @@ def read(exchange: Exchange) -> Told | str:
     if isinstance(body, str):
         return body
     if exchange.status >= 400:
-        return _told(exchange, route, body, Answer())
+        return _parse_call(exchange, route, body, HttpAnswer())
     headers, at = exchange.response_headers, exchange.response_at
-    return _told(exchange, route, body, answer_of(exchange.response, headers, at, route))
+    return _parse_call(exchange, route, body, answer_of(exchange.response, headers, at, route))
 
 
-def _body(exchange: Exchange, route: Route) -> dict[str, Any] | str:
+def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
     """The body as it was sent; the words for what it is if it is of no API that is read."""
     at, headers = exchange.request_at, exchange.request_headers
-    data = unpacked(exchange.request, headers.get("content-encoding", ""), at)
+    data = decode_content(exchange.request, headers.get("content-encoding", ""), at)
     try:
         body = json_object(data, at)
     except NotAMessage:
@@ -108,41 +108,41 @@ def _is_another_models(route: Route, body: Mapping[str, Any]) -> bool:
     return not is_claude or ("prompt" in body and "messages" not in body)
 
 
-def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: Answer) -> Told:
+def _parse_call(exchange: HttpExchange, route: Route, sent: Mapping[str, Any], answer: HttpAnswer) -> Told:
     try:
-        body, host = _messages_body(sent, route, answered, _betas(exchange.request_headers))
+        body, host = _messages_body(sent, route, answer, _betas(exchange.request_headers))
     except NotAMessage as error:
         raise Misplaced(exchange.request_at, error) from None
-    started = exchange.started or (iso(answered.created) if answered.created is not None else None)
+    started = exchange.started or (iso(answer.created) if answer.created is not None else None)
     return Told(
         body=body,
-        usage=answered.usage,
-        answer=answered.content,
+        usage=answer.usage,
+        answer=answer.content,
         timestamp=started,
         first_token_s=exchange.first_token_s,
         host=host,
-        status=answered.status or exchange.status,
-        iterations=answered.iterations,
+        status=answer.status or exchange.status,
+        iterations=answer.iterations,
         seen_on=_seen_on(exchange.response_headers),
         session=_session(exchange.request_headers, sent),
-        id=f"{answered.id} {_digest(exchange.request)}" if answered.id else "",
+        id=f"{answer.id} {_digest(exchange.request)}" if answer.id else "",
         line=exchange.line,
-        answer_id=answered.id,
+        answer_id=answer.id,
     )
 
 
 def _betas(headers: Mapping[str, str]) -> dict[str, Any]:
     """Betas that add tokens to a prompt, as SDKs name them in a body."""
-    named_there = [one.strip() for one in headers.get(BETAS, "").split(",")]
-    found = [one for one in named_there if one.startswith(INTERLEAVED)]
+    listed = [one.strip() for one in headers.get(BETAS, "").split(",")]
+    found = [one for one in listed if one.startswith(INTERLEAVED)]
     return {"betas": found} if found else {}
 
 
 def _messages_body(
-    sent: Mapping[str, Any], route: Route, answered: Answer, betas: Mapping[str, Any]
+    sent: Mapping[str, Any], route: Route, answer: HttpAnswer, betas: Mapping[str, Any]
 ) -> tuple[dict[str, Any], str | None]:
     """(the Messages body, the host); the model is the body's own, the URL's, or the answer's."""
-    written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answered.model or route.model
+    written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answer.model or route.model
     model, host = named(written, route.host or "")
     sent = {**sent, "model": model or None}
     if route.api == "converse":

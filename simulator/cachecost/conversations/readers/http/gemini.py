@@ -31,13 +31,13 @@ SNAKE = re.compile(r"_([a-z])")
 
 def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     """The Messages body of a generateContent request to `model`. Raises NotAMessage with a path in Gemini's body."""
-    body, calls = _camel(body), _Calls()
+    body, calls = _camel_case(body), _CallIds()
     config = object_at(body.get("generationConfig"), "generationConfig")
     contents = array_at(body.get("contents"), "contents")
     told = {
-        "model": f"{model}{EXPLICIT}" if _cached(body) else model,
+        "model": f"{model}{EXPLICIT}" if _cached_content(body) else model,
         "max_tokens": config.get("maxOutputTokens"),
-        "system": [*_cached(body), *_system(body.get("systemInstruction"), calls)],
+        "system": [*_cached_content(body), *_system(body.get("systemInstruction"), calls)],
         "tools": _tools(array_at(body.get("tools") or [], "tools")),
         "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
         "output_config": _output(config),
@@ -48,13 +48,13 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
     """The blocks of an answer's first candidate; none where it was blocked. Raises NotAMessage."""
-    candidates = _camel(whole).get("candidates") or [{}]
+    candidates = _camel_case(whole).get("candidates") or [{}]
     content = object_at(array_at(candidates, "candidates")[0], "candidates.0").get("content")
     told = object_at(content, "candidates.0.content")
-    return _blocks(told.get("parts") or [], "candidates.0.content.parts", _Calls())
+    return _blocks(told.get("parts") or [], "candidates.0.content.parts", _CallIds())
 
 
-class _Calls:
+class _CallIds:
     """Gives calls of functions and their results the ids that Gemini may leave out: the n-th call of a name."""
 
     def __init__(self) -> None:
@@ -66,19 +66,19 @@ class _Calls:
         return str(told.get("id") or f"{name} {self._counts[kind, name]}")
 
 
-def _cached(body: Mapping[str, Any]) -> list[Body]:
+def _cached_content(body: Mapping[str, Any]) -> list[Body]:
     name = body.get("cachedContent")
     return [{"type": "cached_content", "name": name, "cache_control": {"type": "ephemeral"}}] if name else []
 
 
-def _system(value: Any, calls: _Calls) -> list[Body]:
+def _system(value: Any, calls: _CallIds) -> list[Body]:
     """The system instruction; a text alone is what SDKs take, and some recorders keep."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     return _blocks(object_at(value, "systemInstruction").get("parts") or [], "systemInstruction.parts", calls)
 
 
-def _message(value: Any, path: str, calls: _Calls) -> Body:
+def _message(value: Any, path: str, calls: _CallIds) -> Body:
     message = object_at(value, path)
     role = str(message.get("role") or "")
     if role not in ROLES:
@@ -86,12 +86,12 @@ def _message(value: Any, path: str, calls: _Calls) -> Body:
     return {"role": ROLES[role], "content": _blocks(message.get("parts") or [], f"{path}.parts", calls)}
 
 
-def _blocks(parts: Any, path: str, calls: _Calls) -> list[Body]:
+def _blocks(parts: Any, path: str, calls: _CallIds) -> list[Body]:
     one_or_more = parts if isinstance(parts, list) else [parts]
     return [_block(object_at(part, f"{path}.{n}"), f"{path}.{n}", calls) for n, part in enumerate(one_or_more)]
 
 
-def _block(part: Mapping[str, Any], path: str, calls: _Calls) -> Body:
+def _block(part: Mapping[str, Any], path: str, calls: _CallIds) -> Body:
     kinds = [name for name, value in part.items() if name not in HINTS and value is not None]
     if not kinds and "thoughtSignature" in part:  # the last piece of a stream
         return {"type": "text", "text": ""}
@@ -99,7 +99,7 @@ def _block(part: Mapping[str, Any], path: str, calls: _Calls) -> Body:
         raise NotAMessage(path, "a part that is one thing", part)
     kind, value = kinds[0], part[kinds[0]]
     if kind == "text":
-        return _thought(part) if part.get("thought") else {"type": "text", "text": value}
+        return _thinking(part) if part.get("thought") else {"type": "text", "text": value}
     told = object_at(value, f"{path}.{kind}")
     if kind == "functionCall":
         return {
@@ -114,7 +114,7 @@ def _block(part: Mapping[str, Any], path: str, calls: _Calls) -> Body:
     return _file(kind, told) if kind in ("inlineData", "fileData") else {**told, "type": kind}
 
 
-def _thought(part: Mapping[str, Any]) -> Body:
+def _thinking(part: Mapping[str, Any]) -> Body:
     signed = {"signature": part["thoughtSignature"]} if part.get("thoughtSignature") else {}
     return {"type": "thinking", "thinking": part.get("text"), **signed}
 
@@ -161,14 +161,14 @@ def _output(config: Mapping[str, Any]) -> Body:
     return {**shape, **({"effort": str(effort).lower()} if effort else {})}
 
 
-def _camel(value: Any) -> Any:
+def _camel_case(value: Any) -> Any:
     """`value` with the names of its own fields in camel case: not those in schemas, arguments and responses."""
     if isinstance(value, list):
-        return [_camel(one) for one in value]
+        return [_camel_case(one) for one in value]
     if not isinstance(value, Mapping):
         return value
     named = {SNAKE.sub(lambda found: found[1].upper(), name): one for name, one in value.items()}
-    return {name: one if name in FREE else _camel(one) for name, one in named.items()}
+    return {name: one if name in FREE else _camel_case(one) for name, one in named.items()}
 
 
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)

@@ -19,7 +19,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
@@ -50,10 +50,10 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from log.end(warn, by_time=True)
 
 
-def _exchange(entry: Checked, request: Checked, response: Checked) -> Exchange:
+def _exchange(entry: Checked, request: Checked, response: Checked) -> HttpExchange:
     posted = request.within(request.mapping("postData", required=False), "postData")
     content = response.within(response.mapping("content", required=False), "content")
-    return Exchange(
+    return HttpExchange(
         url=request.text("url"),
         method=request.text("method"),
         request_headers=_headers(request),

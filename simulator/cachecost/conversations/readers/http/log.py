@@ -10,14 +10,14 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.parsed_call import Teller
 from cachecost.conversations.readers.http.bodies import Misplaced
-from cachecost.conversations.readers.http.exchange import Exchange, read
+from cachecost.conversations.readers.http.exchange import HttpExchange, read
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage
 
 REFUSED = "that the API refused and that are no Messages request"
 
 
-ParseEntry = Callable[[Checked, Checked, Checked], Exchange]
+ParseEntry = Callable[[Checked, Checked, Checked], HttpExchange]
 
 
 class ExchangeLog:
@@ -41,7 +41,7 @@ class ExchangeLog:
         if len(entry.faults) == before:
             self.add(exchange)
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: HttpExchange) -> None:
         try:
             self._add(exchange)
         except NotAMessage as error:
@@ -50,7 +50,7 @@ class ExchangeLog:
             else:
                 self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
 
-    def _add(self, exchange: Exchange) -> None:
+    def _add(self, exchange: HttpExchange) -> None:
         told = read(exchange)
         if isinstance(told, str):
             self.left_out[told] += 1
@@ -58,7 +58,7 @@ class ExchangeLog:
         try:
             self._calls.append(self._teller.call(told))
         except NotAMessage as error:
-            raise _placed(exchange, error) from None
+            raise _with_place(exchange, error) from None
 
     def end(self, warn: Warn, by_time: bool) -> list[LoggedCall]:
         """The calls, in the order they started or in that of the file. Raises InputError with every fault."""
@@ -66,13 +66,13 @@ class ExchangeLog:
             raise InputError(self.faults)
         for kind, number in sorted(self.left_out.items()):
             warn(f"{self.path}: {number} entries {kind}: left out")
-        untold = sum(call.billed is None and not call.failed for call in self._calls)
-        if untold:
-            warn(f"{self.path}: {untold} calls whose answers do not tell their usage")
+        without_usage = sum(call.billed is None and not call.failed for call in self._calls)
+        if without_usage:
+            warn(f"{self.path}: {without_usage} calls whose answers do not tell their usage")
         return sorted(self._calls, key=lambda call: call.start) if by_time else self._calls
 
 
-def _placed(exchange: Exchange, error: NotAMessage) -> NotAMessage:
+def _with_place(exchange: HttpExchange, error: NotAMessage) -> NotAMessage:
     """The fault with the place of the body that it is in."""
     is_answers = error.path.startswith("response.")
     return Misplaced(exchange.response_at if is_answers else exchange.request_at, error)

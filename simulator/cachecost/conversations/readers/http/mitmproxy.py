@@ -19,10 +19,10 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.checked import Checked, Warn, opened, quiet
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.http.routes import NO_CALL
-from cachecost.conversations.readers.http.tnetstrings import CutOff, Damaged, values
+from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, TruncatedNetstring, values
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
 
@@ -56,16 +56,16 @@ def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
     with opened(path) as stream:
         try:
             yield from values(stream)
-        except CutOff:
+        except TruncatedNetstring:
             warn(f"{path}: the last flow is cut off (still being written?): left out")
-        except Damaged as error:
+        except DamagedNetstring as error:
             faults.append(Fault(str(path), f"damaged flows: {error}; what comes after cannot be read"))
 
 
-def _exchange(_: Checked, request: Checked, response: Checked) -> Exchange:
+def _exchange(_: Checked, request: Checked, response: Checked) -> HttpExchange:
     headers = list(_pairs(request))
     start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
-    return Exchange(
+    return HttpExchange(
         url=_url(request, headers),
         method=_word(request, "method"),
         request_headers=headers_of(headers),

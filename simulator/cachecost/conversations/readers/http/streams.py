@@ -19,9 +19,9 @@ from cachecost.prompts.wire import NotAMessage
 Piece = dict[str, Any]
 
 
-def gathered(events: Events, api: Api) -> Piece:
+def join_events(events: Events, api: Api) -> Piece:
     """The answer that the events of a stream of this API come to. Raises NotAMessage."""
-    return _GATHER[api](events)
+    return _JOINERS[api](events)
 
 
 # --------------------------------------------------------------------------------------------------- Anthropic
@@ -40,10 +40,11 @@ def _message(events: Events) -> Piece:
         elif kind == "content_block_delta":
             _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), object_or_empty(event.get("delta")))
         elif kind == "message_delta":
-            message["usage"] = _most(object_or_empty(message.get("usage")), object_or_empty(event.get("usage")))
+            usage = object_or_empty(message.get("usage"))
+            message["usage"] = _largest_counts(usage, object_or_empty(event.get("usage")))
         elif kind == "error" and not message:
             return event
-    return {**message, "content": [_done(block) for block in blocks.values()]} if message else {}
+    return {**message, "content": [_finish_block(block) for block in blocks.values()]} if message else {}
 
 
 def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
@@ -57,26 +58,26 @@ def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
             block[name] = value
 
 
-def _done(block: Piece) -> Piece:
+def _finish_block(block: Piece) -> Piece:
     """The block once its last delta has come. Input that is cut off stays the text it is."""
     pieces = block.pop("partial_json", None)
-    return {**block, "input": _parsed(pieces)} if pieces else block
+    return {**block, "input": _parse_json(pieces)} if pieces else block
 
 
-def _parsed(text: Any) -> Any:
+def _parse_json(text: Any) -> Any:
     try:
         return json_value(text) if isinstance(text, str) else text
     except ValueError:
         return text
 
 
-def _most(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
+def _largest_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
     """Of each number the larger; what is no number is as the later one says."""
     both = dict(one)
     for name, value in other.items():
         before = both.get(name)
         if isinstance(value, Mapping):
-            both[name] = _most(object_or_empty(before), value)
+            both[name] = _largest_counts(object_or_empty(before), value)
         elif isinstance(value, int) and isinstance(before, int):
             both[name] = max(before, value)
         elif value is not None:
@@ -104,13 +105,13 @@ def _completion(events: Events) -> Piece:
         choices = event.get("choices")
         each = choices if isinstance(choices, list) else []
         first = next((one for one in each if isinstance(one, Mapping) and not one.get("index")), {})
-        _grow(message, calls, object_or_empty(first.get("delta")))
+        _extend_message(message, calls, object_or_empty(first.get("delta")))
     if calls:
         message["tool_calls"] = list(calls.values())
     return {**whole, "choices": [{"message": message}]}
 
 
-def _grow(message: Piece, calls: dict[int, Piece], delta: Mapping[str, Any]) -> None:
+def _extend_message(message: Piece, calls: dict[int, Piece], delta: Mapping[str, Any]) -> None:
     for name, value in delta.items():
         if name == "tool_calls" and isinstance(value, list):
             for piece in value:
@@ -196,14 +197,14 @@ def _add(block: Piece, name: str, value: Any) -> None:
 def _whole_block(block: Piece) -> Piece:
     if "toolUse" in block:
         use = object_or_empty(block["toolUse"])
-        return {"toolUse": {**use, "input": _parsed(use.get("input") or "{}")}}
+        return {"toolUse": {**use, "input": _parse_json(use.get("input") or "{}")}}
     thought = object_or_empty(block.get("reasoningContent"))
     if thought and "redactedContent" not in thought:
         return {"reasoningContent": {"reasoningText": thought}}
     return block
 
 
-_GATHER: Mapping[Api, Callable[[Events], Piece]] = {
+_JOINERS: Mapping[Api, Callable[[Events], Piece]] = {
     "messages": _message,
     "chat": _completion,
     "responses": _response,

@@ -29,7 +29,7 @@ from cachecost.base.times import iso, seconds
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
@@ -98,9 +98,9 @@ def _document(path: Path) -> tuple[Any, dict[int, int]]:
         raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
 
 
-def _exchange(interaction: Checked, request: Checked, response: Checked) -> Exchange:
+def _exchange(interaction: Checked, request: Checked, response: Checked) -> HttpExchange:
     answer_headers = headers_of(_headers(response))
-    return Exchange(
+    return HttpExchange(
         url=request.text("uri") if "uri" in request.data else request.text("url"),
         method=request.text("method"),
         request_headers=headers_of(_headers(request)),

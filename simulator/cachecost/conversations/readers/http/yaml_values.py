@@ -32,7 +32,7 @@ def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
     """The one document in `text`, and the line of each object in it by its `id`. Raises InputError."""
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    builder = _Builder(file)
+    builder = _YamlValues(file)
     try:
         node = compose(text, (1, 1))
         return (None if node is None else builder.build(node)), builder.lines
@@ -47,7 +47,7 @@ def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
         raise InputError([Fault(file, str(error))]) from None
 
 
-class _Builder:
+class _YamlValues:
     """Turns nodes into values."""
 
     def __init__(self, file: str) -> None:
@@ -76,7 +76,7 @@ class _Builder:
         name = HELD_IN.get(str(node.tag))
         held = value.get(name) if name else None
         if isinstance(held, list) and held:
-            return _joined(held[0])
+            return _join_pieces(held[0])
         self.lines[id(value)] = node.start_mark.line + 1
         return value
 
@@ -96,7 +96,7 @@ class _Builder:
         return InputError([Fault(self.file, f"damaged YAML: {what}", node.start_mark.line + 1)])
 
 
-def _joined(value: Any) -> Any:
+def _join_pieces(value: Any) -> Any:
     """The pieces that an iterator gave, as one."""
     if not isinstance(value, list) or not all(isinstance(one, (str, bytes)) for one in value):
         return value

@@ -43,8 +43,8 @@ class Question:
 
     def inquiry(self) -> Inquiry:
         answer = words(self.default) if self.answer is None else self.answer
-        asked, answered = text_block("user", self.text), text_block("assistant", answer)
-        return Inquiry(self.at, asked, answered, self.answer_type, self.tool_use, self.batch)
+        add_question, add_answer = text_block("user", self.text), text_block("assistant", answer)
+        return Inquiry(self.at, add_question, add_answer, self.answer_type, self.tool_use, self.batch)
 
 
 def words(answer: object) -> str:
@@ -103,7 +103,7 @@ def _within(value: Any, *names: str) -> Any:
     return value
 
 
-class Story:
+class ConversationBuilder:
     """Takes jp's events one by one, and tells them as a conversation."""
 
     def __init__(self) -> None:
@@ -123,24 +123,24 @@ class Story:
 
     # ---------------------------------------------------------------------- what happens, in order
 
-    def human(self, at: float, text: str) -> None:
+    def add_human(self, at: float, text: str) -> None:
         self._end_reply()
         self._end_results()
         if text:
             self.events.append(Human(at, (text_block("user", text),)))
         self._input_at = at
 
-    def said(self, at: float, block: Block) -> None:
+    def add_block(self, at: float, block: Block) -> None:
         self._end_results()
         self._check_model()
         self._reply.append((at, block))
 
-    def called(self, at: float, call: str, block: Block) -> None:
-        self.said(at, block)
+    def add_tool_call(self, at: float, call: str, block: Block) -> None:
+        self.add_block(at, block)
         self._calls.add(call)
         self._running.add(call)
 
-    def returned(self, at: float, call: str, block: Block) -> None:
+    def add_tool_result(self, at: float, call: str, block: Block) -> None:
         self._end_reply()
         if call not in self._running:
             self.notes["tool results that answer no open call: left out"] += 1
@@ -149,7 +149,7 @@ class Story:
         self._results.append((at, block))
         self._input_at = at
 
-    def asked(self, question: Question) -> None:
+    def add_question(self, question: Question) -> None:
         self._end_reply()
         question.tool_use = self._caller(question.id)
         self._asked_by[question.tool_use] += 1
@@ -158,7 +158,7 @@ class Story:
         self._open[question.id].append(question)
         self.events.append(question)
 
-    def answered(self, id_: str, answer: object) -> None:
+    def add_answer(self, id_: str, answer: object) -> None:
         if self._open[id_]:
             self._open[id_].popleft().answer = words(answer)
         else:
@@ -201,7 +201,7 @@ class Story:
         events = tuple(event.inquiry() if isinstance(event, Question) else event for event in self.events)
         return Conversation(name, events, model, params=params)
 
-    def tell(self, file: str, warn: Warn) -> None:
+    def report(self, file: str, warn: Warn) -> None:
         """Say what the file does not hold and what was left out. After `conversation`."""
         for note, times in sorted(self.notes.items()):
             warn(f"{file}: {times} {note}")

@@ -19,14 +19,14 @@ PROVIDERS = ("ls_provider", "gen_ai.provider.name", "gen_ai.system")
 """Where the metadata of LangChain and OpenTelemetry tell the provider."""
 
 
-def field(row: Checked, *names: str) -> Any:
+def value_of(row: Checked, *names: str) -> Any:
     """What stands under one of the names. Blob storage writes an empty text for nothing, and JSON as a text."""
     found = (unpacked(row.data.get(name)) for name in names)
     return next((value for value in found if value is not None and value != ""), None)
 
 
-def word(row: Checked, *names: str) -> str:
-    value = field(row, *names)
+def text_of(row: Checked, *names: str) -> str:
+    value = value_of(row, *names)
     return str(value) if isinstance(value, (str, int)) else ""
 
 
@@ -49,15 +49,15 @@ def _moment(row: Checked, name: str, required: bool = False) -> str | None:
 
 def model_and_host(row: Checked) -> tuple[str, str | None]:
     """(the model as the instrumentation named it, the host where anything tells it)."""
-    places = (object_or_empty(field(row, "metadata")), _attributes(row))
+    places = (object_or_empty(value_of(row, "metadata")), _attributes(row))
     told = (place.get(name) for place in places for name in PROVIDERS)
     provider = next((one for one in told if isinstance(one, str)), "")
-    return named(word(row, "model", "providedModelName", "provided_model_name"), provider)
+    return named(text_of(row, "model", "providedModelName", "provided_model_name"), provider)
 
 
 def _attributes(row: Checked) -> Mapping[str, Any]:
     """The attributes of the span that an observation came as."""
-    return object_or_empty(unpacked(object_or_empty(field(row, "metadata")).get("attributes")))
+    return object_or_empty(unpacked(object_or_empty(value_of(row, "metadata")).get("attributes")))
 
 
 def usage_of(row: Checked) -> Usage | None:

@@ -23,12 +23,12 @@ from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
 from cachecost.conversations.readers.langfuse.bodies import answer_of, body_of, parameters_of
 from cachecost.conversations.readers.langfuse.fields import (
-    field,
     first_token_at,
     model_and_host,
     start_of,
+    text_of,
     usage_of,
-    word,
+    value_of,
 )
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 
@@ -80,7 +80,7 @@ def _observations(row: Checked) -> Iterator[Checked]:
     inside = row.data.get("observations")
     if isinstance(inside, list):
         trace = row.data.get("trace")
-        session = word(row.within(trace, "trace") if isinstance(trace, dict) else row, "sessionId", "session_id")
+        session = text_of(row.within(trace, "trace") if isinstance(trace, dict) else row, "sessionId", "session_id")
         if any(isinstance(one, str) for one in inside):
             row.fault("observations", "expected the observations; got only ids, as a list of traces has them")
             return
@@ -98,12 +98,13 @@ def _add_call(tracing: Tracing, row: Checked) -> None:
     if not model:
         tracing.notes["model calls that name no model: left out"] += 1
         return
-    parent = word(row, "parentObservationId", "parent_observation_id")
+    parent = text_of(row, "parentObservationId", "parent_observation_id")
     tracing.add(_parse_call(tracing, row, model, host), parent)
 
 
 def _parse_call(tracing: Tracing, row: Checked, model: str, host: str | None) -> Told:
-    body, note = body_of(field(row, "input"), parameters_of(field(row, "modelParameters", "model_parameters")), model)
+    parameters = parameters_of(value_of(row, "modelParameters", "model_parameters"))
+    body, note = body_of(value_of(row, "input"), parameters, model)
     if note:
         tracing.notes[note] += 1
     usage, start = usage_of(row), start_of(row)
@@ -111,12 +112,12 @@ def _parse_call(tracing: Tracing, row: Checked, model: str, host: str | None) ->
     return Told(
         body={**body, "model": model},
         usage=usage,
-        answer=[] if failed else answer_of(field(row, "output"), row.data.get("output")),
+        answer=[] if failed else answer_of(value_of(row, "output"), row.data.get("output")),
         timestamp=start,
         first_token_s=first_token(start, first_token_at(row)),
         host=host,
-        status=status_in(word(row, "statusMessage", "status_message")) if failed else None,
-        session=word(row, "sessionId", "session_id", TRACE_SESSION) or word(row, "traceId", "trace_id"),
-        id=word(row, "id"),
+        status=status_in(text_of(row, "statusMessage", "status_message")) if failed else None,
+        session=text_of(row, "sessionId", "session_id", TRACE_SESSION) or text_of(row, "traceId", "trace_id"),
+        id=text_of(row, "id"),
         line=row.line or 0,
     )

@@ -57,25 +57,25 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
     """The calls by when they began. Raises InputError with every fault; what a log cannot tell goes to `warn`."""
     faults: list[Fault] = []
-    reading = _Reading(Teller(keep_content))
+    log = _LiteLLMLog(Teller(keep_content))
     rows, found = 0, []
     for row in objects(path, faults, warn):
         rows += 1
-        found += reading.take(row)
+        found += log.take(row)
     must_hold(path, EXPECTED, rows, faults)
-    reading.say(path, warn)
-    yield from by_start(found, reading.traces)
+    log.report(path, warn)
+    yield from by_start(found, log.traces)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _LiteLLMLog:
     """A log while it is read, with what is to be said of it."""
 
     teller: Teller
     left_out: Counter[str] = field(default_factory=Counter)
-    untold: int = 0
-    cut: int = 0
-    headless: int = 0
+    without_messages: int = 0
+    truncated: int = 0
+    without_system: int = 0
     traces: set[str] = field(default_factory=set)
 
     def take(self, row: Checked) -> list[LoggedCall]:
@@ -89,20 +89,20 @@ class _Reading:
             self.left_out["from LiteLLM's own cache, which no provider billed"] += 1
         else:
             try:
-                return [self.teller.call(self._told(row, call_type))]
+                return [self.teller.call(self._parse_call(row, call_type))]
             except NotAMessage as fault:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
         return []
 
-    def _told(self, row: Checked, call_type: str) -> Told:
+    def _parse_call(self, row: Checked, call_type: str) -> Told:
         parameters, messages = _request(row)
         model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
         start = _moment(row, "startTime")
-        self.untold += _is_missing(messages) and status is None
-        self.cut += CUT in str(row.data.get("proxy_server_request", ""))
+        self.without_messages += _is_missing(messages) and status is None
+        self.truncated += CUT in str(row.data.get("proxy_server_request", ""))
         body = _body(model, call_type, messages, parameters)
-        self.headless += bool(body["messages"]) and _may_lack_its_system(row, call_type, body)
+        self.without_system += bool(body["messages"]) and _may_lack_its_system(row, call_type, body)
         return Told(
             body=body,
             usage=None if status else _usage(row),
@@ -124,16 +124,20 @@ class _Reading:
             self.traces.add(named or trace)
         return named or trace
 
-    def say(self, path: Path, warn: Warn) -> None:
+    def report(self, path: Path, warn: Warn) -> None:
         """What was left out, and what the log does not tell."""
         for kind, number in self.left_out.items():
             warn(f"{path}: {number} entries {kind}: left out")
-        if self.untold:
-            warn(f"{path}: {self.untold} calls without their messages: only their usage is known")
-        if self.headless:
-            warn(f"{path}: {self.headless} calls without a system prompt: LiteLLM does not log it for their endpoint")
-        if self.cut:
-            warn(f"{path}: {self.cut} calls with texts that LiteLLM cut short: their sizes are not those of the prompt")
+        if self.without_messages:
+            warn(f"{path}: {self.without_messages} calls without their messages: only their usage is known")
+        if self.without_system:
+            warn(
+                f"{path}: {self.without_system} calls without a system prompt: LiteLLM does not log it for their endpoint"
+            )
+        if self.truncated:
+            warn(
+                f"{path}: {self.truncated} calls with texts that LiteLLM cut short: their sizes are not those of the prompt"
+            )
 
 
 def _is_model_call(call_type: str, row: Checked) -> bool:
@@ -145,19 +149,19 @@ def _is_model_call(call_type: str, row: Checked) -> bool:
 
 def _may_lack_its_system(row: Checked, call_type: str, body: Mapping[str, Any]) -> bool:
     """LiteLLM's payload of a Messages or Responses call leaves `system` and `instructions` out."""
-    return not body.get("system") and "completion" not in call_type and _received(row) is None
+    return not body.get("system") and "completion" not in call_type and _proxy_body(row) is None
 
 
 def _request(row: Checked) -> tuple[Mapping[str, Any], Any]:
     """(parameters, messages): of the body that came to the proxy, where a spend log has it, else as logged."""
-    body = _received(row)
+    body = _proxy_body(row)
     if body is not None:
         rest = {name: value for name, value in body.items() if name not in ("messages", "input", "model")}
         return rest, body.get("messages") or body.get("input")
     return object_or_empty(row.data.get("model_parameters")), unpacked(row.data.get("messages"))
 
 
-def _received(row: Checked) -> Mapping[str, Any] | None:
+def _proxy_body(row: Checked) -> Mapping[str, Any] | None:
     """The body that came to the proxy, where the database keeps it."""
     body = unpacked(row.data.get("proxy_server_request"))
     has_messages = isinstance(body, Mapping) and bool(body.get("messages") or body.get("input"))

@@ -49,7 +49,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     Raises InputError with every fault, each with its line. A last line that is cut off is left out and said to `warn`.
     """
     faults: list[Fault] = []
-    trace = _Trace()
+    trace = _MooncakeTrace()
     for line in json_lines(path, faults, warn):
         call = trace.call(line)
         if not faults:
@@ -60,7 +60,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         raise InputError(faults)
 
 
-class _Trace:
+class _MooncakeTrace:
     """What the lines so far have in common with the next: the tree of prompts, and a message for each id."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Trace:
             thread = thread.then(self._message(id_, BLOCK_TOKENS))
         if rest:
             thread = thread.then(
-                self._message(ids[-1], rest) if len(ids) > whole else _given(f"line {line.line}", rest)
+                self._message(ids[-1], rest) if len(ids) > whole else _message_of_size(f"line {line.line}", rest)
             )
         return thread
 
@@ -113,11 +113,11 @@ class _Trace:
         message = self._messages.get((id_, tokens))
         if message is None:
             name = str(id_) if tokens == BLOCK_TOKENS else f"{id_}:{tokens}"
-            message = self._messages[id_, tokens] = _given(name, tokens)
+            message = self._messages[id_, tokens] = _message_of_size(name, tokens)
         return message
 
 
-def _given(name: str, tokens: int) -> Message:
+def _message_of_size(name: str, tokens: int) -> Message:
     return Message.of("user", (given_block("text", "user", name, tokens),))
 
 

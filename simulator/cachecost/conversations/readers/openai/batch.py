@@ -17,47 +17,47 @@ from cachecost.base.errors import Fault
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.anthropic_batch.results import NOT_RUN
 from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.conversations.readers.openai.exchange import Exchange, time_of
+from cachecost.conversations.readers.openai.exchange import OpenAIExchange, time_of
 from cachecost.prompts.wire import shown
 
 RESULTS = re.compile(r"outputs?|errors?|results?")
 
 
-class Batch:
+class OpenAIBatch:
     """A batch while it is read."""
 
     def __init__(self, path: Path, warn: Warn) -> None:
         self.path, self.warn = path, warn
-        self.asked: dict[str, Checked] = {}
+        self.requests: dict[str, Checked] = {}
         self.results: dict[str, Checked] = {}
 
     def add(self, line: Checked) -> None:
         """Take a line: a request if it has a body, else a result."""
         name = line.text("custom_id")
-        known = self.asked if "body" in line.data else self.results
+        known = self.requests if "body" in line.data else self.results
         if name in known:
             line.fault("custom_id", f"{shown(name)} is that of an earlier one")
         known.setdefault(name, line)
 
-    def exchanges(self, faults: list[Fault]) -> Iterator[Exchange]:
+    def exchanges(self, faults: list[Fault]) -> Iterator[OpenAIExchange]:
         """Each request with its result, by the time of the answer; those without one at the end."""
-        if self.results and not self.asked:
-            self._look_beside(faults)
-        found = [one for name, line in self.asked.items() if (one := self._exchange(name, line)) is not None]
+        if self.results and not self.requests:
+            self._read_request_file(faults)
+        found = [one for name, line in self.requests.items() if (one := self._exchange(name, line)) is not None]
         yield from sorted(found, key=lambda one: time_of(one.answer))
-        self._tell_what_is_left()
+        self._report_unmatched()
 
-    def _look_beside(self, faults: list[Fault]) -> None:
-        twin = self.path.with_name(RESULTS.sub("input", self.path.name))
-        if twin == self.path or not twin.is_file():
-            where = f": expected {twin.name}" if twin != self.path else ""
+    def _read_request_file(self, faults: list[Fault]) -> None:
+        request_file = self.path.with_name(RESULTS.sub("input", self.path.name))
+        if request_file == self.path or not request_file.is_file():
+            where = f": expected {request_file.name}" if request_file != self.path else ""
             faults.append(Fault(str(self.path), f"holds results of a batch without the requests{where}"))
             return
-        for line in objects(twin, faults, self.warn):
+        for line in objects(request_file, faults, self.warn):
             if "body" in line.data:
                 self.add(line)
 
-    def _exchange(self, name: str, line: Checked) -> Exchange | None:
+    def _exchange(self, name: str, line: Checked) -> OpenAIExchange | None:
         body = line.mapping("body")
         result = self.results.get(name)
         response = result.mapping("response", required=False) if result else {}
@@ -67,7 +67,7 @@ class Batch:
             return None
         if result and not response:
             status = NOT_RUN
-        return Exchange(
+        return OpenAIExchange(
             entry=line,
             body=body,
             body_at="body.",
@@ -78,12 +78,12 @@ class Batch:
             is_batch=True,
         )
 
-    def _tell_what_is_left(self) -> None:
-        if not self.asked:
+    def _report_unmatched(self) -> None:
+        if not self.requests:
             return
         for name, line in self.results.items():
-            if name not in self.asked:
+            if name not in self.requests:
                 line.fault("custom_id", f"no request has {shown(name)}")
-        unanswered = len(self.asked.keys() - self.results.keys())
+        unanswered = len(self.requests.keys() - self.results.keys())
         if self.results and unanswered:
             self.warn(f"{self.path}: {unanswered} requests have no result: calls without usage")

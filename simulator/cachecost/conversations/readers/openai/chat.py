@@ -18,8 +18,8 @@ from cachecost.conversations.readers.openai.parts import (
     SHORT,
     Body,
     Turns,
+    copy_mark,
     lifetime,
-    marked,
     parameters,
     parts,
     role_of,
@@ -51,7 +51,7 @@ def from_chat(body: Mapping[str, Any]) -> Body:
 
 def from_chat_message(message: Mapping[str, Any]) -> list[Body]:
     """The blocks of an assistant's message: thinking, text, calls of tools. Raises NotAMessage."""
-    return _said(message, "message", SHORT)
+    return _assistant_blocks(message, "message", SHORT)
 
 
 def _add(turns: Turns, raw: Any, path: str, mark: Body) -> None:
@@ -60,29 +60,29 @@ def _add(turns: Turns, raw: Any, path: str, mark: Body) -> None:
     if role in ("tool", "function"):
         called = message.get("tool_call_id") or message.get("name")
         blocks = parts(message.get("content"), f"{path}.content", mark)
-        turns.add("user", [marked(tool_result(called, blocks), message, mark)], result=True)
+        turns.add("user", [copy_mark(tool_result(called, blocks), message, mark)], result=True)
     elif role == "assistant":
-        turns.add("assistant", _said(message, path, mark))
+        turns.add("assistant", _assistant_blocks(message, path, mark))
     else:
         blocks = parts(message.get("content"), f"{path}.content", mark)
-        turns.add("user" if role == "user" else "system", _last_marked(blocks, message, mark))
+        turns.add("user" if role == "user" else "system", _mark_last_block(blocks, message, mark))
 
 
-def _last_marked(blocks: list[Body], message: Mapping[str, Any], mark: Body) -> list[Body]:
+def _mark_last_block(blocks: list[Body], message: Mapping[str, Any], mark: Body) -> list[Body]:
     """A mark on the message is one on its last block."""
     if not blocks or MARK in blocks[-1]:
         return blocks
-    return [*blocks[:-1], marked(blocks[-1], message, mark)]
+    return [*blocks[:-1], copy_mark(blocks[-1], message, mark)]
 
 
-def _said(message: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
+def _assistant_blocks(message: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
     content = message.get("content")
     shown = [] if content == "" else parts(content, f"{path}.content", mark)
     refused = [{"type": "text", "text": message["refusal"]}] if isinstance(message.get("refusal"), str) else []
-    return _last_marked([*_thought(message, path), *shown, *refused, *_calls(message, path)], message, mark)
+    return _mark_last_block([*_thinking_blocks(message, path), *shown, *refused, *_calls(message, path)], message, mark)
 
 
-def _thought(message: Mapping[str, Any], path: str) -> list[Body]:
+def _thinking_blocks(message: Mapping[str, Any], path: str) -> list[Body]:
     blocks = message.get("thinking_blocks")
     if isinstance(blocks, list) and blocks:
         return [

@@ -38,7 +38,7 @@ NO_MODEL_CALL = "entries that are no model call: left out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class OpenAIExchange:
     """A request and its answer: the entries that hold them, where in those each stands, what the log says beside.
 
     `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts.
@@ -59,14 +59,14 @@ class Exchange:
     is_batch: bool = False
 
     @property
-    def told_session(self) -> str:
+    def session_name(self) -> str:
         """The log's word, else the conversation, else what the client noted down."""
         places = (self.body, self.answer)
-        told = [self.session, *map(_conversation, places), *map(_noted_session, places)]
+        told = [self.session, *map(_conversation_id, places), *map(_session_of_metadata, places)]
         return next(filter(None, told), "")
 
 
-class Exchanges:
+class ExchangeParser:
     """Makes calls of exchanges; one instance a file. `notes` counts what is to be said in the end."""
 
     def __init__(self, teller: Teller) -> None:
@@ -74,13 +74,13 @@ class Exchanges:
         self._earlier: dict[str, list[Any]] = {}
         self.notes: Counter[str] = Counter()
 
-    def call(self, one: Exchange) -> LoggedCall | None:
+    def call(self, one: OpenAIExchange) -> LoggedCall | None:
         """The call; None where it is no model call, or something in it is wrong (then there are faults)."""
         kind = kind_of(one.body, one.answer)
         if not kind:
             self.notes[NO_MODEL_CALL] += 1
             return None
-        usage, answer, time = _usage(one), _said(one, kind), _created(one)
+        usage, answer, time = _usage(one), _answer_blocks(one, kind), _created_at(one)
         body = _try(one.entry, one.body_at, lambda: self._body(one, kind))
         if body is None:
             return None
@@ -97,18 +97,18 @@ class Exchanges:
             workspace=one.workspace,
             status=one.status or _status(one.answer),
             is_batch=one.is_batch,
-            session=one.told_session,
+            session=one.session_name,
             id=str(one.answer.get("id") or ""),
             line=one.entry.line or 0,
         )
         return _try(one.entry, one.body_at, lambda: self._teller.call(told))
 
-    def _body(self, one: Exchange, kind: str) -> dict[str, Any]:
-        return from_chat(one.body) if kind == CHAT else from_responses(self._going_on(one.body, one.answer))
+    def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
+        return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))
 
-    def _going_on(self, body: Body, answer: Body) -> Body:
+    def _with_earlier_items(self, body: Body, answer: Body) -> Body:
         """A Responses request with the items of what it goes on from before its own."""
-        before, talk = body.get("previous_response_id"), _conversation(body) or _conversation(answer)
+        before, talk = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
         earlier = self._earlier.get(str(before or talk), [])
         if before and not earlier:
             self.notes[UNKNOWN_START] += 1
@@ -124,7 +124,7 @@ class Exchanges:
             self._earlier.update({name: [*items, *output] for name in names})
         return {**body, "input": items} if earlier else body
 
-    def _note_tier(self, one: Exchange) -> None:
+    def _note_tier(self, one: OpenAIExchange) -> None:
         tier = one.answer.get("service_tier")
         if tier not in PLAIN_TIERS and not one.is_batch:
             self.notes[f"calls of service tier {shown(tier)}, which has prices of its own"] += 1
@@ -148,7 +148,7 @@ def time_of(answer: Body) -> float:
     return float(told) if isinstance(told, (int, float)) else inf
 
 
-def _created(one: Exchange) -> str | None:
+def _created_at(one: OpenAIExchange) -> str | None:
     """The answer's own time, ISO 8601: whole seconds."""
     place = f"{one.answer_in.place}{one.answer_at}"
     answer = Checked(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
@@ -160,12 +160,12 @@ def _created(one: Exchange) -> str | None:
     return None
 
 
-def _usage(one: Exchange) -> Usage | None:
+def _usage(one: OpenAIExchange) -> Usage | None:
     raw = one.answer.get("usage")
     return None if raw is None else _try(one.answer_in, one.answer_at, lambda: usage_from(raw, "usage", "openai"))
 
 
-def _said(one: Exchange, kind: str) -> list[dict[str, Any]] | None:
+def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:
     """The blocks of the answer; of several choices those of the first."""
     if kind == RESPONSE:
         output = one.answer.get("output")
@@ -207,12 +207,12 @@ def _host(model: str, answer: Body) -> tuple[str, str | None]:
     return own, host or ("openai" if OWN_MODELS.match(own) else None)
 
 
-def _conversation(body: Body) -> str:
+def _conversation_id(body: Body) -> str:
     told = body.get("conversation")
     return str((told.get("id") if isinstance(told, Mapping) else told) or "")
 
 
-def _noted_session(body: Body) -> str:
+def _session_of_metadata(body: Body) -> str:
     notes = body.get("metadata")
     told = [notes.get(name) for name in SESSIONS] if isinstance(notes, Mapping) else []
     return next((one for one in told if isinstance(one, str)), "")

@@ -30,7 +30,7 @@ def lifetime(body: Mapping[str, Any]) -> Body:
     return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
 
 
-def marked(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
+def copy_mark(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
     """`block` with the mark that `raw` has: a `cache_control` (gateways take it), or OpenAI's own breakpoint."""
     own = raw.get(MARK) or (mark if raw.get(BREAKPOINT) else None)
     return {**block, MARK: own} if own else block
@@ -59,7 +59,7 @@ def part(raw: Any, path: str, mark: Body) -> Body:
         block = _document(raw)
     else:
         block = {name: value for name, value in raw.items() if name not in MARKS}
-    return marked(block, raw, mark)
+    return copy_mark(block, raw, mark)
 
 
 def text(raw: Mapping[str, Any], name: str, path: str) -> str:
@@ -151,7 +151,7 @@ def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
     else:
         block = dict(raw)
     bare = {name: value for name, value in block.items() if name not in MARKS}
-    return marked(marked(bare, told, mark), raw, mark)
+    return copy_mark(copy_mark(bare, told, mark), raw, mark)
 
 
 def choice(raw: Any, parallel: Any) -> Body | None:

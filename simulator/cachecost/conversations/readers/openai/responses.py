@@ -16,8 +16,8 @@ from cachecost.conversations.readers.openai.parts import (
     SHORT,
     Body,
     Turns,
+    copy_mark,
     lifetime,
-    marked,
     parameters,
     parts,
     role_of,
@@ -76,7 +76,7 @@ def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
     if kind == "message" or (kind is None and "role" in item):
         _add_message(turns, item, path, mark)
     elif str(kind).endswith("_output"):
-        result = marked(tool_result(item.get("call_id"), _returned(item, path, mark)), item, mark)
+        result = copy_mark(tool_result(item.get("call_id"), _tool_output(item, path, mark)), item, mark)
         turns.add("user", [result], result=True)
     elif isinstance(kind, str) and kind in ITEMS:
         turns.add("assistant", ITEMS[kind](item), joins=True)
@@ -92,7 +92,7 @@ def _add_message(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -
     turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
 
 
-def _returned(item: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
+def _tool_output(item: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
     """What a tool returned: a text, parts, or an object of its own kind."""
     told = item.get("output")
     if isinstance(told, Mapping) or (isinstance(told, list) and not all(_is_part(one) for one in told)):

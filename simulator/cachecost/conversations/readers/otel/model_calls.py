@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from cachecost.conversations.readers.otel.messages import CHOICE, DETAILS, IN_EVENTS, ROLES
-from cachecost.conversations.readers.otel.spans import Span
+from cachecost.conversations.readers.otel.spans import OtelSpan
 
 Attributes = Mapping[str, Any]
 CALLS = ("chat", "generate_content", "text_completion", "completion", "responses", "messages")
@@ -23,14 +23,14 @@ USAGE = ("gen_ai.usage.", "llm.token_count.")
 RECORDS = (DETAILS, CHOICE, *ROLES)
 
 
-def model_calls(found: Iterable[Span], notes: Counter[str]) -> Iterator[Span]:
+def model_calls(found: Iterable[OtelSpan], notes: Counter[str]) -> Iterator[OtelSpan]:
     """The spans that are model calls, with what log records and events say of them among their attributes."""
-    spans = _joined(list(found), notes)
+    spans = _join_records(list(found), notes)
     for span in spans:
         _take_events(span)
     known = {(span.trace, span.id): span for span in spans if span.id}
     chosen = [span for span in spans if _is_call(span)]
-    outer = {id(above) for span in chosen for above in _repeated(span, known)}
+    outer = {id(above) for span in chosen for above in _outer_duplicates(span, known)}
     notes["spans that are no model call: left out"] = len(spans) - len(chosen)
     notes["spans around the same call as another span: left out"] = len(outer)
     for note in [note for note, number in notes.items() if not number]:
@@ -38,7 +38,7 @@ def model_calls(found: Iterable[Span], notes: Counter[str]) -> Iterator[Span]:
     yield from (span for span in chosen if id(span) not in outer)
 
 
-def _joined(found: list[Span], notes: Counter[str]) -> list[Span]:
+def _join_records(found: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
     """The spans, each with its log records. A record of a whole call stands for a span that is not there."""
     spans = [span for span in found if not span.is_record]
     known = {(span.trace, span.id): span for span in spans if span.id}
@@ -53,13 +53,13 @@ def _joined(found: list[Span], notes: Counter[str]) -> list[Span]:
     return spans
 
 
-def _take_events(span: Span) -> None:
+def _take_events(span: OtelSpan) -> None:
     for name, attributes in span.events:
         if name in IN_EVENTS:
             span.attributes = {**attributes, **span.attributes}
 
 
-def _is_call(span: Span) -> bool:
+def _is_call(span: OtelSpan) -> bool:
     attributes = span.attributes
     kind = attributes.get("openinference.span.kind")
     operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type") or "").lower()
@@ -69,17 +69,17 @@ def _is_call(span: Span) -> bool:
     return has_usage and any(attributes.get(name) for name in MODEL)
 
 
-def _repeated(span: Span, known: Mapping[tuple[str, str], Span]) -> Iterator[Span]:
+def _outer_duplicates(span: OtelSpan, known: Mapping[tuple[str, str], OtelSpan]) -> Iterator[OtelSpan]:
     """Calls that a call lies in with no agent or tool between: the same call, seen from further out."""
     above, seen = known.get((span.trace, span.parent)), {id(span)}
-    while above is not None and id(above) not in seen and not _stands_between(above):
+    while above is not None and id(above) not in seen and not _separates_calls(above):
         seen.add(id(above))
         if _is_call(above):
             yield above
         above = known.get((above.trace, above.parent))
 
 
-def _stands_between(span: Span) -> bool:
+def _separates_calls(span: OtelSpan) -> bool:
     attributes = span.attributes
     names = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
     return any(str(attributes.get(name)).lower() in BETWEEN for name in names)

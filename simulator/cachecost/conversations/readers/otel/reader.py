@@ -24,9 +24,9 @@ from cachecost.conversations.readers.common.model_names import named
 from cachecost.conversations.readers.common.parsed_call import Teller, Told
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import status_in
-from cachecost.conversations.readers.otel.messages import answer_told, is_cut, request_of
+from cachecost.conversations.readers.otel.messages import answer_of_span, is_cut, request_of
 from cachecost.conversations.readers.otel.model_calls import Attributes, model_calls
-from cachecost.conversations.readers.otel.spans import Span, spans
+from cachecost.conversations.readers.otel.spans import OtelSpan, spans
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
@@ -66,7 +66,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     told = []
     for span in model_calls(found, notes):
         try:
-            told.append(teller.call(_told(span, notes)))
+            told.append(teller.call(_parse_call(span, notes)))
         except NotAMessage as fault:
             faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
     must_hold(path, EXPECTED, values, faults)
@@ -75,7 +75,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from by_start(told, {span.trace for span in found})
 
 
-def _told(span: Span, notes: Counter[str]) -> Told:
+def _parse_call(span: OtelSpan, notes: Counter[str]) -> Told:
     attributes = span.attributes
     usage = _usage(attributes)
     status = _status(span) if span.failed and usage is None else None
@@ -89,7 +89,7 @@ def _told(span: Span, notes: Counter[str]) -> Told:
     return Told(
         body={**({"max_tokens": limit} if limit else {}), **body, "model": model},
         usage=usage,
-        answer=answer_told(attributes, span.events),
+        answer=answer_of_span(attributes, span.events),
         timestamp=iso(span.start),
         first_token_s=_seconds(attributes),
         host=_address(attributes) or host,
@@ -115,7 +115,7 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-def _status(span: Span) -> int:
+def _status(span: OtelSpan) -> int:
     told = (str(span.attributes.get(name, "")) for name in STATUS)
     errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
     return next((int(one) for one in told if one.isdecimal() and 400 <= int(one) <= 599), status_in(" ".join(errors)))

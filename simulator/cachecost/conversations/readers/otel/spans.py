@@ -23,7 +23,7 @@ Attributes = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Span:
+class OtelSpan:
     """One span, or the log record of one where only that was exported. Ids are hex, `start` seconds since the epoch.
 
     `events` are (name, attributes); `at` tells faults where the span stands.
@@ -42,33 +42,33 @@ class Span:
     is_record: bool = False
 
 
-def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[Span]]:
+def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[OtelSpan]]:
     """(number of values in the file, the spans and log records in them). Faults are added to `faults`."""
-    values, found = 0, list[Span]()
+    values, found = 0, list[OtelSpan]()
     for value in objects(path, faults, warn):
         values += 1
         found += _spans_of(value)
     return values, found
 
 
-def _spans_of(value: Checked) -> Iterator[Span]:
+def _spans_of(value: Checked) -> Iterator[OtelSpan]:
     if "attributes" in value.data or "context" in value.data:
-        yield _printed(value)
+        yield _parse_printed_span(value)
         return
     known = ("resourceSpans", "resourceLogs", "resourceMetrics")
     if not any(value.has(name) for name in known):
         value.fault(known[0], "expected spans (or attributes, of a printed span); got nothing")
     for resource in value.objects("resourceSpans"):
         for scope in resource.objects("scopeSpans"):
-            yield from map(_exported, scope.objects("spans"))
+            yield from map(_parse_otlp_span, scope.objects("spans"))
     for resource in value.objects("resourceLogs"):
         for scope in resource.objects("scopeLogs"):
-            yield from map(_record, scope.objects("logRecords"))
+            yield from map(_parse_log_record, scope.objects("logRecords"))
 
 
-def _exported(span: Checked) -> Span:
+def _parse_otlp_span(span: Checked) -> OtelSpan:
     status = span.mapping("status", required=False)
-    return Span(
+    return OtelSpan(
         span,
         span.text("name", ""),
         span.text("traceId", ""),
@@ -82,14 +82,14 @@ def _exported(span: Checked) -> Span:
     )
 
 
-def _record(record: Checked) -> Span:
+def _parse_log_record(record: Checked) -> OtelSpan:
     """A log record, as a span with one event. Its name is `eventName`, before that an attribute."""
     attributes = _attributes(record, "attributes")
     name = record.text("eventName", "") or str(attributes.get("event.name") or "")
     body = _value(record, "body", record.data["body"]) if record.has("body") else None
     event = {**(body if isinstance(body, dict) else {"body": body}), **attributes}
     start = "timeUnixNano" if record.has("timeUnixNano") else "observedTimeUnixNano"
-    return Span(
+    return OtelSpan(
         record,
         name,
         record.text("traceId", ""),
@@ -100,12 +100,12 @@ def _record(record: Checked) -> Span:
     )
 
 
-def _printed(span: Checked) -> Span:
+def _parse_printed_span(span: Checked) -> OtelSpan:
     """A span as a console exporter prints it: plain attributes, ISO times, ids that may begin with 0x."""
     context = span.within(span.mapping("context", required=False), "context")
     status = span.mapping("status", required=False)
     events = [(one.text("name", ""), one.mapping("attributes", required=False)) for one in span.objects("events")]
-    return Span(
+    return OtelSpan(
         span,
         span.text("name", ""),
         _hex(context.text("trace_id", "")),
