@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.anthropic_batch.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import logged
 
 MODEL = "claude-opus-4-6"
 MARK = {"type": "ephemeral", "ttl": "1h"}
@@ -62,7 +61,7 @@ def lines(path: Path, *rows: Line | str) -> Path:
     return path
 
 
-def read(path: Path) -> list[LoggedCall]:
+def read(path: Path) -> list[RecordedCall]:
     return list(calls(path, pytest.fail))
 
 
@@ -109,7 +108,7 @@ def test_results_find_their_requests_in_the_same_file(tmp_path: Path) -> None:
     ]
     assert [block.content for block in second.response] == [{"type": "text", "text": "a complaint"}]
     assert (second.request.thread, second.request.system) == (first.request.thread, first.request.system)
-    assert logged(second).output_tokens == 11
+    assert second.output_tokens == 11
     assert said == [f"{path}: 1 states of a batch: left out"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.base.times import day_of, seconds
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -20,12 +20,12 @@ PRICES = PriceBook.load()
 SIMPLE = {"opus": "claude-opus-4-6", "sonnet": "claude-sonnet-4-6"}
 
 
-def call(billed: Usage | None, model: str = SIMPLE["opus"], params: Any = None, **fields: Any) -> LoggedCall:
+def call(billed: Usage | None, model: str = SIMPLE["opus"], params: Any = None, **fields: Any) -> RecordedCall:
     request = Intake().body({"model": model, "messages": [], **(params or {})})
-    return LoggedCall(1, seconds(DAY), DAY, request, billed, **fields)
+    return RecordedCall(request, seconds(DAY), timestamp=DAY, billed=billed, line=1, **fields)
 
 
-def bill(*calls: LoggedCall, **fields: Any) -> Bill:
+def bill(*calls: RecordedCall, **fields: Any) -> Bill:
     made = Bill(PRICES, **fields)
     for one in calls:
         made.add(one)

@@ -12,8 +12,8 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.claude_code.reader import calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Mark
 from cachecost.providers.prices import PriceBook
@@ -31,18 +31,18 @@ HOUR = {
 }
 
 
-def calls_of(folder: Path, lines: Sequence[dict[str, Any]], name: str = "session.jsonl") -> list[LoggedCall]:
+def calls_of(folder: Path, lines: Sequence[dict[str, Any]], name: str = "session.jsonl") -> list[RecordedCall]:
     path = folder / name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return list(calls(path))
 
 
-def told(call: LoggedCall) -> list[tuple[str, list[str]]]:
+def told(call: RecordedCall) -> list[tuple[str, list[str]]]:
     """The messages of a call: who, and what in a word each."""
     return [(message.role, [_word(block.content) for block in message.blocks]) for message in _messages(call)]
 
 
-def _messages(call: LoggedCall) -> list[Any]:
+def _messages(call: RecordedCall) -> list[Any]:
     return call.request.thread.messages()
 
 

@@ -15,13 +15,13 @@ from random_logs import lines, logs
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.editing.cutting import Cut, concat, content_of, cut, cut_conversation, ranges
 from cachecost.conversations.editing.diffing import BY_SHAPE, Change, Diff, diff_calls, diff_conversations
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.views.recording.diff import diff_lines, diff_object
@@ -41,7 +41,7 @@ def saved(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[LoggedCall]:
+def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[RecordedCall]:
     """The calls; with `digest`, as a recording without content under that key has them."""
     told = request_log.calls(saved(folder / "log.jsonl", *rows))
     if not digest:

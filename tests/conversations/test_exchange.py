@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.calls import Iteration
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
-from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
@@ -50,9 +50,9 @@ def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any
     )
 
 
-def call(one: HttpExchange) -> Told:
+def call(one: HttpExchange) -> ParsedCall:
     found = read(one)
-    assert isinstance(found, Told), found
+    assert isinstance(found, ParsedCall), found
     return found
 
 
@@ -120,7 +120,7 @@ def test_a_call_is_told_with_its_usage_and_its_answer() -> None:
     assert found.body == BODY and found.answer == ANSWER["content"] and found.usage == USAGE
     assert (found.host, found.status, found.session, found.line) == ("anthropic", 200, "s1", 4)
     assert (found.timestamp, found.first_token_s, found.workspace) == ("2026-03-07T10:00:00Z", 1.5, "")
-    made = Teller().call(found)
+    made = CallBuilder().build(found)
     assert [(mark.layer, mark.index, mark.ttl) for mark in made.request.marks] == [("system", 0, "5m")]
     assert made.start == 1772877600.0
 
@@ -474,7 +474,7 @@ def test_converse_is_the_messages_api_in_other_words() -> None:
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "text", "text": "North."},
     ]
-    assert len(Teller().call(found).request.marks) == 3
+    assert len(CallBuilder().build(found).request.marks) == 3
 
 
 def test_converse_streamed() -> None:

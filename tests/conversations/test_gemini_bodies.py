@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
 from cachecost.conversations.readers.http.gemini import from_candidate, from_generate_content
 from cachecost.prompts.intake import Intake
@@ -198,9 +198,9 @@ SENT = "".join(f"data: {json.dumps(one)}\r\n\r\n" for one in PIECES).encode()
 BODY = {"contents": [ASKED]}
 
 
-def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> Told:
+def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> ParsedCall:
     found = read(HttpExchange(url=url, request=json.dumps(BODY).encode(), response=answer))
-    assert isinstance(found, Told)
+    assert isinstance(found, ParsedCall)
     return found
 
 
@@ -213,7 +213,7 @@ def test_an_answer_in_one_piece_or_streamed(answer: bytes) -> None:
     assert found.usage == Usage(40, 60, 0, 0, 7)
     texts = [one.get("text") or one.get("thinking") for one in found.answer if one != {"type": "text", "text": ""}]
     assert texts == ["Hm.", "North."]
-    assert Teller().call(found).billed == found.usage
+    assert CallBuilder().build(found).billed == found.usage
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.har import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 URL = "https://api.anthropic.com/v1/messages"
@@ -60,7 +60,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[LoggedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
     return list(calls(path, warn))
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langfuse.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -68,7 +68,7 @@ def stored(row: Row) -> Row:
     return {SNAKE.get(name, name): "" if value is None else value for name, value in told.items()}
 
 
-def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[LoggedCall]:
+def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[RecordedCall]:
     path = folder / "observations.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -78,7 +78,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def shown(call: LoggedCall) -> list[tuple[str, list[Any]]]:
+def shown(call: RecordedCall) -> list[tuple[str, list[Any]]]:
     found: list[tuple[str, list[Any]]] = []
     thread: Thread | None = call.request.thread
     while thread is not None and thread.message is not None:

@@ -14,8 +14,8 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.bills import Bill
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langsmith.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -99,7 +99,7 @@ def wrapped(usage: Row, version: str = "0.15.0", provider: str = "anthropic", **
     return run(extra=extra, inputs=inputs, outputs=outputs, **more)
 
 
-def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[LoggedCall]:
+def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[RecordedCall]:
     path = folder / "runs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -117,7 +117,7 @@ def messages(thread: Thread) -> list[Message]:
     return found[::-1]
 
 
-def shown(call: LoggedCall) -> list[tuple[str, list[Any]]]:
+def shown(call: RecordedCall) -> list[tuple[str, list[Any]]]:
     return [(one.role, [block.content for block in one.blocks]) for one in messages(call.request.thread)]
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import quiet
 from cachecost.conversations.readers.litellm.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
 
@@ -82,7 +82,7 @@ def spend(**more: Any) -> Row:
     }
 
 
-def read(folder: Path, *rows: Any, said: list[str] | None = None) -> list[LoggedCall]:
+def read(folder: Path, *rows: Any, said: list[str] | None = None) -> list[RecordedCall]:
     path = folder / "litellm.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -96,7 +96,7 @@ def texts(blocks: tuple[Block, ...]) -> list[Any]:
     return [block.content and (block.content.get("text") or block.content) for block in blocks]
 
 
-def shape(call: LoggedCall) -> list[tuple[str, list[str]]]:
+def shape(call: RecordedCall) -> list[tuple[str, list[str]]]:
     """Roles and kinds of the messages."""
     nodes = [node.message for node in call.request.thread.back() if node.message]
     return [(message.role, [block.kind for block in message.blocks]) for message in reversed(nodes)]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.mitmproxy import calls, sniff
 from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, values
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 BODY = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [{"role": "user", "content": "Which way?"}]}
@@ -83,7 +83,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[LoggedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
     return list(calls(path, warn))
 
 

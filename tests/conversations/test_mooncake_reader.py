@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.call_recording import reader as recordings
 from cachecost.conversations.readers.mooncake import reader as mooncake
 from cachecost.conversations.readers.mooncake.reader import MODEL, calls, sniff
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 
 Row = dict[str, Any]
 
@@ -31,7 +31,7 @@ def trace_file(folder: Path, *rows: Row | str) -> Path:
     return path
 
 
-def read(folder: Path, *rows: Row | str) -> list[LoggedCall]:
+def read(folder: Path, *rows: Row | str) -> list[RecordedCall]:
     return list(calls(trace_file(folder, *rows), pytest.fail))
 
 
@@ -42,11 +42,11 @@ def faults_of(folder: Path, *rows: Row | str) -> list[str]:
     return [str(fault).removeprefix(f"{path}:") for fault in caught.value.faults]
 
 
-def tokens_of(call: LoggedCall) -> list[int | None]:
+def tokens_of(call: RecordedCall) -> list[int | None]:
     return [block.tokens for message in call.request.thread.messages() for block in message.blocks]
 
 
-def shared(one: LoggedCall, other: LoggedCall) -> int:
+def shared(one: RecordedCall, other: RecordedCall) -> int:
     """How many messages two prompts begin with alike."""
     nodes = set(one.request.thread.back())
     return next((node.length for node in other.request.thread.back() if node in nodes), 0)

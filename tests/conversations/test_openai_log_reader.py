@@ -12,9 +12,9 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.openai.reader import calls, sniff
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 Row = dict[str, Any]
@@ -79,7 +79,7 @@ def log(folder: Path, *rows: Any, name: str = "log.jsonl") -> Path:
     return path
 
 
-def read(path: Path, said: list[str] | None = None, keep: bool = True) -> list[LoggedCall]:
+def read(path: Path, said: list[str] | None = None, keep: bool = True) -> list[RecordedCall]:
     return list(calls(path, (said if said is not None else Silent()).append, keep))
 
 
@@ -88,13 +88,13 @@ class Silent(list[str]):
         pytest.fail(f"said without need: {note}")
 
 
-def texts(call: LoggedCall) -> list[str]:
+def texts(call: RecordedCall) -> list[str]:
     """What the messages say."""
     blocks = [block for node in nodes(call) for block in node.blocks]
     return [str((block.content or {}).get("text") or (block.content or {}).get("content") or "") for block in blocks]
 
 
-def nodes(call: LoggedCall) -> Sequence[Any]:
+def nodes(call: RecordedCall) -> Sequence[Any]:
     found, node = [], call.request.thread
     while node is not None and node.message is not None:
         found.append(node.message)

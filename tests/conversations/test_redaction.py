@@ -16,10 +16,10 @@ from shapes import blocks_of, event_shapes, pattern
 
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.redaction.keys import KEYS
 from cachecost.conversations.redaction.names import Names
 from cachecost.conversations.redaction.redactor import Redactor
@@ -28,7 +28,7 @@ from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 from cachecost.views.replay.json_output import replay_row_json
 
@@ -37,20 +37,20 @@ TOKEN = "gh" + "p_" + "a1B2" * 9
 """Never whole in this file: what scans repositories for keys would find it."""
 
 
-def read(folder: Path, rows: list[dict[str, Any]]) -> list[LoggedCall]:
+def read(folder: Path, rows: list[dict[str, Any]]) -> list[RecordedCall]:
     path = folder / "log.jsonl"
     path.write_bytes(lines(rows))
     return list(request_log.calls(path))
 
 
-def redacted(told: list[LoggedCall]) -> list[LoggedCall]:
+def redacted(told: list[RecordedCall]) -> list[RecordedCall]:
     redactor = Redactor()
     for call in told:
         redactor.learn(call)
     return [redactor.call(call) for call in told]
 
 
-def written(told: Iterable[LoggedCall]) -> str:
+def written(told: Iterable[RecordedCall]) -> str:
     stream = BytesIO()
     call_recording.write(Title("n"), told, stream)
     return json.dumps([json.loads(line) for line in stream.getvalue().splitlines()], ensure_ascii=False)
@@ -72,21 +72,21 @@ PLANTED = {
 GONE = ("Quillfeather", "zquill", "firm.io", TOKEN, "hunter2")
 
 
-def replayed(told: list[LoggedCall]) -> list[str]:
+def replayed(told: list[RecordedCall]) -> list[str]:
     simulation = Simulation(RULES, PRICES, lambda generation: make_counter("bytes", generation))
-    return [json.dumps(replay_row_json(row)) for row in simulation.rows(map(logged, told))]
+    return [json.dumps(replay_row_json(row)) for row in simulation.rows(told)]
 
 
-def all_blocks(call: LoggedCall) -> list[Block]:
+def all_blocks(call: RecordedCall) -> list[Block]:
     sent = [block for message in call.request.thread.messages() for block in message.blocks]
     return [*call.request.tools.blocks, *call.request.system.blocks, *sent, *call.response]
 
 
-def marks(call: LoggedCall) -> list[Any]:
+def marks(call: RecordedCall) -> list[Any]:
     return [(mark.layer, mark.index, mark.ttl, mark.node and mark.node.length) for mark in call.request.marks]
 
 
-def nodes(told: list[LoggedCall]) -> list[Any]:
+def nodes(told: list[RecordedCall]) -> list[Any]:
     """Which calls share which nodes, by the first place of each."""
     all_nodes = [node for call in told for node in call.request.thread.back()]
     first: dict[int, int] = {}

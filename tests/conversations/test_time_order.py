@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import quiet
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.time_order import in_file_order, in_time
 
 LONG = "word " * 2_000
@@ -154,7 +154,7 @@ def test_an_ordered_log_is_never_held_in_memory(tmp_path: Path) -> None:
     log = saved(tmp_path / "log.jsonl", *IN_ORDER)
     asked: list[int] = []
 
-    def watched() -> Iterator[LoggedCall]:
+    def watched() -> Iterator[RecordedCall]:
         for call in read_calls(log):
             asked.append(call.line)
             yield call

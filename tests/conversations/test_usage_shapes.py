@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.base.times import seconds
 from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.usage_names import SHAPES
 from cachecost.conversations.usage_shapes import shape_of, usage_from
 from cachecost.prompts.intake import Intake
@@ -23,7 +23,8 @@ Raw = dict[str, Any]
 
 def dollars(usage: Usage, model: str, day: str) -> Decimal:
     bill = Bill(PRICES)
-    bill.add(LoggedCall(1, seconds(day), day, Intake().body({"model": model, "messages": []}), usage))
+    request = Intake().body({"model": model, "messages": []})
+    bill.add(RecordedCall(request, seconds(day), timestamp=day, billed=usage, line=1))
     assert bill.dollars is not None
     return bill.dollars
 

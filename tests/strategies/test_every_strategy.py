@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from small_talks import SIX_CALLS, asked, conversation, fingerprint, question, result, said, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import is_markable
@@ -23,7 +24,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.placements import MAXIMUM_MARKS, ORDER, Placement, Primitive, Spot, View
-from cachecost.strategies.plan import PlannedCall, Strategy
+from cachecost.strategies.plan import Strategy
 from cachecost.strategies.registry import names
 
 CLAUDE = partial(RuleBook().rules, "anthropic")

@@ -10,13 +10,13 @@ import pytest
 from small_talks import MODEL, asked, conversation, question, result, said, spelled, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Thread, given_block
 from cachecost.prompts.refusals import last_markable
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import ANSWER_TOOL, Asking
 from cachecost.strategies.placements import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.presets import BASE, CHEAPER_MODEL, PRESETS
 
 FORCED = {"type": "tool", "name": ANSWER_TOOL}

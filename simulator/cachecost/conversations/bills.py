@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.providers.prices import PriceBook, ways_of
 from cachecost.providers.usage import Usage
 
@@ -31,7 +31,7 @@ class Bill(msgspec.Struct):
     dollars: Decimal = Decimal(0)
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, call: LoggedCall) -> None:
+    def add(self, call: RecordedCall) -> None:
         """Take a call into the sums."""
         self.calls += 1
         if call.billed is None or call.failed:
@@ -40,13 +40,13 @@ class Bill(msgspec.Struct):
         if self.prices:
             self._price(call, call.billed, self.prices)
 
-    def adding(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+    def adding(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """The calls as they come, each taken into the sums."""
         for call in calls:
             self.add(call)
             yield call
 
-    def _price(self, call: LoggedCall, billed: Usage, prices: PriceBook) -> None:
+    def _price(self, call: RecordedCall, billed: Usage, prices: PriceBook) -> None:
         parts = [(call.request.model, billed)]
         parts += [(one.model or call.request.model, one.usage) for one in call.iterations if one.kind in APART]
         try:
@@ -54,7 +54,7 @@ class Bill(msgspec.Struct):
         except CannotEvaluate as error:
             self.unpriced[str(error)] += 1
 
-    def _cost(self, call: LoggedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
+    def _cost(self, call: RecordedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
         day = call.day
         found = prices.prices(
             call.host or self.host,

@@ -33,10 +33,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cachecost.conversations.block_table import BlockWriter, Count
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.checked import parsed
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall, Starts
 from cachecost.conversations.recording import Content, encoded, replacing
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Part, Thread
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.usage import Usage
@@ -71,7 +72,7 @@ def sniff(head: bytes) -> str | None:
 
 def write(
     title: Title,
-    calls: Iterable[LoggedCall],
+    calls: Iterable[RecordedCall],
     target: str | Path | BinaryIO,
     content: Content = "keep",
     key: bytes | None = None,
@@ -93,7 +94,7 @@ def write(
         target.writelines(lines)
 
 
-def records(title: Title, calls: Iterable[LoggedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:
+def records(title: Title, calls: Iterable[RecordedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:
     """The lines of a recording as objects, in order."""
     yield {
         "format": FORMAT,
@@ -115,13 +116,13 @@ class _Writer:
         self.table = table
         self.free = table.free
         self._calls = 0
-        self._starts = Starts()
+        self._starts = StartTimes()
         self._heads: dict[str, int] = {}
         self._parts: dict[Part, list[int]] = {}
         self._params: dict[str, dict[str, Any]] = {}
         self._told_in: dict[Thread, int] = {}
 
-    def lines(self, call: LoggedCall) -> Iterator[dict[str, Any]]:
+    def lines(self, call: RecordedCall) -> Iterator[dict[str, Any]]:
         """The line of a call, after those of the blocks and the head that are new with it."""
         self._calls += 1
         head, lines = self._head(call.request)
@@ -176,12 +177,12 @@ class _Writer:
         after = [self._told_in[node], node.length] if node.message is not None else None
         return after, new[::-1]
 
-    def _circumstances(self, call: LoggedCall) -> dict[str, Any]:
+    def _circumstances(self, call: RecordedCall) -> dict[str, Any]:
         word = self.free.word if self.free else str
         return {
             "timestamp": call.timestamp,
-            "start_s": self._starts.unusual(call.start, call.timestamp),
-            "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
+            "start_s": self._starts.next_if_unusual(call.start, call.timestamp),
+            "seen_on": call.day.isoformat() if call.day and call.timestamp is None else None,
             "first_token_s": call.first_token_s or None,
             "host": call.host,
             "workspace": word(call.workspace) or None,
@@ -200,7 +201,7 @@ def _mark(mark: Mark) -> list[Any]:
     return [str(mark.layer), *message, mark.index, mark.ttl]
 
 
-def _billed(call: LoggedCall, free: ContentFree | None) -> dict[str, Any]:
+def _billed(call: RecordedCall, free: ContentFree | None) -> dict[str, Any]:
     return {
         "usage": None if call.billed is None else _tokens(call.billed),
         "iterations": [_iteration(one, free) for one in call.iterations],

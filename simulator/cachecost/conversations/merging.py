@@ -11,9 +11,9 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn
 from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 
 NEVER_LOGS = (
     *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),
@@ -38,7 +38,7 @@ class Found:
     def is_empty(self) -> bool:
         return not self.path.stat().st_size
 
-    def calls(self, warn: Warn) -> Iterator[LoggedCall]:
+    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
         """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
         name, reason = self.format
         if name not in CALLS:
@@ -73,7 +73,7 @@ def _known(folder: Path, named: str, warn: Warn, skipped: list[Fault]) -> Iterat
         yield found
 
 
-def merged(streams: Sequence[Iterator[LoggedCall]], warn: Warn) -> Iterator[LoggedCall]:
+def merged(streams: Sequence[Iterator[RecordedCall]], warn: Warn) -> Iterator[RecordedCall]:
     """The calls of all streams in the order they start; a call that several hold comes once, with its whole bill.
 
     Copies share id and input: a session that was copied while an answer came has less of its output.
@@ -82,7 +82,7 @@ def merged(streams: Sequence[Iterator[LoggedCall]], warn: Warn) -> Iterator[Logg
         yield from streams[0]
         return
     found = [sorted(stream, key=_start) for stream in streams]
-    whole: dict[tuple[object, ...], LoggedCall] = {}
+    whole: dict[tuple[object, ...], RecordedCall] = {}
     for call in chain.from_iterable(found):
         known = whole.setdefault(_copies(call), call) if call.id else call
         if _output(call) > _output(known):
@@ -97,15 +97,15 @@ def merged(streams: Sequence[Iterator[LoggedCall]], warn: Warn) -> Iterator[Logg
         warn(f"{counted(copies, 'repeated call')} in several files: each call is counted once")
 
 
-def _start(call: LoggedCall) -> float:
+def _start(call: RecordedCall) -> float:
     return call.start
 
 
-def _copies(call: LoggedCall) -> tuple[object, ...]:
+def _copies(call: RecordedCall) -> tuple[object, ...]:
     """What all copies of a call share."""
     billed = call.billed
     return (call.id, replace(billed, output_tokens=0) if billed else None)
 
 
-def _output(call: LoggedCall) -> int:
+def _output(call: RecordedCall) -> int:
     return call.billed.output_tokens if call.billed else 0

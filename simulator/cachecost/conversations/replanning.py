@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Event, Inquiry, Talk
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
 from cachecost.prompts.request import Request
 
@@ -28,7 +28,7 @@ class Retelling:
         self._threads: dict[Thread, Thread] = {}
         self.root = Thread()
 
-    def call(self, call: LoggedCall) -> LoggedCall:
+    def call(self, call: RecordedCall) -> RecordedCall:
         """The call with its request and its response told again."""
         return replace(call, request=self.request(call.request), response=self.blocks(call.response))
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block, Message, Thread
 
 SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
@@ -34,7 +34,7 @@ Place = tuple[str, str | None, str, bool]
 class Turn:
     """A call in the tree of calls: `before` is the one it goes on from, `follows` counts itself and all after it."""
 
-    call: LoggedCall
+    call: RecordedCall
     number: int
     before: Turn | None = None
     after: list[Turn] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Turn:
         return self.before is not None and self.before.thread.common(self.thread) is self.before.thread
 
 
-def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[LoggedCall]]:
+def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[RecordedCall]]:
     """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
 
     Raises InputError with every fault.
@@ -67,7 +67,7 @@ def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[l
     return conversations_of(calls, lambda words: warn(f"{path}: {words}")), calls
 
 
-def conversations_of(calls: Iterable[LoggedCall], warn: Warn = quiet) -> list[Conversation]:
+def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[Conversation]:
     """The conversations that `calls` (in time order) are, in the order they begin. What is left out goes to `warn`."""
     tree = CallTree()
     for call in calls:
@@ -87,7 +87,7 @@ class CallTree:
         self._through: dict[tuple[Place, Thread], Turn] = {}
         self._latest: dict[tuple[Place, tuple[str, bytes, bytes]], Turn] = {}
 
-    def add(self, call: LoggedCall) -> None:
+    def add(self, call: RecordedCall) -> None:
         if call.failed or call.request.fault:
             self.notes["failed or refused calls: no part of a conversation"] += 1
             return
@@ -105,7 +105,7 @@ class CallTree:
         self.turns.append(turn)
         self._enter(turn, place)
 
-    def adding(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+    def adding(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """The calls as they come, each put into the tree."""
         for call in calls:
             self.add(call)
@@ -175,7 +175,7 @@ def _stands_aside(turn: Turn) -> bool:
     return heads or any(mine.params.get(name) != theirs.params.get(name) for name in SIDE_PARAMETERS)
 
 
-def _place(call: LoggedCall) -> Place:
+def _place(call: RecordedCall) -> Place:
     return call.workspace, call.host, call.session, call.is_batch
 
 
@@ -270,11 +270,11 @@ def _when(turn: Turn) -> tuple[float, int]:
     return turn.call.start, turn.number
 
 
-def _reply(call: LoggedCall, blocks: tuple[Block, ...]) -> Reply:
+def _reply(call: RecordedCall, blocks: tuple[Block, ...]) -> Reply:
     return Reply(call.start, blocks, call.first_token_s or None, call.output_tokens)
 
 
-def _sent(call: LoggedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
+def _sent(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
     """How a call is sent: everything but messages and marks."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params

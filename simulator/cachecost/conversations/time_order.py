@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.times import day_of
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import WATCH, Warn
-from cachecost.conversations.readers.request_log.reader import SECONDS_BETWEEN_UNTIMED, LoggedCall
+from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 Times = Callable[[Path], Iterator[float]]
 """When the calls of a file start, in its order, as far as it can be read."""
 Kind = TypeVar("Kind")
 
 
-def in_time(calls: Iterable[LoggedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[LoggedCall]:
+def in_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
     """The calls of a file in the order of their times; where that is not the file's, they have their `number` there.
 
     Equal times on all calls are taken away, which is said to `warn`. Raises what iterating over `calls` raises.
@@ -39,7 +39,7 @@ def in_time(calls: Iterable[LoggedCall], path: Path, warn: Warn, times: Times | 
         yield from _sorted(list(calls), path, warn)
 
 
-def _sorted(found: list[LoggedCall], path: Path, warn: Warn) -> Iterator[LoggedCall]:
+def _sorted(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
     if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
         warn(f"{path}: all {len(found):,} calls have the same time: taken as untimed, 2 s apart in file order")
         yield from _untimed(found)
@@ -62,7 +62,7 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
         yield one
 
 
-def _rising(calls: Iterable[LoggedCall], path: Path) -> Iterator[LoggedCall]:
+def _rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
     """Calls whose times were looked at before. Raises InputError where one has another time than it seemed to have."""
     last = -inf
     for call in calls:
@@ -88,8 +88,8 @@ def _rise(path: Path, times: Times) -> bool:
         WATCH.reset(token)
 
 
-def _untimed(calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+def _untimed(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     """The calls without their times; rules and prices stay those of their day."""
     for place, call in enumerate(calls):
         start = call.start + place * SECONDS_BETWEEN_UNTIMED
-        yield replace(call, start=start, timestamp=None, seen_on=day_of(call.start))
+        yield replace(call, start=start, timestamp=None)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block, Part, Thread
 
 KNOWN = frozenset(
@@ -25,7 +25,7 @@ class UnknownBlocks:
     found: Counter[str] = field(default_factory=Counter)
     _seen: set[Thread | Part] = field(default_factory=set)
 
-    def watching(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+    def watching(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """The calls as they come."""
         for call in calls:
             for blocks in self._new(call):
@@ -37,7 +37,7 @@ class UnknownBlocks:
         for kind, times in sorted(self.found.items()):
             warn(f"{times:,} blocks of the unknown type {kind!r}: kept as they are, counted as JSON")
 
-    def _new(self, call: LoggedCall) -> Iterator[tuple[Block, ...]]:
+    def _new(self, call: RecordedCall) -> Iterator[tuple[Block, ...]]:
         for part in {call.request.tools, call.request.system} - self._seen:
             yield part.blocks
         self._seen.update((call.request.tools, call.request.system))

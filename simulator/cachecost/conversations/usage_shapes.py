@@ -28,8 +28,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cachecost.base.limits import is_tokens
-from cachecost.conversations.readers.request_log.reader import usage_of
 from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageShape
+from cachecost.conversations.wire_usage import parse_usage
 from cachecost.prompts.wire import NotAMessage, Word
 from cachecost.providers.usage import Usage
 
@@ -45,7 +45,7 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
     told = {key: value for key, value in raw.items() if value is not None}
     name = shape_of(told, path) if shape == "auto" or _is_another(told, shape) else shape
     if name == "anthropic":
-        usage = usage_of(told, path)
+        usage = parse_usage(told, path)
     elif name in SHAPES:
         usage = _UsageCounts(_normalize(told, name, path), SHAPES[name], path).usage()
     else:

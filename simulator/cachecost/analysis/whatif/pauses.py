@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from cachecost.analysis.whatif.facts import BreakEven
 from cachecost.analysis.whatif.steps import talk_of
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Call
 
 SECONDS_AN_HOUR = 3600.0
 

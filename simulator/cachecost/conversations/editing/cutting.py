@@ -17,13 +17,14 @@ from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn, opened, parsed, quiet
 from cachecost.conversations.model import Conversation, Reply, Results
 from cachecost.conversations.readers.call_recording import reader as our_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
-from cachecost.conversations.readers.request_log.reader import SECONDS_BETWEEN_UNTIMED, LoggedCall
 from cachecost.conversations.recording import Content, encoded, replacing
 from cachecost.conversations.replanning import Retelling
+from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 
@@ -117,7 +118,7 @@ class _Chosen:
         self.kept = 0
         self.sessions: set[str] = set()
 
-    def of(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+    def of(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         for call in calls:
             self.seen += 1
             self.sessions.add(call.session)
@@ -127,7 +128,7 @@ class _Chosen:
         if not self.kept:
             raise InputError([Fault(str(self.path), self._why_empty())])
 
-    def _has(self, call: LoggedCall) -> bool:
+    def _has(self, call: RecordedCall) -> bool:
         """Whether it stays; its number is that in the file, where calls come in another order."""
         if self.wish.is_by_time and call.timestamp is None:
             raise InputError([Fault(str(self.path), "this call has no time: cut by calls or session", call.line)])
@@ -193,7 +194,7 @@ def concat(
     return Written(total, total)
 
 
-def _one_after_another(logs: Iterable[Sequence[LoggedCall]]) -> Iterator[LoggedCall]:
+def _one_after_another(logs: Iterable[Sequence[RecordedCall]]) -> Iterator[RecordedCall]:
     """The calls of all recordings; one that tells no time begins when the one before it has ended."""
     last: float | None = None
     for log in logs:
@@ -225,7 +226,7 @@ def content_of(path: Path) -> Content:
     return "digest" if isinstance(first, dict) and first.get("content") == "digest" and "format" in first else "keep"
 
 
-def _write_calls(title: Title, calls: Iterable[LoggedCall], place: _Place, content: Content) -> None:
+def _write_calls(title: Title, calls: Iterable[RecordedCall], place: _Place, content: Content) -> None:
     _write(call_recording.records(title, calls, BlockWriter()), place, content)
 
 

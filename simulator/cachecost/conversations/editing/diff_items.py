@@ -10,9 +10,10 @@ from typing import Any
 
 from cachecost.base.times import iso
 from cachecost.conversations.call_recording import TOKENS
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Inquiry, Reply, Talk
-from cachecost.conversations.readers.request_log.reader import LoggedCall, Starts
 from cachecost.conversations.recording import EVENTS
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Block, Part, Thread
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.usage import Usage
@@ -70,10 +71,11 @@ class Items:
     words: bool = True
     _threads: dict[Thread, bytes] = field(default_factory=dict)
 
-    def of_calls(self, calls: Iterable[LoggedCall]) -> list[Item]:
-        starts = Starts()
+    def of_calls(self, calls: Iterable[RecordedCall]) -> list[Item]:
+        starts = StartTimes()
         return [
-            self._call(number, call, starts.unusual(call.start, call.timestamp)) for number, call in enumerate(calls, 1)
+            self._call(number, call, starts.next_if_unusual(call.start, call.timestamp))
+            for number, call in enumerate(calls, 1)
         ]
 
     def of_conversation(self, conversation: Conversation) -> list[Item]:
@@ -85,7 +87,7 @@ class Items:
 
     # ----------------------------------------------------------------------------------------- calls
 
-    def _call(self, number: int, call: LoggedCall, start_s: float | None) -> Item:
+    def _call(self, number: int, call: RecordedCall, start_s: float | None) -> Item:
         sent = self._fields(_sent(call.request))
         key = self._key(
             sorted(sent.items()),
@@ -148,7 +150,7 @@ def _spots_of_parts(tools: Part, system: Part) -> Iterator[Spot]:
         yield from (Spot((layer, n), block) for n, block in enumerate(part.blocks))
 
 
-def _spots_of_call(call: LoggedCall) -> Iterator[Spot]:
+def _spots_of_call(call: RecordedCall) -> Iterator[Spot]:
     yield from _spots_of_parts(call.request.tools, call.request.system)
     for number, message in enumerate(call.request.thread.messages()):
         yield from (Spot((2, number, n), block) for n, block in enumerate(message.blocks))
@@ -171,11 +173,11 @@ def _params(params: Mapping[str, Any]) -> dict[str, Any]:
     return {f"params.{name}": value for name, value in params.items()}
 
 
-def _circumstances(call: LoggedCall, start_s: float | None) -> dict[str, Any]:
+def _circumstances(call: RecordedCall, start_s: float | None) -> dict[str, Any]:
     return {
         "timestamp": call.timestamp,
         "start_s": start_s,
-        "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
+        "seen_on": call.day.isoformat() if call.day and call.timestamp is None else None,
         "first_token_s": call.first_token_s or None,
         "host": call.host,
         "workspace": call.workspace,
@@ -185,7 +187,7 @@ def _circumstances(call: LoggedCall, start_s: float | None) -> dict[str, Any]:
     }
 
 
-def _billed(call: LoggedCall) -> dict[str, Any]:
+def _billed(call: RecordedCall) -> dict[str, Any]:
     passes = [{"type": one.kind, "model": one.model, **_usage(one.usage, "")} for one in call.iterations]
     usage = _usage(call.billed, "usage.") if call.billed is not None else {}
     return {**usage, **({"iterations": passes} if passes else {})}

@@ -16,11 +16,11 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.editing.diff_items import Identity, Item, Items, Spot, by_shape, place_name
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block
 
 BY_SHAPE = "they share no block (other keys?): blocks are compared by kind, role and size, words are not compared"
@@ -66,7 +66,7 @@ def diff_files(a: Path, b: Path, format_: str = "auto", warn: Warn = quiet) -> D
     return diff_calls(list(read_calls(a, format_, warn)), list(read_calls(b, format_, warn)))
 
 
-def diff_calls(a: Sequence[LoggedCall], b: Sequence[LoggedCall]) -> Diff:
+def diff_calls(a: Sequence[RecordedCall], b: Sequence[RecordedCall]) -> Diff:
     """What differs between the calls of two recordings."""
     items, notes = _items(_blocks_of_calls(a), _blocks_of_calls(b))
     return _diff("call", items.of_calls(a), items.of_calls(b), notes, items.identity)
@@ -86,7 +86,7 @@ def _items(a: Iterable[Block], b: Iterable[Block]) -> tuple[Items, list[str]]:
     return Items(), []
 
 
-def _blocks_of_calls(calls: Iterable[LoggedCall]) -> Iterator[Block]:
+def _blocks_of_calls(calls: Iterable[RecordedCall]) -> Iterator[Block]:
     seen: set[Any] = set()
     for call in calls:
         new = list(takewhile(lambda node: node not in seen, call.request.thread.back()))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn, opened, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.time_order import in_time
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ConversationReader(Reader, Protocol):
 class CallReader(Reader, Protocol):
     """A module that reads calls: what was sent and what it cost."""
 
-    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[LoggedCall]:
+    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[RecordedCall]:
         """The calls in order, until the first fault; at the end, raises InputError with every fault."""
         ...
 
@@ -164,7 +164,7 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
-) -> Iterator[LoggedCall]:
+) -> Iterator[RecordedCall]:
     """The calls in a file in time order; what is not known is a request log.
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
@@ -188,7 +188,7 @@ def read_calls(
 
 def calls_in_time(
     path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet
-) -> Iterator[LoggedCall]:
+) -> Iterator[RecordedCall]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.

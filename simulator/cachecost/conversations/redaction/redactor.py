@@ -19,8 +19,8 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import Any
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Inquiry, Talk
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.redaction.names import Names
 from cachecost.conversations.redaction.text import Hider, rewritten
 from cachecost.conversations.replanning import Retelling
@@ -51,18 +51,18 @@ class Redactor:
     def counts(self) -> Counter[str]:
         return self._hider.counts
 
-    def learn(self, told: LoggedCall | Conversation) -> None:
+    def learn(self, told: RecordedCall | Conversation) -> None:
         """Learn the names in a call or a conversation. Raises RuntimeError after the first redaction."""
         if self._has_begun:
             raise RuntimeError("learn all before the first redaction: a name learned now is written already")
-        blocks, values = self._in_call(told) if isinstance(told, LoggedCall) else _in_conversation(told)
+        blocks, values = self._in_call(told) if isinstance(told, RecordedCall) else _in_conversation(told)
         for block in blocks:
             if block.content is not None and self._is_new((block.digest, block.size)):
                 rewritten([block.content, *block.brought], self._learn_in)
         for value in values:
             rewritten(value, lambda _, text: self._learn_in(_, text) if self._is_new(text) else text)
 
-    def call(self, call: LoggedCall) -> LoggedCall:
+    def call(self, call: RecordedCall) -> RecordedCall:
         """The call without secrets."""
         self._has_begun = True
         told = self._retelling.call(call)
@@ -113,7 +113,7 @@ class Redactor:
         self._learned.add(what)
         return len(self._learned) > known
 
-    def _in_call(self, call: LoggedCall) -> tuple[Iterable[Block], Iterable[Any]]:
+    def _in_call(self, call: RecordedCall) -> tuple[Iterable[Block], Iterable[Any]]:
         """The blocks that may be new with a call, and what is written beside them."""
         request = call.request
         new = takewhile(self._is_new, request.thread.back())

@@ -14,8 +14,8 @@ import msgspec
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import records
 from cachecost.conversations.readers.call_recording import reader as recording
-from cachecost.conversations.readers.request_log.reader import seconds
 from cachecost.conversations.recording import encoded
+from cachecost.conversations.start_times import parse_time
 from cachecost.prompts.wire import NotAMessage
 
 
@@ -49,7 +49,7 @@ def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
 def _time(line: bytes) -> float | None:
     try:
         told = msgspec.json.decode(line, type=_Timed).timestamp
-        return None if told is None else seconds(told)
+        return None if told is None else parse_time(told)
     except (msgspec.DecodeError, NotAMessage):
         return None
 

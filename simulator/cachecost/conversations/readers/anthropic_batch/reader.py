@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.anthropic_batch.results import (
     NO_RESULT,
@@ -39,9 +40,8 @@ from cachecost.conversations.readers.anthropic_batch.results import (
     parse_result,
 )
 from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage, shown
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -65,12 +65,12 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "modelInput"' if "modelInput" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of the requests, until the first fault; then the rest is only checked.
 
     Raises InputError with every fault, each with its line; one is that results have no requests.
     """
-    batch = _AnthropicBatch(path, warn, Teller(keep_content))
+    batch = _AnthropicBatch(path, warn, CallBuilder(keep_content))
     batch.find_results()
     yield from batch.calls()
 
@@ -78,7 +78,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 class _AnthropicBatch:
     """A batch while it is read: first what became of its requests, then the requests."""
 
-    def __init__(self, path: Path, warn: Warn, teller: Teller) -> None:
+    def __init__(self, path: Path, warn: Warn, teller: CallBuilder) -> None:
         self.path = path
         self.request_file = path
         self.warn = warn
@@ -97,7 +97,7 @@ class _AnthropicBatch:
                 name = _unique(known, self.results)
                 self.results[name] = (entry.line, parse_result(known))
 
-    def calls(self) -> Iterator[LoggedCall]:
+    def calls(self) -> Iterator[RecordedCall]:
         yield from self._requests()
         if self.results and not self.requested:
             candidates = _request_files(self.path)
@@ -109,13 +109,13 @@ class _AnthropicBatch:
                 yield from self._requests()
         self._end()
 
-    def _requests(self) -> Iterator[LoggedCall]:
+    def _requests(self) -> Iterator[RecordedCall]:
         for entry in _entries(self.request_file, self.faults, self.warn):
             call = self._call(entry)
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: Checked) -> LoggedCall | None:
+    def _call(self, entry: Checked) -> RecordedCall | None:
         if "params" in entry.data:
             return self._anthropic_call(entry)
         for field, (host, answer) in HOSTS.items():
@@ -127,14 +127,14 @@ class _AnthropicBatch:
             entry.fault("params", "expected the body of a request (or a result beside the id); got nothing")
         return None
 
-    def _anthropic_call(self, entry: Checked) -> LoggedCall | None:
+    def _anthropic_call(self, entry: Checked) -> RecordedCall | None:
         name = _unique(entry, self.requested)
         self.requested.add(name)
         result = self.results.get(name, (None, NO_RESULT))[1]
         body = entry.mapping("params")
         return self._build_call(entry, "params", body, result) if body is entry.data["params"] else None
 
-    def _host_call(self, entry: Checked, field: str, host: str, answer: str) -> LoggedCall | None:
+    def _host_call(self, entry: Checked, field: str, host: str, answer: str) -> RecordedCall | None:
         body = entry.mapping(field)
         result = parse_host_result(entry, answer)
         model = _model(entry.data) or self._model_of_job()
@@ -143,8 +143,8 @@ class _AnthropicBatch:
 
     def _build_call(
         self, entry: Checked, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
-    ) -> LoggedCall | None:
-        told = Told(
+    ) -> RecordedCall | None:
+        told = ParsedCall(
             body=body,
             usage=result.usage,
             answer=result.answer,
@@ -156,7 +156,7 @@ class _AnthropicBatch:
             line=entry.line or 0,
         )
         try:
-            return self.teller.call(told)
+            return self.teller.build(told)
         except NotAMessage as fault:
             if result.status == REFUSED:
                 self.left_out[UNREADABLE] += 1

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.base.errors import Fault
+from cachecost.conversations.calls import Iteration
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.json_values import array_at
-from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, content_blocks
 from cachecost.providers.usage import Usage

@@ -11,9 +11,10 @@ from typing import Any, cast
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.block_table import BlockReader
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.checked import Checked, Warn, json_lines, opened, parsed, quiet
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall, Starts
 from cachecost.conversations.recording import CONTENTS
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import TTL, Mark, Request
@@ -25,10 +26,10 @@ TTLS = ("5m", "1h")
 MARK = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
 
-    `LoggedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
+    `RecordedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
     that was cut off is left out and said to `warn`.
     """
     faults: list[Fault] = []
@@ -70,14 +71,14 @@ class _Reading:
         self.faults = faults
         self.header: Checked | None = None
         self.table = BlockReader()
-        self.starts = Starts()
+        self.starts = StartTimes()
         self.source = ""
         self.heads: dict[int, _Head] = {}
         self.root = Thread()
         self.threads: dict[int, Thread] = {}
         self.last = 0
 
-    def take(self, line: Checked) -> LoggedCall | None:
+    def take(self, line: Checked) -> RecordedCall | None:
         """Read a line; the call, if it is one."""
         if self.header is None:
             self._header(line)
@@ -123,26 +124,29 @@ class _Reading:
     def _blocks(self, line: Checked, name: str) -> tuple[Block, ...]:
         return self.table.get(line, name) if line.has(name) else ()
 
-    def _call(self, line: Checked) -> LoggedCall:
+    def _call(self, line: Checked) -> RecordedCall:
         self._number(line)
         thread = self.threads[self.last] = self._thread(line)
         timestamp = line.moment("timestamp")
-        call = LoggedCall(
-            line.line or 0,
-            self.starts.of(timestamp, line.epoch("start_s")),
-            timestamp,
-            self._request(line, thread),
-            _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None,
-            float(line.get("first_token_s", "a number", _is_number, 0.0, required=False)),
-            line.text("host") if line.has("host") else None,
-            line.text("workspace", ""),
-            line.get("status", "a whole number", _is_int, None, required=False),
-            line.has("service") and bool(line.one_of("service", ("batch",))),
-            tuple(map(_iteration, line.objects("iterations"))),
-            self._blocks(line, "response"),
-            self.source,
-            _day(line),
-            line.text("session", ""),
+        start = self.starts.next(timestamp, line.epoch("start_s"))
+        request = self._request(line, thread)
+        usage = _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None
+        call = RecordedCall(
+            request,
+            start,
+            timestamp=timestamp,
+            first_token_s=float(line.get("first_token_s", "a number", _is_number, 0.0, required=False)),
+            host=line.text("host") if line.has("host") else None,
+            workspace=line.text("workspace", ""),
+            status=line.get("status", "a whole number", _is_int, None, required=False),
+            is_batch=line.has("service") and bool(line.one_of("service", ("batch",))),
+            billed=usage,
+            iterations=tuple(map(_iteration, line.objects("iterations"))),
+            response=self._blocks(line, "response"),
+            source=self.source,
+            day=_day(line, timestamp),
+            session=line.text("session", ""),
+            line=line.line or 0,
         )
         line.done()
         return call
@@ -257,13 +261,15 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _day(line: Checked) -> date | None:
-    told = line.text("seen_on") if line.has("seen_on") else None
+def _day(line: Checked, timestamp: str | None) -> date | None:
+    """The day of `seen_on`; a timestamp says it better."""
+    text = line.text("seen_on") if line.has("seen_on") else None
     try:
-        return date.fromisoformat(told) if told else None
+        day = date.fromisoformat(text) if text else None
     except ValueError:
-        line.fault("seen_on", f"expected a day like 2026-03-07; got '{told}'")
+        line.fault("seen_on", f"expected a day like 2026-03-07; got '{text}'")
         return None
+    return day if timestamp is None else None
 
 
 def _is_number(value: object) -> bool:

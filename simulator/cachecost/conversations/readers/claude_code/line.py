@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.request_log.reader import usage_of
 from cachecost.conversations.steps import Step
+from cachecost.conversations.wire_usage import parse_usage
 from cachecost.prompts.wire import NotAMessage, shown
 from cachecost.providers.usage import Usage
 
@@ -35,7 +35,7 @@ def longer(step: Step, usage: Usage, content: list[Any], time: float | None) -> 
 def usage_on(message: Checked, told: dict[str, Any]) -> Usage:
     """The usage of a line. What of a write is in neither the 5m nor the 1h part counts as 5m."""
     try:
-        usage = usage_of(told, "usage")
+        usage = parse_usage(told, "usage")
     except NotAMessage as fault:
         message.fault(fault.path, str(fault).removeprefix(f"{fault.path}: "))
         return Usage()

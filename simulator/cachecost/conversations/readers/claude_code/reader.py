@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.steps import Step
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Mark, Request
@@ -32,12 +32,12 @@ LACKS = "a transcript has no system prompt, tools and marks: sized by its bills,
 sniff = sniff_lines
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
 
     Raises InputError with every fault, each with its line.
     """
-    yield from _CallBuilder(read_steps_with_content(path, warn), keep_content).calls()
+    yield from _TranscriptCalls(read_steps_with_content(path, warn), keep_content).calls()
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _ChainState:
 
 
 @dataclass(slots=True)
-class _CallBuilder:
+class _TranscriptCalls:
     """Makes calls of steps, one after another."""
 
     steps: list[PartialStep]
@@ -58,7 +58,7 @@ class _CallBuilder:
     _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
-    def calls(self) -> Iterator[LoggedCall]:
+    def calls(self) -> Iterator[RecordedCall]:
         root = Thread()
         for partial in self.steps:
             thread = self._threads[partial.step.number] = self._thread(partial, root)
@@ -74,20 +74,20 @@ class _CallBuilder:
     def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
         return tuple(_block(role, item, self.keep_content) for item in content)
 
-    def _call(self, partial: PartialStep, thread: Thread) -> LoggedCall:
+    def _call(self, partial: PartialStep, thread: Thread) -> RecordedCall:
         step = partial.step
         start = step.after if step.after is not None else step.answered
-        return LoggedCall(
-            step.line,
-            start or 0.0,
-            None if start is None else iso(start),
+        return RecordedCall(
             self._request(partial, thread),
-            step.usage,
-            0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
+            start or 0.0,
+            timestamp=None if start is None else iso(start),
+            first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
+            billed=step.usage,
             is_batch="batch" in step.modes,
             response=self._blocks("assistant", partial.answer),
             session=f"{partial.session} {step.chain}".removesuffix(" main").strip(),
             id=partial.id,
+            line=step.line,
         )
 
     def _request(self, partial: PartialStep, thread: Thread) -> Request:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cachecost.conversations.line_buffer import Line, lines_in_place
-from cachecost.conversations.readers.request_log.reader import Starts
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.wire import NotAMessage
 
 FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
@@ -37,19 +37,19 @@ class _Arrived(msgspec.Struct):
 
 def of_request_log(path: Path) -> Iterator[float]:
     """Of a request log, as `Starts` has them."""
-    starts, decoder = Starts(), msgspec.json.Decoder(_Timed)
+    starts, decoder = StartTimes(), msgspec.json.Decoder(_Timed)
     for line in _lines(path):
         first = FIRST.match(line.buffer, line.start, line.stop)
-        yield starts.of(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
+        yield starts.next(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
 
 
 def of_recording(path: Path) -> Iterator[float]:
     """Of a recording of calls of ours."""
-    starts, decoder = Starts(), msgspec.json.Decoder(_Timed)
+    starts, decoder = StartTimes(), msgspec.json.Decoder(_Timed)
     for line in _lines(path):
         timed = decoder.decode(_bytes(line))
         if timed.call is not None:
-            yield starts.of(timed.timestamp, timed.start_s)
+            yield starts.next(timed.timestamp, timed.start_s)
 
 
 def of_trace(path: Path) -> Iterator[float]:

@@ -25,7 +25,7 @@ class MessageThreads:
     def __init__(self) -> None:
         self._known: dict[str, tuple[Request, tuple[Block, ...]]] = {}
 
-    def whole(self, request: Request, answer_id: str, answer: tuple[Block, ...]) -> Request:
+    def complete(self, request: Request, answer_id: str, answer: tuple[Block, ...]) -> Request:
         """A request with what its thread holds. It and its answer are kept for the calls that go on from them."""
         thread = request.params.get(PARAMETER)
         if not isinstance(thread, Mapping):

@@ -12,11 +12,11 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import seconds
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage
 
@@ -47,13 +47,15 @@ def first_token(start: str | None, first: str | None) -> float:
 class Tracing:
     """An export while it is read. An entry is a model call if its field `kind` has one of the values `kinds`."""
 
-    teller: Teller
+    teller: CallBuilder
     kind: str
     kinds: tuple[str, ...]
     notes: Counter[str] = field(default_factory=Counter)
-    _found: list[tuple[LoggedCall, str]] = field(default_factory=list)
+    _found: list[tuple[RecordedCall, str]] = field(default_factory=list)
 
-    def read(self, path: Path, expected: str, entries_of: EntriesOf, add_call: AddCall, warn: Warn) -> list[LoggedCall]:
+    def read(
+        self, path: Path, expected: str, entries_of: EntriesOf, add_call: AddCall, warn: Warn
+    ) -> list[RecordedCall]:
         """The calls of a file. `entries_of` yields the entries in a row, `add_call` adds one that is a model call.
 
         Raises InputError with every error. What was skipped, and what the export does not contain, goes to `warn`.
@@ -80,13 +82,13 @@ class Tracing:
         except NotAMessage as fault:
             entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
 
-    def add(self, told: Told, parent: str) -> None:
+    def add(self, told: ParsedCall, parent: str) -> None:
         """One model call; `parent` is the id of the entry around it."""
         if told.usage is None and told.status is None:
             self.notes["calls without usage"] += 1
-        self._found.append((self.teller.call(told), parent))
+        self._found.append((self.teller.build(told), parent))
 
-    def _calls(self) -> list[LoggedCall]:
+    def _calls(self) -> list[RecordedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
         own = _once(self._found)
         if len(own) < len(self._found):
@@ -101,9 +103,9 @@ EntriesOf = Callable[[Checked], Iterable[Checked]]
 AddCall = Callable[[Tracing, Checked], None]
 
 
-def _once(found: Iterable[tuple[LoggedCall, str]]) -> list[tuple[LoggedCall, str]]:
+def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
     """One entry an id: that with a bill, else the first."""
-    kept: dict[object, tuple[LoggedCall, str]] = {}
+    kept: dict[object, tuple[RecordedCall, str]] = {}
     for number, one in enumerate(found):
         key = one[0].id or number
         if key not in kept or (kept[key][0].billed is None and one[0].billed is not None):
@@ -111,7 +113,7 @@ def _once(found: Iterable[tuple[LoggedCall, str]]) -> list[tuple[LoggedCall, str
     return list(kept.values())
 
 
-def _without_twins(found: Sequence[tuple[LoggedCall, str]]) -> list[LoggedCall]:
+def _without_twins(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
     """Where a framework and an SDK both trace a call, one stands inside the other: the outer one with a bill counts,
     for it has what the framework knows; without a bill it is only a frame for those inside."""
     by_id = {call.id: call for call, _ in found if call.id}

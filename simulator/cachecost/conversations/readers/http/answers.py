@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.conversations.calls import Iteration
 from cachecost.conversations.readers.anthropic_batch.results import STATUS, iteration_of
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.traces import FAILED
@@ -16,7 +17,6 @@ from cachecost.conversations.readers.http.routes import Route
 from cachecost.conversations.readers.http.streams import join_events
 from cachecost.conversations.readers.openai.chat import from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses_output
-from cachecost.conversations.readers.request_log.reader import Iteration
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage

@@ -20,7 +20,7 @@ from typing import Any
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Told
+from cachecost.conversations.readers.common.parsed_call import ParsedCall
 from cachecost.conversations.readers.http.answers import HttpAnswer, answer_of
 from cachecost.conversations.readers.http.bodies import Misplaced, decode_content, json_object
 from cachecost.conversations.readers.http.converse import from_converse
@@ -69,7 +69,7 @@ def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name.lower(): value for name, value in pairs if name.lower() in HEADERS}
 
 
-def read(exchange: HttpExchange) -> Told | str:
+def read(exchange: HttpExchange) -> ParsedCall | str:
     """The model call that an exchange was; else the words for what it was. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
     if isinstance(route, str):
@@ -108,13 +108,13 @@ def _is_another_models(route: Route, body: Mapping[str, Any]) -> bool:
     return not is_claude or ("prompt" in body and "messages" not in body)
 
 
-def _parse_call(exchange: HttpExchange, route: Route, sent: Mapping[str, Any], answer: HttpAnswer) -> Told:
+def _parse_call(exchange: HttpExchange, route: Route, sent: Mapping[str, Any], answer: HttpAnswer) -> ParsedCall:
     try:
         body, host = _messages_body(sent, route, answer, _betas(exchange.request_headers))
     except NotAMessage as error:
         raise Misplaced(exchange.request_at, error) from None
     started = exchange.started or (iso(answer.created) if answer.created is not None else None)
-    return Told(
+    return ParsedCall(
         body=body,
         usage=answer.usage,
         answer=answer.content,

@@ -17,11 +17,11 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
 
 ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
@@ -34,7 +34,7 @@ def sniff(head: bytes) -> str | None:
     return 'it has a "log" as HAR archives have it' if found else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order they started. Raises InputError with every fault, each with its entry."""
     log = ExchangeLog(path, keep_content)
     value = parsed(whole_file(path))

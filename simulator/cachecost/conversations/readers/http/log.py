@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn
-from cachecost.conversations.readers.common.parsed_call import Teller
+from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.http.bodies import Misplaced
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage
 
 REFUSED = "that the API refused and that are no Messages request"
@@ -27,8 +27,8 @@ class ExchangeLog:
         self.path = path
         self.faults: list[Fault] = []
         self.left_out: Counter[str] = Counter()
-        self._teller = Teller(keep_content)
-        self._calls: list[LoggedCall] = []
+        self._teller = CallBuilder(keep_content)
+        self._calls: list[RecordedCall] = []
 
     def add_entry(self, entry: Checked, parse: ParseEntry, answer_required: bool = True) -> None:
         """Add the exchange that `parse` makes of an entry, its request and its response, if none has an error."""
@@ -56,11 +56,11 @@ class ExchangeLog:
             self.left_out[told] += 1
             return
         try:
-            self._calls.append(self._teller.call(told))
+            self._calls.append(self._teller.build(told))
         except NotAMessage as error:
             raise _with_place(exchange, error) from None
 
-    def end(self, warn: Warn, by_time: bool) -> list[LoggedCall]:
+    def end(self, warn: Warn, by_time: bool) -> list[RecordedCall]:
         """The calls, in the order they started or in that of the file. Raises InputError with every fault."""
         if self.faults:
             raise InputError(self.faults)

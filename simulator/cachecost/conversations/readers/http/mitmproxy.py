@@ -18,12 +18,12 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, opened, quiet
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.http.routes import NO_CALL
 from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, TruncatedNetstring, values
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
 
 FLOW = re.compile(
@@ -38,7 +38,7 @@ def sniff(head: bytes) -> str | None:
     return "it begins as mitmproxy's flows do" if FLOW.match(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order they started. Raises InputError with every fault, each with its flow."""
     log = ExchangeLog(path, keep_content)
     for number, flow in enumerate(_flows(path, log.faults, warn)):

@@ -26,12 +26,12 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso, seconds
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
 
 LISTS = ("interactions", "http_interactions")
@@ -59,7 +59,7 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of the file. Raises InputError with every fault, each with its interaction."""
     log = ExchangeLog(path, keep_content)
     for interaction in _interactions(path, log.faults):

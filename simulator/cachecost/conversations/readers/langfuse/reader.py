@@ -17,8 +17,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
 from cachecost.conversations.readers.langfuse.bodies import answer_of, body_of, parameters_of
@@ -30,7 +31,6 @@ from cachecost.conversations.readers.langfuse.fields import (
     usage_of,
     value_of,
 )
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 
 TRACE_IDS = {"traceId", "trace_id"}
 OWN_KEYS = {
@@ -66,9 +66,9 @@ def _is_observation(keys: set[str]) -> bool:
     return bool(keys & TRACE_IDS and keys & OWN_KEYS and keys & {"type", "startTime", "start_time"})
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by when they began. Raises InputError with every fault; what the export cannot tell goes to `warn`."""
-    tracing = Tracing(Teller(keep_content), "type", ("generation",))
+    tracing = Tracing(CallBuilder(keep_content), "type", ("generation",))
     yield from tracing.read(path, "observations of Langfuse", _observations, _add_call, warn)
 
 
@@ -102,14 +102,14 @@ def _add_call(tracing: Tracing, row: Checked) -> None:
     tracing.add(_parse_call(tracing, row, model, host), parent)
 
 
-def _parse_call(tracing: Tracing, row: Checked, model: str, host: str | None) -> Told:
+def _parse_call(tracing: Tracing, row: Checked, model: str, host: str | None) -> ParsedCall:
     parameters = parameters_of(value_of(row, "modelParameters", "model_parameters"))
     body, note = body_of(value_of(row, "input"), parameters, model)
     if note:
         tracing.notes[note] += 1
     usage, start = usage_of(row), start_of(row)
     failed = usage is None and row.data.get("level") == "ERROR"
-    return Told(
+    return ParsedCall(
         body={**body, "model": model},
         usage=usage,
         answer=[] if failed else answer_of(value_of(row, "output"), row.data.get("output")),

@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.dialects import Body
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
 from cachecost.conversations.readers.langsmith.run import LangSmithRun
 from cachecost.conversations.readers.langsmith.usage import is_from_own_cache, usage_of_answer, usage_of_columns
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 OTHER_KEYS = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
@@ -45,9 +45,9 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has "inputs" of LangChain' if "inputs" in keys and SERIALIZED.search(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by when they began. Raises InputError with every fault; what the runs cannot tell goes to `warn`."""
-    tracing = Tracing(Teller(keep_content), "run_type", ("llm", "chat_model"))
+    tracing = Tracing(CallBuilder(keep_content), "run_type", ("llm", "chat_model"))
     yield from tracing.read(path, "runs of LangSmith", _runs, _add_call, warn)
 
 
@@ -92,7 +92,7 @@ def _add_call(tracing: Tracing, row: Checked) -> None:
         tracing.add(_parse_call(tracing, run, model, host), parent)
 
 
-def _parse_call(tracing: Tracing, run: LangSmithRun, model: str, host: str | None) -> Told:
+def _parse_call(tracing: Tracing, run: LangSmithRun, model: str, host: str | None) -> ParsedCall:
     body, note = run.body(model)
     if note:
         tracing.notes[note] += 1
@@ -100,7 +100,7 @@ def _parse_call(tracing: Tracing, run: LangSmithRun, model: str, host: str | Non
     error = str(run.row.data.get("error") or "")
     failed = usage is None and bool(error or run.row.data.get("status") == "error")
     start = run.start()
-    return Told(
+    return ParsedCall(
         body={**body, "model": model},
         usage=usage,
         answer=[] if failed else run.answer(),

@@ -18,18 +18,18 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import Body, answer_of, from_messages, is_anthropic, unpacked
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import FAILED
 from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.conversations.readers.openai.responses import from_responses
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
@@ -54,10 +54,10 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has a "call_type" and a "response_cost"' if "response_cost" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by when they began. Raises InputError with every fault; what a log cannot tell goes to `warn`."""
     faults: list[Fault] = []
-    log = _LiteLLMLog(Teller(keep_content))
+    log = _LiteLLMLog(CallBuilder(keep_content))
     rows, found = 0, []
     for row in objects(path, faults, warn):
         rows += 1
@@ -71,14 +71,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 class _LiteLLMLog:
     """A log while it is read, with what is to be said of it."""
 
-    teller: Teller
+    teller: CallBuilder
     left_out: Counter[str] = field(default_factory=Counter)
     without_messages: int = 0
     truncated: int = 0
     without_system: int = 0
     traces: set[str] = field(default_factory=set)
 
-    def take(self, row: Checked) -> list[LoggedCall]:
+    def take(self, row: Checked) -> list[RecordedCall]:
         """The call of a row, if it is one."""
         call_type = row.text("call_type")
         if not _is_model_call(call_type, row):
@@ -89,12 +89,12 @@ class _LiteLLMLog:
             self.left_out["from LiteLLM's own cache, which no provider billed"] += 1
         else:
             try:
-                return [self.teller.call(self._parse_call(row, call_type))]
+                return [self.teller.build(self._parse_call(row, call_type))]
             except NotAMessage as fault:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
         return []
 
-    def _parse_call(self, row: Checked, call_type: str) -> Told:
+    def _parse_call(self, row: Checked, call_type: str) -> ParsedCall:
         parameters, messages = _request(row)
         model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
@@ -103,7 +103,7 @@ class _LiteLLMLog:
         self.truncated += CUT in str(row.data.get("proxy_server_request", ""))
         body = _body(model, call_type, messages, parameters)
         self.without_system += bool(body["messages"]) and _may_lack_its_system(row, call_type, body)
-        return Told(
+        return ParsedCall(
             body=body,
             usage=None if status else _usage(row),
             answer=[] if status else _answer(unpacked(row.data.get("response"))),

@@ -26,9 +26,9 @@ from math import inf
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, json_lines, quiet
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 
@@ -43,7 +43,7 @@ def sniff(head: bytes) -> str | None:
     return "its first line has hash_ids, lengths and a timestamp, nothing else" if set(top_keys(head)) == KEYS else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in order, until the first fault; then the rest is only checked. There is no content to keep.
 
     Raises InputError with every fault, each with its line. A last line that is cut off is left out and said to `warn`.
@@ -69,7 +69,7 @@ class _MooncakeTrace:
         self._messages: dict[tuple[int, int], Message] = {}
         self._arrived = 0.0
 
-    def call(self, line: Checked) -> LoggedCall:
+    def call(self, line: Checked) -> RecordedCall:
         self.lines += 1
         thread = self._thread(line)
         start = self._arrival(line) / 1000
@@ -77,7 +77,7 @@ class _MooncakeTrace:
             "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
         )
         line.done()
-        return LoggedCall(line.line or 0, start, None, Request(MODEL, thread), response=(answer,))
+        return RecordedCall(Request(MODEL, thread), start, response=(answer,), line=line.line or 0)
 
     def _arrival(self, line: Checked) -> float:
         told: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, shown
 from cachecost.providers.usage import Usage
@@ -69,12 +69,12 @@ class OpenAIExchange:
 class ExchangeParser:
     """Makes calls of exchanges; one instance a file. `notes` counts what is to be said in the end."""
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: CallBuilder) -> None:
         self._teller = teller
         self._earlier: dict[str, list[Any]] = {}
         self.notes: Counter[str] = Counter()
 
-    def call(self, one: OpenAIExchange) -> LoggedCall | None:
+    def call(self, one: OpenAIExchange) -> RecordedCall | None:
         """The call; None where it is no model call, or something in it is wrong (then there are faults)."""
         kind = kind_of(one.body, one.answer)
         if not kind:
@@ -87,7 +87,7 @@ class ExchangeParser:
         told_model = body["model"] or one.answer.get("model")
         model, host = _host(told_model, one.answer) if isinstance(told_model, str) else (told_model, None)
         self._note_tier(one)
-        told = Told(
+        told = ParsedCall(
             body={**body, "model": model},
             usage=usage,
             answer=answer or (),
@@ -101,7 +101,7 @@ class ExchangeParser:
             id=str(one.answer.get("id") or ""),
             line=one.entry.line or 0,
         )
-        return _try(one.entry, one.body_at, lambda: self._teller.call(told))
+        return _try(one.entry, one.body_at, lambda: self._teller.build(told))
 
     def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
         return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))

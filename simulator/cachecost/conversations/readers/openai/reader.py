@@ -22,13 +22,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cachecost.base.errors import Fault
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn, quiet
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.parsed_call import Teller
+from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.openai.batch import OpenAIBatch
 from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, ExchangeParser, OpenAIExchange, time_of
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
 
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
@@ -66,7 +66,7 @@ def _batch(text: bytes, keys: set[str]) -> str | None:
     return 'its first line has a "custom_id" and a "status_code"' if is_output else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of the file, those of a batch by their time, until the first fault; then the rest is
     only checked. Raises InputError with every fault."""
     log = _OpenAILog(path, warn, keep_content)
@@ -86,16 +86,16 @@ class _OpenAILog:
         self.path, self.warn = path, warn
         self.faults: list[Fault] = []
         self.rows = 0
-        self.exchanges = ExchangeParser(Teller(keep_content))
+        self.exchanges = ExchangeParser(CallBuilder(keep_content))
         self.batch = OpenAIBatch(path, warn)
 
-    def calls(self) -> Iterator[LoggedCall]:
+    def calls(self) -> Iterator[RecordedCall]:
         for row in objects(self.path, self.faults, self.warn):
             self.rows += 1
             yield from self._build_calls(self._exchanges_in(row))
         yield from self._build_calls(self.batch.exchanges(self.faults))
 
-    def _build_calls(self, found: Iterator[OpenAIExchange]) -> Iterator[LoggedCall]:
+    def _build_calls(self, found: Iterator[OpenAIExchange]) -> Iterator[RecordedCall]:
         return (call for one in found if (call := self.exchanges.call(one)) is not None)
 
     def _exchanges_in(self, row: Checked) -> Iterator[OpenAIExchange]:

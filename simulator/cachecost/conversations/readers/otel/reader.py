@@ -16,18 +16,18 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import unpacked
 from cachecost.conversations.readers.common.json_documents import must_hold
 from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import status_in
 from cachecost.conversations.readers.otel.messages import answer_of_span, is_cut, request_of
 from cachecost.conversations.readers.otel.model_calls import Attributes, model_calls
 from cachecost.conversations.readers.otel.spans import OtelSpan, spans
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
@@ -57,16 +57,16 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by their start. Raises InputError with every fault; what spans cannot tell goes to `warn`."""
     faults: list[Fault] = []
     notes: Counter[str] = Counter()
-    teller = Teller(keep_content)
+    teller = CallBuilder(keep_content)
     values, found = spans(path, faults, warn)
     told = []
     for span in model_calls(found, notes):
         try:
-            told.append(teller.call(_parse_call(span, notes)))
+            told.append(teller.build(_parse_call(span, notes)))
         except NotAMessage as fault:
             faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
     must_hold(path, EXPECTED, values, faults)
@@ -75,7 +75,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from by_start(told, {span.trace for span in found})
 
 
-def _parse_call(span: OtelSpan, notes: Counter[str]) -> Told:
+def _parse_call(span: OtelSpan, notes: Counter[str]) -> ParsedCall:
     attributes = span.attributes
     usage = _usage(attributes)
     status = _status(span) if span.failed and usage is None else None
@@ -86,7 +86,7 @@ def _parse_call(span: OtelSpan, notes: Counter[str]) -> Told:
         notes[f"spans {'whose messages were cut off' if cut else 'without their messages'}: only usage is known"] += 1
     model, host = named(_first(attributes, MODELS), _first(attributes, PROVIDERS))
     limit = attributes.get("gen_ai.request.max_tokens")
-    return Told(
+    return ParsedCall(
         body={**({"max_tokens": limit} if limit else {}), **body, "model": model},
         usage=usage,
         answer=answer_of_span(attributes, span.events),
