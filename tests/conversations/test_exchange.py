@@ -220,32 +220,32 @@ def test_who_serves_messages(url: str, body: Any, host: str | None, model: str) 
 @pytest.mark.parametrize(
     ("one", "what"),
     [
-        (exchange(url=f"{URL.partition('?')[0]}/count_tokens"), "that count tokens"),
-        (exchange(url=f"{CLOUD}/count-tokens:rawPredict"), "that count tokens"),
-        (exchange(url="https://api.anthropic.com/v1/messages/batches"), "of a batch API"),
-        (exchange(url="https://api.anthropic.com/v1/messages/batches/b1/cancel"), "of a batch API"),
-        (exchange(method="GET"), "that are no model call"),
-        (exchange(url="https://api.anthropic.com/v1/files"), "that are no model call"),
-        (exchange({"to": "+1", "text": "hi"}, url="https://sms.example/v1/messages"), "that are no model call"),
-        (exchange(b"to=1&text=hi", url="https://sms.example/v1/messages"), "that are no model call"),
+        (exchange(url=f"{URL.partition('?')[0]}/count_tokens"), "token counting"),
+        (exchange(url=f"{CLOUD}/count-tokens:rawPredict"), "token counting"),
+        (exchange(url="https://api.anthropic.com/v1/messages/batches"), "batch API"),
+        (exchange(url="https://api.anthropic.com/v1/messages/batches/b1/cancel"), "batch API"),
+        (exchange(method="GET"), "not a model call"),
+        (exchange(url="https://api.anthropic.com/v1/files"), "not a model call"),
+        (exchange({"to": "+1", "text": "hi"}, url="https://sms.example/v1/messages"), "not a model call"),
+        (exchange(b"to=1&text=hi", url="https://sms.example/v1/messages"), "not a model call"),
         (
             exchange(url="https://generativelanguage.googleapis.com/v1/models/g:batchGenerateContent"),
-            "of a batch API",
+            "batch API",
         ),
-        (exchange(url="https://generativelanguage.googleapis.com/v1/models/g:countTokens"), "that count tokens"),
-        (exchange(url="https://generativelanguage.googleapis.com/v1beta/cachedContents"), "that are no model call"),
-        (exchange(url=CLOUD.replace("anthropic", "mistralai") + "/m:rawPredict"), "of model APIs that are not read"),
+        (exchange(url="https://generativelanguage.googleapis.com/v1/models/g:countTokens"), "token counting"),
+        (exchange(url="https://generativelanguage.googleapis.com/v1beta/cachedContents"), "not a model call"),
+        (exchange(url=CLOUD.replace("anthropic", "mistralai") + "/m:rawPredict"), "unsupported model API"),
         (
             exchange({"inputText": "x"}, url=f"{BEDROCK}/amazon.titan-embed-text-v2:0/invoke"),
-            "of model APIs that are not read",
+            "unsupported model API",
         ),
         (
             exchange({"prompt": "\n\nHuman:"}, url=f"{BEDROCK}/anthropic.claude-v2/invoke"),
-            "of model APIs that are not read",
+            "unsupported model API",
         ),
-        (exchange(url="https://api.openai.com/v1/completions"), "of model APIs that are not read"),
-        (exchange(status=None), "that nobody answered"),
-        (exchange(status=307), "that were sent elsewhere (redirects)"),
+        (exchange(url="https://api.openai.com/v1/completions"), "unsupported model API"),
+        (exchange(status=None), "no answer"),
+        (exchange(status=307), "redirected"),
     ],
 )
 def test_what_is_no_call_is_named(one: HttpExchange, what: str) -> None:
@@ -288,7 +288,7 @@ def test_a_coding_that_cannot_be_unpacked_here_is_said(monkeypatch: pytest.Monke
     for name in ("brotli", "brotlicffi"):
         monkeypatch.setitem(sys.modules, name, None)
     one = exchange(answer=b"\x1b\x03", response_headers={"content-encoding": "br"})
-    assert fault(one) == "response.body: expected a body that can be unpacked (br needs brotli here); got bytes"
+    assert fault(one) == "response.body: expected a body that can be decompressed (br requires brotli); got bytes"
     monkeypatch.setitem(sys.modules, "brotli", SimpleNamespace(decompress=lambda data: json.dumps(ANSWER).encode()))
     assert call(one).usage == USAGE
 

@@ -159,7 +159,10 @@ def test_which_tools_may_be_called(config: Body, choice: Body | None) -> None:
             {"contents": [says("system", {"text": "x"})]},
             "contents.0.role: expected user, model or function; got 'system'",
         ),
-        ({"contents": [says("user", {})]}, "contents.0.parts.0: expected a part that is one thing; got an object"),
+        (
+            {"contents": [says("user", {})]},
+            "contents.0.parts.0: expected a part with one kind of content; got an object",
+        ),
         ({"contents": [ASKED], "tools": {"a": 1}}, "tools: expected an array; got an object"),
         ({"contents": [ASKED], "generationConfig": []}, "generationConfig: expected an object; got an array"),
     ],

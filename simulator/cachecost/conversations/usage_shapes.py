@@ -61,7 +61,7 @@ def shape_of(told: Mapping[str, Any], path: str = "usage") -> str:
         if has_it(told):
             return name
     got = Word(f"only {', '.join(sorted(map(str, told))[:3])}") if told else None
-    raise NotAMessage(path, "a usage of a known shape", got)
+    raise NotAMessage(path, "a usage in a known format", got)
 
 
 def _any(*names: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -98,7 +98,7 @@ def _refuse_unknown_cache(told: Mapping[str, Any], path: str) -> None:
     for key, value in _leaves(told):
         is_ours = "." not in key or _IS_OTEL([key])
         if is_ours and "cach" in key.lower() and "miss" not in key and isinstance(value, int) and value > 0:
-            raise NotAMessage(path, "the cached tokens under a known name", key)
+            raise NotAMessage(path, "cached tokens under a known key", key)
 
 
 def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -143,7 +143,7 @@ class _UsageCounts:
         inside = self.cached if includes else 0
         if self.input < inside:
             name = next((name for name in self.shape.input if self.raw.get(name) is not None), self.shape.input[0])
-            expected = f"at least the {inside} tokens read and written, which it includes"
+            expected = f"at least the {inside} tokens read and written that it includes"
             raise NotAMessage(f"{self.path}.{name}", expected, self.input)
         output = self.output + (self.more_output if apart else 0)
         return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, output)

@@ -24,7 +24,6 @@ apart (rule 11). In truth many run at once, and Anthropic promises hits only as 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ from cachecost.conversations.readers.anthropic_batch.results import (
     parse_result,
 )
 from cachecost.conversations.readers.common.json_documents import objects
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.prompts.wire import NotAMessage, shown
@@ -49,8 +49,7 @@ LIST = re.compile(rb"\s*\[\s*(?={)")
 POSTED = re.compile(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"')
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
-UNREADABLE = "requests that the API refused and that are no Messages request"
-STATES = "states of a batch"
+UNREADABLE = "refused by the API, and not a valid request"
 
 
 def sniff(head: bytes) -> str | None:
@@ -78,15 +77,15 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 class _AnthropicBatch:
     """A batch while it is read: first what became of its requests, then the requests."""
 
-    def __init__(self, path: Path, warn: Warn, teller: CallBuilder) -> None:
+    def __init__(self, path: Path, warn: Warn, builder: CallBuilder) -> None:
         self.path = path
         self.request_file = path
         self.warn = warn
-        self.teller = teller
+        self.builder = builder
         self.faults: list[Fault] = []
         self.results: dict[str, tuple[int | None, BatchResult]] = {}
         self.requested: set[str] = set()
-        self.left_out: Counter[str] = Counter()
+        self.notes = ReaderNotes()
         self.job_model: str | None = None
 
     def find_results(self) -> None:
@@ -104,7 +103,8 @@ class _AnthropicBatch:
             self.request_file = next((file for file in candidates if file.is_file()), self.path)
             if self.request_file == self.path:
                 where = ", ".join(file.name for file in candidates)
-                self.faults.append(Fault(str(self.path), f"holds results without requests: expected one of {where}"))
+                message = f"contains results without their requests; expected them in one of {where}"
+                self.faults.append(Fault(str(self.path), message))
             else:
                 yield from self._requests()
         self._end()
@@ -122,9 +122,9 @@ class _AnthropicBatch:
             if field in entry.data:
                 return self._host_call(entry, field, host, answer)
         if entry.data.get("type") == "message_batch":
-            self.left_out[STATES] += 1
+            self.notes.skip("entry", "the status of a batch")
         elif "result" not in entry.data:
-            entry.fault("params", "expected the body of a request (or a result beside the id); got nothing")
+            entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
         return None
 
     def _anthropic_call(self, entry: Checked) -> RecordedCall | None:
@@ -156,10 +156,10 @@ class _AnthropicBatch:
             line=entry.line or 0,
         )
         try:
-            return self.teller.build(told)
+            return self.builder.build(told)
         except NotAMessage as fault:
             if result.status == REFUSED:
-                self.left_out[UNREADABLE] += 1
+                self.notes.skip("request", UNREADABLE)
             else:
                 entry.faults.append(Fault(entry.file, f"{entry.place}{field}.{fault}", entry.line))
         return None
@@ -172,22 +172,20 @@ class _AnthropicBatch:
             if not self.job_model:
                 names = " or ".join(answer for _, answer in HOSTS.values())
                 self.faults.append(
-                    Fault(str(self.path), f"names no model: the job has it, here only a {names} tells it")
+                    Fault(str(self.path), f"no model name: the batch job has it, this file only in a {names}")
                 )
         return self.job_model
 
     def _end(self) -> None:
         for name, (line, _) in self.results.items():
             if self.requested and name and name not in self.requested:
-                reason = f"custom_id: no request in {self.request_file.name} has {shown(name)}"
+                reason = f"custom_id: no request in {self.request_file.name} has the id {shown(name)}"
                 self.faults.append(Fault(str(self.path), reason, line))
         if self.faults:
             raise InputError(sorted(self.faults, key=lambda fault: (fault.file != str(self.path), fault.line or 0)))
-        for what, number in self.left_out.items():
-            self.warn(f"{self.path}: {number} {what}: left out")
-        unanswered = len(self.requested - self.results.keys())
-        if self.results and unanswered:
-            self.warn(f"{self.path}: {unanswered} requests have no result: calls without usage")
+        unanswered = len(self.requested - self.results.keys()) if self.results else 0
+        self.notes.add("request", "without a result: no usage", unanswered)
+        self.notes.report(self.path, self.warn)
 
 
 def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
@@ -200,13 +198,13 @@ def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
         else:
             yield entry
     if is_empty and not faults:
-        faults.append(Fault(str(path), "expected a batch, one request or result a line; got nothing"))
+        faults.append(Fault(str(path), "expected a batch, one request or result per line; got nothing"))
 
 
 def _unique(entry: Checked, earlier: Container[str]) -> str:
     name = entry.text("custom_id")
     if name and name in earlier:
-        entry.fault("custom_id", f"{shown(name)} is that of an earlier one")
+        entry.fault("custom_id", f"expected a unique id; got {shown(name)} again")
     return name
 
 

@@ -28,7 +28,7 @@ from cachecost.prompts.wire import block_of, text_block
 
 BYTES_PER_TOKEN = 4
 """Rough: it only divides the first call of a chain into head and messages, whose sum is billed."""
-LACKS = "a transcript has no system prompt, tools and marks: sized by its bills, marked as Claude Code 2.1 does"
+LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints as in Claude Code 2.1"
 sniff = sniff_lines
 
 

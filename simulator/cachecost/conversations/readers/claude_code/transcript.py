@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.formatting import counted
 from cachecost.base.times import seconds
 from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
 from cachecost.conversations.readers.claude_code.line import (
@@ -38,6 +37,7 @@ from cachecost.conversations.readers.claude_code.line import (
     modes_of,
     usage_on,
 )
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
 from cachecost.prompts.wire import shown
@@ -118,7 +118,7 @@ def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[Checked | None, 
     lines = json_lines(path, faults, warn)
     first = next(lines, None)
     if first is None and not faults:
-        faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
+        faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
     return first, chain([first], lines) if first else lines
 
 
@@ -126,8 +126,7 @@ def _read(lines: Iterable[Checked], path: Path, warn: Warn, keeps_content: bool)
     transcript = Transcript(keeps_content)
     for line in lines:
         transcript.take(line)
-    for (noun, what), times in sorted(transcript.notes.items()):
-        warn(f"{path}: {counted(times, noun)} {what}")
+    transcript.notes.report(path, warn)
     return list(transcript.steps.values())
 
 
@@ -215,7 +214,7 @@ class Transcript:
     def __init__(self, keeps_content: bool = False) -> None:
         self.keeps_content = keeps_content
         self.steps: dict[tuple[object, object], PartialStep] = {}
-        self.notes: Counter[tuple[str, str]] = Counter()
+        self.notes = ReaderNotes()
         self._positions: dict[str, _TreePosition] = {}
         self._chains: dict[tuple[str, object], _RecordChain] = {}
         self._names: Counter[str] = Counter()
@@ -224,10 +223,10 @@ class Transcript:
         """Read one line. Faults go to its list."""
         kind, uuid = line.text("type"), line.data.get("uuid")
         if kind in HANDLERS and isinstance(uuid, str) and uuid in self._positions:
-            self.notes["line", "with the uuid of an earlier line: left out"] += 1
+            self.notes.skip("line", "same uuid as an earlier line")
             return
         if kind and kind not in HANDLERS and kind not in SILENT:
-            self.notes["line", f"of type {shown(kind)}, which says nothing of calls"] += 1
+            self.notes.skip("line", f"unknown type {shown(kind)}")
         if kind in HANDLERS or isinstance(uuid, str):
             self._place(line, kind, uuid)
 
@@ -278,10 +277,10 @@ class Transcript:
         message = line.within(line.mapping("message"), "message")
         if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
             before.pending.between.add("error")
-            self.notes["client-generated message", "ignored"] += 1
+            self.notes.add("client-generated message", "ignored")
             return before.step, before.last_input
         if not message.has("usage"):
-            self.notes["answer", "without usage: left out"] += 1
+            self.notes.skip("answer", "no usage")
             return before.step, before.last_input
         partial = self._extend_step(line, message, before, time)
         return partial, before.last_input if partial is before.step else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -16,6 +15,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage
@@ -47,10 +47,10 @@ def first_token(start: str | None, first: str | None) -> float:
 class Tracing:
     """An export while it is read. An entry is a model call if its field `kind` has one of the values `kinds`."""
 
-    teller: CallBuilder
+    builder: CallBuilder
     kind: str
     kinds: tuple[str, ...]
-    notes: Counter[str] = field(default_factory=Counter)
+    notes: ReaderNotes = field(default_factory=ReaderNotes)
     _found: list[tuple[RecordedCall, str]] = field(default_factory=list)
 
     def read(
@@ -68,14 +68,13 @@ class Tracing:
                 self._take(entry, add_call)
         must_hold(path, expected, rows, faults)
         calls = self._calls()
-        for note, number in self.notes.items():
-            warn(f"{path}: {number} {note}")
+        self.notes.report(path, warn)
         return calls
 
     def _take(self, entry: Checked, add_call: AddCall) -> None:
         kind = entry.text(self.kind)
         if kind.lower() not in self.kinds:
-            self.notes[f"entries of {self.kind} '{kind}' that are no model call: left out"] += 1
+            self.notes.skip("entry", f"{self.kind} '{kind}' is not a model call")
             return
         try:
             add_call(self, entry)
@@ -85,18 +84,16 @@ class Tracing:
     def add(self, told: ParsedCall, parent: str) -> None:
         """One model call; `parent` is the id of the entry around it."""
         if told.usage is None and told.status is None:
-            self.notes["calls without usage"] += 1
-        self._found.append((self.teller.build(told), parent))
+            self.notes.add("call", "without usage")
+        self._found.append((self.builder.build(told), parent))
 
     def _calls(self) -> list[RecordedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
         own = _once(self._found)
-        if len(own) < len(self._found):
-            self.notes["entries with the id of another: left out"] += len(self._found) - len(own)
-        told = _without_twins(own)
-        if len(told) < len(own):
-            self.notes["model calls told twice, by one around another: left out"] += len(own) - len(told)
-        return sorted(told, key=attrgetter("start"))
+        self.notes.skip("entry", "same id as another entry", len(self._found) - len(own))
+        calls = _without_twins(own)
+        self.notes.skip("model call", "recorded twice, by nested entries", len(own) - len(calls))
+        return sorted(calls, key=attrgetter("start"))
 
 
 EntriesOf = Callable[[Checked], Iterable[Checked]]

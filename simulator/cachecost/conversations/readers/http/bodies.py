@@ -95,7 +95,8 @@ def _decompress(data: bytes, coding: str, at: str) -> bytes:
             return bytes(decompress(data))
         except Exception:
             raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes")) from None
-    raise NotAMessage(at, f"a body that can be unpacked ({coding} needs {DECODERS[coding][0]} here)", Word("bytes"))
+    expected = f"a body that can be decompressed ({coding} requires {DECODERS[coding][0]})"
+    raise NotAMessage(at, expected, Word("bytes"))
 
 
 def json_object(data: bytes, at: str) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.prompts.wire import NotAMessage
 
 INTERLEAVED = "interleaved-thinking"
-NO_ANSWER = "that nobody answered"
-REDIRECTED = "that were sent elsewhere (redirects)"
+NO_ANSWER = "no answer"
+REDIRECTED = "redirected"
 SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id", "conversation_id")
 RESET = "anthropic-ratelimit-requests-reset"
 """When a limit is full again, within minutes of the call: the day where the recorder took the date out."""

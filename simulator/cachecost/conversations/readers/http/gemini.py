@@ -96,7 +96,7 @@ def _block(part: Mapping[str, Any], path: str, calls: _CallIds) -> Body:
     if not kinds and "thoughtSignature" in part:  # the last piece of a stream
         return {"type": "text", "text": ""}
     if len(kinds) != 1:
-        raise NotAMessage(path, "a part that is one thing", part)
+        raise NotAMessage(path, "a part with one kind of content", part)
     kind, value = kinds[0], part[kinds[0]]
     if kind == "text":
         return _thinking(part) if part.get("thought") else {"type": "text", "text": value}

@@ -31,7 +31,7 @@ BEFORE_FIRST_BYTE = ("blocked", "dns", "connect", "send", "wait")
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like an archive; None if they do not."""
     found = ARCHIVE.match(head.removeprefix(b"\xef\xbb\xbf"))
-    return 'it has a "log" as HAR archives have it' if found else None
+    return 'it begins with the "log" of a HAR archive' if found else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:

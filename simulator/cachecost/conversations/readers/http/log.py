@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.http.bodies import Misplaced
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
 from cachecost.prompts.wire import NotAMessage
 
-REFUSED = "that the API refused and that are no Messages request"
+REFUSED = "refused by the API, and not a valid request"
 
 
 ParseEntry = Callable[[Checked, Checked, Checked], HttpExchange]
@@ -26,8 +26,8 @@ class ExchangeLog:
     def __init__(self, path: Path, keep_content: bool) -> None:
         self.path = path
         self.faults: list[Fault] = []
-        self.left_out: Counter[str] = Counter()
-        self._teller = CallBuilder(keep_content)
+        self.notes = ReaderNotes()
+        self._builder = CallBuilder(keep_content)
         self._calls: list[RecordedCall] = []
 
     def add_entry(self, entry: Checked, parse: ParseEntry, answer_required: bool = True) -> None:
@@ -46,17 +46,17 @@ class ExchangeLog:
             self._add(exchange)
         except NotAMessage as error:
             if (exchange.status or 0) >= 400:
-                self.left_out[REFUSED] += 1
+                self.notes.skip("entry", REFUSED)
             else:
                 self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
 
     def _add(self, exchange: HttpExchange) -> None:
         told = read(exchange)
         if isinstance(told, str):
-            self.left_out[told] += 1
+            self.notes.skip("entry", told)
             return
         try:
-            self._calls.append(self._teller.build(told))
+            self._calls.append(self._builder.build(told))
         except NotAMessage as error:
             raise _with_place(exchange, error) from None
 
@@ -64,11 +64,9 @@ class ExchangeLog:
         """The calls, in the order they started or in that of the file. Raises InputError with every fault."""
         if self.faults:
             raise InputError(self.faults)
-        for kind, number in sorted(self.left_out.items()):
-            warn(f"{self.path}: {number} entries {kind}: left out")
         without_usage = sum(call.billed is None and not call.failed for call in self._calls)
-        if without_usage:
-            warn(f"{self.path}: {without_usage} calls whose answers do not tell their usage")
+        self.notes.add("call", "whose answer has no usage", without_usage)
+        self.notes.report(self.path, warn)
         return sorted(self._calls, key=lambda call: call.start) if by_time else self._calls
 
 

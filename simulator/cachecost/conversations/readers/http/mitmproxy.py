@@ -35,7 +35,7 @@ FLOW = re.compile(
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like flows; None if they do not."""
-    return "it begins as mitmproxy's flows do" if FLOW.match(head) else None
+    return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
@@ -45,7 +45,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         if not isinstance(flow, dict):
             log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {shown(flow)}"))
         elif _text(flow.get("type", "http")) != "http":
-            log.left_out[NO_CALL] += 1
+            log.notes.skip("entry", NO_CALL)
         else:
             entry = Checked(flow, log.faults, str(path), None, f"flows[{number}].")
             log.add_entry(entry, _exchange, answer_required=False)
@@ -57,9 +57,9 @@ def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
         try:
             yield from values(stream)
         except TruncatedNetstring:
-            warn(f"{path}: the last flow is cut off (still being written?): left out")
+            warn(f"{path}: skipped the last flow: incomplete (still being written?)")
         except DamagedNetstring as error:
-            faults.append(Fault(str(path), f"damaged flows: {error}; what comes after cannot be read"))
+            faults.append(Fault(str(path), f"damaged flows: {error}; the rest of the file cannot be read"))
 
 
 def _exchange(_: Checked, request: Checked, response: Checked) -> HttpExchange:

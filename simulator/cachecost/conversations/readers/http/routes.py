@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 Api = Literal["messages", "chat", "responses", "converse", "gemini"]
 
-NO_CALL = "that are no model call"
-COUNTS = "that count tokens"
-BATCHES = "of a batch API"
-UNREAD = "of model APIs that are not read"
+NO_CALL = "not a model call"
+COUNTS = "token counting"
+BATCHES = "batch API"
+UNREAD = "unsupported model API"
 
 URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://(?P<name>[^/?#]*))?(?P<path>[^?#]*)", re.IGNORECASE)
 """An address that was scrubbed is no URL any more (`https://[KEY]/…`), so no stricter parser is asked."""

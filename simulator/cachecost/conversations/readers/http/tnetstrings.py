@@ -37,7 +37,7 @@ def values(stream: BinaryIO) -> Iterator[Any]:
         if length > most and len(data) > most:
             raise DamagedNetstring(at, str(LINE.error()))
         if len(data) < length + 1:
-            raise TruncatedNetstring(at, "a value that is cut off")
+            raise TruncatedNetstring(at, "an incomplete value")
         start = at + digits + 1
         yield _Parser(data, start).value(0, length, data[length], 0)
         at = start + length + 1
@@ -51,9 +51,9 @@ def _length(stream: BinaryIO, head: bytes, at: int) -> tuple[int, int]:
         if byte == b":":
             return int(digits), len(digits)
         if not byte:
-            raise TruncatedNetstring(at, "a length that is cut off")
+            raise TruncatedNetstring(at, "an incomplete length")
         digits += byte
-    raise DamagedNetstring(at, "no length")
+    raise DamagedNetstring(at, "expected a length")
 
 
 def _data(stream: BinaryIO, length: int) -> bytes:
@@ -74,7 +74,7 @@ class _Parser:
 
     def value(self, start: int, end: int, kind: int, depth: int) -> Any:
         if depth > DEEPEST:
-            raise self._error(start, "too many levels")
+            raise self._error(start, "nested too deeply")
         if kind in b"]}":
             items = list(self._items(start, end, depth + 1))
             return items if kind == ord("]") else self._mapping(items, start)
@@ -90,17 +90,17 @@ class _Parser:
                 return int(data) if kind == ord("#") else float(data)
             return {b"true!": True, b"false!": False, b"~": None}[data + bytes([kind])]
         except (ValueError, KeyError):
-            raise self._error(start, "no value of its type") from None
+            raise self._error(start, "a value that does not match its type") from None
 
     def _items(self, start: int, end: int, depth: int) -> Iterator[Any]:
         while start < end:
             colon = self._data.find(b":", start, min(end, start + MOST_DIGITS + 1))
             digits = self._data[start:colon] if colon > start else b""
             if not digits.isdigit():
-                raise self._error(start, "no length")
+                raise self._error(start, "expected a length")
             first, last = colon + 1, colon + 1 + int(digits)
             if last >= end:
-                raise self._error(start, "a length beyond its end")
+                raise self._error(start, "a length beyond the end of its value")
             yield self.value(first, last, self._data[last], depth)
             start = last + 1
 
@@ -108,7 +108,7 @@ class _Parser:
         """Keys are texts; old files have bytes."""
         keys = [key.decode("latin-1") if isinstance(key, bytes) else key for key in items[::2]]
         if len(items) % 2 or not all(isinstance(key, str) for key in keys):
-            raise self._error(start, "no keys with values")
+            raise self._error(start, "expected pairs of keys and values")
         return dict(zip(keys, items[1::2], strict=True))
 
     def _error(self, start: int, what: str) -> DamagedNetstring:

@@ -59,7 +59,7 @@ class _YamlValues:
     def build(self, node: Any) -> Any:
         self._values += 1
         if self._values > MOST_VALUES or id(node) in self._open:
-            raise self._fault(node, "aliases within what they stand for, or too many")
+            raise self._fault(node, "recursive aliases, or too many")
         if isinstance(node.value, str):
             return self._scalar(node)
         if len(self._open) >= DEEPEST:
@@ -72,7 +72,7 @@ class _YamlValues:
     def _object(self, node: Any) -> Any:
         value = {str(self.build(key)): self.build(item) for key, item in node.value}
         if len(value) < len(node.value):
-            raise self._fault(node, "a key given twice")
+            raise self._fault(node, "duplicate key")
         name = HELD_IN.get(str(node.tag))
         held = value.get(name) if name else None
         if isinstance(held, list) and held:
@@ -90,7 +90,7 @@ class _YamlValues:
         try:
             return b64decode("".join(node.value.split()), validate=True)
         except (Base64Error, ValueError):
-            raise self._fault(node, "base64 that is none") from None
+            raise self._fault(node, "invalid base64") from None
 
     def _fault(self, node: Any, what: str) -> InputError:
         return InputError([Fault(self.file, f"damaged YAML: {what}", node.start_mark.line + 1)])

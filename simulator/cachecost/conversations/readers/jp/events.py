@@ -13,6 +13,7 @@ from typing import Any
 
 from cachecost.conversations.checked import Warn
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import text_block
 
@@ -26,6 +27,7 @@ EFFORTS = {
     "none": "low",
 }
 """jp's effort -> the API's, as jp's Anthropic provider maps it; "auto" sends none."""
+OTHER_MODEL = "with another model or other parameters than the first, which are used for all"
 
 
 @dataclass(slots=True)
@@ -110,7 +112,7 @@ class ConversationBuilder:
         self.settings = Settings()
         self.first: tuple[str | None, dict[str, Any]] | None = None
         self.events: list[Event | Question] = []
-        self.notes: Counter[str] = Counter()
+        self.notes = ReaderNotes()
         self._input_at: float | None = None
         self._reply: list[tuple[float, Block]] = []
         self._results: list[tuple[float, Block]] = []
@@ -143,7 +145,7 @@ class ConversationBuilder:
     def add_tool_result(self, at: float, call: str, block: Block) -> None:
         self._end_reply()
         if call not in self._running:
-            self.notes["tool results that answer no open call: left out"] += 1
+            self.notes.skip("tool result", "no open tool call has its id")
             return
         self._running.remove(call)
         self._results.append((at, block))
@@ -162,7 +164,7 @@ class ConversationBuilder:
         if self._open[id_]:
             self._open[id_].popleft().answer = words(answer)
         else:
-            self.notes["answers to no open question: left out"] += 1
+            self.notes.skip("answer", "no open question has its id")
 
     def _caller(self, id_: str) -> str:
         """The tool call of an inquiry's id, "CALL.QUESTION"."""
@@ -189,7 +191,7 @@ class ConversationBuilder:
         if self.first is None:
             self.first = now
         elif now != self.first and not self._reply:
-            self.notes["replies came under another model or other parameters than the first, whose are kept"] += 1
+            self.notes.add("reply", OTHER_MODEL)
 
     # ---------------------------------------------------------------------------- what it comes to
 
@@ -203,20 +205,17 @@ class ConversationBuilder:
 
     def report(self, file: str, warn: Warn) -> None:
         """Say what the file does not hold and what was left out. After `conversation`."""
-        for note, times in sorted(self.notes.items()):
-            warn(f"{file}: {times} {note}")
+        unanswered = sum(isinstance(event, Question) and event.answer is None for event in self.events)
+        self.notes.add("inquiry", "without an answer: the default is used", unanswered)
+        self.notes.add("tool call", "without a result", len(self._running))
+        self.notes.report(file, warn)
         for note in self._lacks():
             warn(f"{file}: {note}")
 
     def _lacks(self) -> Iterator[str]:
-        silent = sum(isinstance(event, Question) and event.answer is None for event in self.events)
-        if silent:
-            yield f"{silent} inquiries without an answer take their default"
-        if self._running:
-            yield f"{len(self._running)} tool calls have no result"
         if self.events and not isinstance(self.events[-1], Reply):
-            yield "its last turn is unfinished: nothing replies to the last input"
+            yield "the last turn has no reply"
         if self.first is None or self.first[0] is None:
-            yield "no configuration names the model of the first reply"
+            yield "no model is configured for the first reply"
         if self.settings.attachments:
-            yield "attachments are named, but what they hold is not in the file"
+            yield "attachments are listed, but their content is not in the file"

@@ -137,7 +137,7 @@ def _inquiry_request(event: Checked, at: float, builder: ConversationBuilder) ->
     question = Checked(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
     text, kind = question.text("text"), question.data.get("answer_type", "boolean")
     if event.mapping("source", required=False).get("source", "tool") != "tool":
-        builder.notes["questions that no tool asked: left out"] += 1
+        builder.notes.skip("question", "not asked by a tool")
         return
     answer_type = str(kind.get("type") if isinstance(kind, dict) else kind)
     builder.add_question(Question(at, event.text("id"), text, answer_type, question.data.get("default")))

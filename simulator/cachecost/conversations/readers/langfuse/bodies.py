@@ -19,8 +19,8 @@ from cachecost.conversations.readers.openai.responses import from_responses, fro
 
 ITEMS = ("function_call", "function_call_output", "reasoning", "message", "custom_tool_call", "web_search_call")
 """Types of what a Responses request and its answer are lists of."""
-NO_MESSAGES = "calls whose input is no messages: taken for one text"
-NOTHING = "calls without their input: only their usage is known"
+NOT_MESSAGES = "whose input is not a list of messages: read as one text"
+NO_INPUT = "without input: only usage is known"
 
 
 def parameters_of(value: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def parameters_of(value: Any) -> dict[str, Any]:
 def body_of(value: Any, parameters: Mapping[str, Any], model: str) -> tuple[Body, str]:
     """(Messages body, what is to be said of it). Raises NotAMessage."""
     if value is None or value in ([], {}):
-        return {"messages": []}, NOTHING
+        return {"messages": []}, NO_INPUT
     if isinstance(value, list):
         value = {"messages": value}
     if not isinstance(value, Mapping):
@@ -41,11 +41,11 @@ def body_of(value: Any, parameters: Mapping[str, Any], model: str) -> tuple[Body
     if messages is None and ("input" in value or "instructions" in value):
         return _from_responses(request), ""
     if messages is None:
-        return {"messages": as_text(value)}, NO_MESSAGES
+        return {"messages": as_text(value)}, NOT_MESSAGES
     if any(_is_item(one) for one in messages):
         return _from_responses({**request, "input": messages}), ""
     if not all(map(_is_message, messages)):
-        return {"messages": as_text(messages)}, NO_MESSAGES
+        return {"messages": as_text(messages)}, NOT_MESSAGES
     return body_from_request({**request, **_with_tools(messages, request.get("tools"))}), ""
 
 

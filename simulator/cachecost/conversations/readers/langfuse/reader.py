@@ -58,7 +58,7 @@ def sniff(head: bytes) -> str | None:
     inside = LIST.search(head) if "data" in keys else None
     found = set(top_keys(head[inside.end() :])) if inside else set()
     if _is_observation(found) or ("observations" in found and found & TRACE_KEYS):
-        return 'its "data" are observations'
+        return 'its "data" contains observations'
     return None
 
 
@@ -82,7 +82,7 @@ def _observations(row: Checked) -> Iterator[Checked]:
         trace = row.data.get("trace")
         session = text_of(row.within(trace, "trace") if isinstance(trace, dict) else row, "sessionId", "session_id")
         if any(isinstance(one, str) for one in inside):
-            row.fault("observations", "expected the observations; got only ids, as a list of traces has them")
+            row.fault("observations", "expected observations; got only their ids (as in a list of traces)")
             return
         for inner in row.objects("observations"):
             yield Checked({**inner.data, TRACE_SESSION: session}, row.faults, row.file, row.line, inner.place)
@@ -96,7 +96,7 @@ def _observations(row: Checked) -> Iterator[Checked]:
 def _add_call(tracing: Tracing, row: Checked) -> None:
     model, host = model_and_host(row)
     if not model:
-        tracing.notes["model calls that name no model: left out"] += 1
+        tracing.notes.skip("model call", "no model name")
         return
     parent = text_of(row, "parentObservationId", "parent_observation_id")
     tracing.add(_parse_call(tracing, row, model, host), parent)
@@ -106,7 +106,7 @@ def _parse_call(tracing: Tracing, row: Checked, model: str, host: str | None) ->
     parameters = parameters_of(value_of(row, "modelParameters", "model_parameters"))
     body, note = body_of(value_of(row, "input"), parameters, model)
     if note:
-        tracing.notes[note] += 1
+        tracing.notes.add("call", note)
     usage, start = usage_of(row), start_of(row)
     failed = usage is None and row.data.get("level") == "ERROR"
     return ParsedCall(

@@ -42,7 +42,7 @@ def sniff(head: bytes) -> str | None:
         return 'its first object has a "run_type"'
     if {"event", "run_id"} <= keys and keys & {"data", "metadata", "parent_ids"}:
         return 'its first object has an "event" and a "run_id"'
-    return 'its first object has "inputs" of LangChain' if "inputs" in keys and SERIALIZED.search(head) else None
+    return 'its first object has LangChain "inputs"' if "inputs" in keys and SERIALIZED.search(head) else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
@@ -84,9 +84,9 @@ def _add_call(tracing: Tracing, row: Checked) -> None:
     run = LangSmithRun(row)
     model, host = run.model_and_host()
     if is_from_own_cache(run.message):
-        tracing.notes["answers from LangChain's own cache, which no provider billed: left out"] += 1
+        tracing.notes.skip("answer", "from LangChain's own cache, not billed by a provider")
     elif not model:
-        tracing.notes["model calls that name no model: left out"] += 1
+        tracing.notes.skip("model call", "no model name")
     else:
         parent = str(row.data.get("parent_run_id") or "")
         tracing.add(_parse_call(tracing, run, model, host), parent)
@@ -95,7 +95,7 @@ def _add_call(tracing: Tracing, row: Checked) -> None:
 def _parse_call(tracing: Tracing, run: LangSmithRun, model: str, host: str | None) -> ParsedCall:
     body, note = run.body(model)
     if note:
-        tracing.notes[note] += 1
+        tracing.notes.add("call", note)
     usage = _usage(tracing, run)
     error = str(run.row.data.get("error") or "")
     failed = usage is None and bool(error or run.row.data.get("status") == "error")
@@ -120,5 +120,5 @@ def _usage(tracing: Tracing, run: LangSmithRun) -> Usage | None:
     if usage is None and not run.row.data.get("error"):
         usage = usage_of_columns(run.row)
         if usage is not None:
-            tracing.notes["calls whose usage is LangSmith's own count, which may be an estimate"] += 1
+            tracing.notes.add("call", "with usage counted by LangSmith, which may be an estimate")
     return usage

@@ -59,8 +59,8 @@ class LangSmithRun:
             alone = prompts[0] if isinstance(prompts, list) and len(prompts) == 1 else prompts
             return body_from_request({**request, "messages": as_text(alone)}), ""
         if self.inputs:
-            return {"messages": as_text(self.inputs)}, "calls whose inputs are no messages: taken for one text"
-        return {"messages": []}, "calls without their messages: only their usage is known"
+            return {"messages": as_text(self.inputs)}, "whose input is not a list of messages: read as one text"
+        return {"messages": []}, "without messages: only usage is known"
 
     def answer(self) -> list[Body] | str:
         """The blocks that came back. Raises NotAMessage."""
@@ -112,7 +112,7 @@ def _one_conversation(messages: Any) -> Any:
     if not isinstance(messages, list) or not messages or not isinstance(messages[0], list):
         return messages
     if len(messages) > 1:
-        raise NotAMessage("inputs.messages", "one conversation a run", f"{len(messages)} conversations")
+        raise NotAMessage("inputs.messages", "one conversation per run", f"{len(messages)} conversations")
     return messages[0]
 
 

@@ -10,7 +10,6 @@ were for 5m or 1h where the provider's usage was not kept whole.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from cachecost.conversations.readers.common.dialects import Body, answer_of, fro
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import FAILED
@@ -34,11 +34,14 @@ from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
-EXPECTED = "LiteLLM's log of calls"
+EXPECTED = "a LiteLLM log"
 MODEL_CALLS = ("completion", "text_completion", "anthropic_messages", "responses", "generate_content")
 """Call types, without the `a` and the `_stream` of their asynchronous and streaming kinds."""
 PASSED_THROUGH = ("pass_through_endpoint", "llm_passthrough_route", "")
 """Calls of any kind; those with messages are model calls."""
+NO_MESSAGES = "without messages: only usage is known"
+NO_SYSTEM = "without a system prompt: LiteLLM does not log it for this endpoint"
+TRUNCATED = "with text truncated by LiteLLM: sizes are too small"
 REDACTED = "redacted-by-litellm"
 CUT = "litellm_truncated"
 """Stands in the middle of a text that was cut for the database."""
@@ -63,7 +66,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         rows += 1
         found += log.take(row)
     must_hold(path, EXPECTED, rows, faults)
-    log.report(path, warn)
+    log.notes.report(path, warn)
     yield from by_start(found, log.traces)
 
 
@@ -71,25 +74,22 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 class _LiteLLMLog:
     """A log while it is read, with what is to be said of it."""
 
-    teller: CallBuilder
-    left_out: Counter[str] = field(default_factory=Counter)
-    without_messages: int = 0
-    truncated: int = 0
-    without_system: int = 0
+    builder: CallBuilder
+    notes: ReaderNotes = field(default_factory=ReaderNotes)
     traces: set[str] = field(default_factory=set)
 
     def take(self, row: Checked) -> list[RecordedCall]:
         """The call of a row, if it is one."""
         call_type = row.text("call_type")
         if not _is_model_call(call_type, row):
-            self.left_out[f"of type '{call_type}' that are no model call"] += 1
+            self.notes.skip("entry", f"call_type '{call_type}' is not a model call")
         elif not row.data.get("model") and _status(row):
-            self.left_out["that failed before a model was called"] += 1
+            self.notes.skip("entry", "failed before a model was called")
         elif str(row.data.get("cache_hit")).lower() == "true":
-            self.left_out["from LiteLLM's own cache, which no provider billed"] += 1
+            self.notes.skip("entry", "from LiteLLM's own cache, not billed by a provider")
         else:
             try:
-                return [self.teller.build(self._parse_call(row, call_type))]
+                return [self.builder.build(self._parse_call(row, call_type))]
             except NotAMessage as fault:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
         return []
@@ -99,10 +99,10 @@ class _LiteLLMLog:
         model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
         start = _moment(row, "startTime")
-        self.without_messages += _is_missing(messages) and status is None
-        self.truncated += CUT in str(row.data.get("proxy_server_request", ""))
+        self.notes.add("call", NO_MESSAGES, _is_missing(messages) and status is None)
         body = _body(model, call_type, messages, parameters)
-        self.without_system += bool(body["messages"]) and _may_lack_its_system(row, call_type, body)
+        self.notes.add("call", NO_SYSTEM, bool(body["messages"]) and _may_lack_its_system(row, call_type, body))
+        self.notes.add("call", TRUNCATED, CUT in str(row.data.get("proxy_server_request", "")))
         return ParsedCall(
             body=body,
             usage=None if status else _usage(row),
@@ -123,21 +123,6 @@ class _LiteLLMLog:
         if not named or row.has("request_id"):
             self.traces.add(named or trace)
         return named or trace
-
-    def report(self, path: Path, warn: Warn) -> None:
-        """What was left out, and what the log does not tell."""
-        for kind, number in self.left_out.items():
-            warn(f"{path}: {number} entries {kind}: left out")
-        if self.without_messages:
-            warn(f"{path}: {self.without_messages} calls without their messages: only their usage is known")
-        if self.without_system:
-            warn(
-                f"{path}: {self.without_system} calls without a system prompt: LiteLLM does not log it for their endpoint"
-            )
-        if self.truncated:
-            warn(
-                f"{path}: {self.truncated} calls with texts that LiteLLM cut short: their sizes are not those of the prompt"
-            )
 
 
 def _is_model_call(call_type: str, row: Checked) -> bool:

@@ -40,7 +40,7 @@ BLOCK_TOKENS = 512
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a Mooncake trace; None if they do not."""
-    return "its first line has hash_ids, lengths and a timestamp, nothing else" if set(top_keys(head)) == KEYS else None
+    return "its first line has only hash_ids, lengths and a timestamp" if set(top_keys(head)) == KEYS else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
@@ -55,7 +55,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         if not faults:
             yield call
     if not trace.lines and not faults:
-        faults.append(Fault(str(path), "is empty: expected a Mooncake trace, one request a line"))
+        faults.append(Fault(str(path), "is empty; expected a Mooncake trace, one request per line"))
     if faults:
         raise InputError(faults)
 
@@ -83,7 +83,7 @@ class _MooncakeTrace:
         told: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
         if told < self._arrived:
             line.fault(
-                "timestamp", f"expected {self._arrived:.15g} or later: lines in order of arrival; got {told:.15g}"
+                "timestamp", f"expected {self._arrived:.15g} or later (lines are in order of arrival); got {told:.15g}"
             )
         self._arrived = max(self._arrived, told)
         return told
@@ -95,7 +95,7 @@ class _MooncakeTrace:
         ids = line.wholes("hash_ids")
         whole, rest = divmod(tokens, BLOCK_TOKENS)
         if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
-            wanted = f"{whole + bool(rest)} ids, one for each {BLOCK_TOKENS} of {tokens} tokens"
+            wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
             line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
         if len(line.faults) > before:
             return self._root

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
+from cachecost.base.formatting import counted
 from cachecost.conversations.checked import Checked, Warn
 from cachecost.conversations.readers.anthropic_batch.results import NOT_RUN
 from cachecost.conversations.readers.common.json_documents import objects
@@ -36,7 +37,7 @@ class OpenAIBatch:
         name = line.text("custom_id")
         known = self.requests if "body" in line.data else self.results
         if name in known:
-            line.fault("custom_id", f"{shown(name)} is that of an earlier one")
+            line.fault("custom_id", f"expected a unique id; got {shown(name)} again")
         known.setdefault(name, line)
 
     def exchanges(self, faults: list[Fault]) -> Iterator[OpenAIExchange]:
@@ -50,8 +51,8 @@ class OpenAIBatch:
     def _read_request_file(self, faults: list[Fault]) -> None:
         request_file = self.path.with_name(RESULTS.sub("input", self.path.name))
         if request_file == self.path or not request_file.is_file():
-            where = f": expected {request_file.name}" if request_file != self.path else ""
-            faults.append(Fault(str(self.path), f"holds results of a batch without the requests{where}"))
+            where = f"; expected them in {request_file.name}" if request_file != self.path else ""
+            faults.append(Fault(str(self.path), f"contains batch results without their requests{where}"))
             return
         for line in objects(request_file, faults, self.warn):
             if "body" in line.data:
@@ -83,7 +84,7 @@ class OpenAIBatch:
             return
         for name, line in self.results.items():
             if name not in self.requests:
-                line.fault("custom_id", f"no request has {shown(name)}")
+                line.fault("custom_id", f"no request has the id {shown(name)}")
         unanswered = len(self.requests.keys() - self.results.keys())
         if self.results and unanswered:
-            self.warn(f"{self.path}: {unanswered} requests have no result: calls without usage")
+            self.warn(f"{self.path}: {counted(unanswered, 'request')} without a result: no usage")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -14,6 +13,7 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.checked import Checked
 from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
@@ -33,8 +33,7 @@ STATUS = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error":
 """The HTTP status that goes with an error's code, where the status itself was not logged."""
 SESSIONS = ("session_id", "conversation_id", "thread_id")
 PLAIN_TIERS = (None, "auto", "default")
-UNKNOWN_START = "calls go on from a response that the file does not have: what was said before is missing"
-NO_MODEL_CALL = "entries that are no model call: left out"
+UNKNOWN_START = "continuing a response that is not in the file: earlier messages are missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +68,16 @@ class OpenAIExchange:
 class ExchangeParser:
     """Makes calls of exchanges; one instance a file. `notes` counts what is to be said in the end."""
 
-    def __init__(self, teller: CallBuilder) -> None:
-        self._teller = teller
+    def __init__(self, builder: CallBuilder) -> None:
+        self._builder = builder
         self._earlier: dict[str, list[Any]] = {}
-        self.notes: Counter[str] = Counter()
+        self.notes = ReaderNotes()
 
     def call(self, one: OpenAIExchange) -> RecordedCall | None:
         """The call; None where it is no model call, or something in it is wrong (then there are faults)."""
         kind = kind_of(one.body, one.answer)
         if not kind:
-            self.notes[NO_MODEL_CALL] += 1
+            self.notes.skip("entry", "not a model call")
             return None
         usage, answer, time = _usage(one), _answer_blocks(one, kind), _created_at(one)
         body = _try(one.entry, one.body_at, lambda: self._body(one, kind))
@@ -101,7 +100,7 @@ class ExchangeParser:
             id=str(one.answer.get("id") or ""),
             line=one.entry.line or 0,
         )
-        return _try(one.entry, one.body_at, lambda: self._teller.build(told))
+        return _try(one.entry, one.body_at, lambda: self._builder.build(told))
 
     def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
         return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))
@@ -111,7 +110,7 @@ class ExchangeParser:
         before, talk = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
         earlier = self._earlier.get(str(before or talk), [])
         if before and not earlier:
-            self.notes[UNKNOWN_START] += 1
+            self.notes.add("call", UNKNOWN_START)
         own = body.get("input")
         items = [{"role": "user", "content": own}] if isinstance(own, str) else own
         if not isinstance(items, list):
@@ -127,7 +126,7 @@ class ExchangeParser:
     def _note_tier(self, one: OpenAIExchange) -> None:
         tier = one.answer.get("service_tier")
         if tier not in PLAIN_TIERS and not one.is_batch:
-            self.notes[f"calls of service tier {shown(tier)}, which has prices of its own"] += 1
+            self.notes.add("call", f"in service tier {shown(tier)}, which has its own prices")
 
 
 def kind_of(body: Body, answer: Body) -> str:

@@ -34,8 +34,7 @@ from cachecost.prompts.wire import shown
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
 ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
-EXPECTED = "a log of OpenAI's API"
-WITHOUT_MESSAGES = "stored answers without their messages or input: left out"
+EXPECTED = "an OpenAI log"
 
 
 def sniff(head: bytes) -> str | None:
@@ -75,8 +74,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
             yield call
     log.faults.sort(key=lambda fault: (fault.file != str(path), fault.line or 0))
     must_hold(path, EXPECTED, log.rows, log.faults)
-    for what, number in log.exchanges.notes.items():
-        warn(f"{path}: {number} {what}")
+    log.exchanges.notes.report(path, warn)
 
 
 class _OpenAILog:
@@ -115,7 +113,7 @@ class _OpenAILog:
         if kind not in (CHAT, RESPONSE):
             entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {shown(kind)}")
         elif ("messages" if kind == CHAT else "input") not in entry.data:
-            self.exchanges.notes[WITHOUT_MESSAGES] += 1
+            self.exchanges.notes.skip("stored answer", "its messages or input are not in the file")
         else:
             yield OpenAIExchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
 

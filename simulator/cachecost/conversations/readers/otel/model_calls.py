@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.otel.messages import CHOICE, DETAILS, IN_EVENTS, ROLES
 from cachecost.conversations.readers.otel.spans import OtelSpan
 
@@ -23,7 +23,7 @@ USAGE = ("gen_ai.usage.", "llm.token_count.")
 RECORDS = (DETAILS, CHOICE, *ROLES)
 
 
-def model_calls(found: Iterable[OtelSpan], notes: Counter[str]) -> Iterator[OtelSpan]:
+def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelSpan]:
     """The spans that are model calls, with what log records and events say of them among their attributes."""
     spans = _join_records(list(found), notes)
     for span in spans:
@@ -31,14 +31,12 @@ def model_calls(found: Iterable[OtelSpan], notes: Counter[str]) -> Iterator[Otel
     known = {(span.trace, span.id): span for span in spans if span.id}
     chosen = [span for span in spans if _is_call(span)]
     outer = {id(above) for span in chosen for above in _outer_duplicates(span, known)}
-    notes["spans that are no model call: left out"] = len(spans) - len(chosen)
-    notes["spans around the same call as another span: left out"] = len(outer)
-    for note in [note for note, number in notes.items() if not number]:
-        del notes[note]
+    notes.skip("span", "not a model call", len(spans) - len(chosen))
+    notes.skip("span", "same call as a span inside it", len(outer))
     yield from (span for span in chosen if id(span) not in outer)
 
 
-def _join_records(found: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
+def _join_records(found: list[OtelSpan], notes: ReaderNotes) -> list[OtelSpan]:
     """The spans, each with its log records. A record of a whole call stands for a span that is not there."""
     spans = [span for span in found if not span.is_record]
     known = {(span.trace, span.id): span for span in spans if span.id}
@@ -49,7 +47,7 @@ def _join_records(found: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
         elif span is None and record.name == DETAILS:
             spans.append(record)
         else:
-            notes["log records that tell no model call: left out"] += 1
+            notes.skip("log record", "not a model call")
     return spans
 
 

@@ -9,7 +9,6 @@ most conventions, what was cut at the limit of an attribute's length, or content
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import unpacked
 from cachecost.conversations.readers.common.json_documents import must_hold
 from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import status_in
@@ -60,22 +60,21 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls by their start. Raises InputError with every fault; what spans cannot tell goes to `warn`."""
     faults: list[Fault] = []
-    notes: Counter[str] = Counter()
-    teller = CallBuilder(keep_content)
+    notes = ReaderNotes()
+    builder = CallBuilder(keep_content)
     values, found = spans(path, faults, warn)
     told = []
     for span in model_calls(found, notes):
         try:
-            told.append(teller.build(_parse_call(span, notes)))
+            told.append(builder.build(_parse_call(span, notes)))
         except NotAMessage as fault:
             faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
     must_hold(path, EXPECTED, values, faults)
-    for note, number in notes.items():
-        warn(f"{path}: {number} {note}")
+    notes.report(path, warn)
     yield from by_start(told, {span.trace for span in found})
 
 
-def _parse_call(span: OtelSpan, notes: Counter[str]) -> ParsedCall:
+def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
     attributes = span.attributes
     usage = _usage(attributes)
     status = _status(span) if span.failed and usage is None else None
@@ -83,7 +82,7 @@ def _parse_call(span: OtelSpan, notes: Counter[str]) -> ParsedCall:
     if body is None:
         body = {"messages": []}
         cut = any(is_cut(attributes.get(name)) for name in CONTENT)
-        notes[f"spans {'whose messages were cut off' if cut else 'without their messages'}: only usage is known"] += 1
+        notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
     model, host = named(_first(attributes, MODELS), _first(attributes, PROVIDERS))
     limit = attributes.get("gen_ai.request.max_tokens")
     return ParsedCall(

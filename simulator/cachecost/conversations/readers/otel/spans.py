@@ -57,7 +57,7 @@ def _spans_of(value: Checked) -> Iterator[OtelSpan]:
         return
     known = ("resourceSpans", "resourceLogs", "resourceMetrics")
     if not any(value.has(name) for name in known):
-        value.fault(known[0], "expected spans (or attributes, of a printed span); got nothing")
+        value.fault(known[0], "expected spans (or the attributes of a printed span); got nothing")
     for resource in value.objects("resourceSpans"):
         for scope in resource.objects("scopeSpans"):
             yield from map(_parse_otlp_span, scope.objects("spans"))
@@ -160,7 +160,7 @@ def _value(at: Checked, name: str, value: Any) -> Any:
     if kind == "kvlistValue":
         pairs = [one for one in _list(inner, "values") if isinstance(one, Mapping)]
         return {str(one.get("key")): _value(at, f"{name}.{kind}", one.get("value", {})) for one in pairs}
-    at.fault(name, f"expected a kind of value; got {shown(kind)}")
+    at.fault(name, f"expected a value type; got {shown(kind)}")
     return None
 
 
