@@ -1,14 +1,14 @@
-"""Every provider's and every tool's way to write a usage, put into ours: the one place where that is done.
+"""Converts the usage of every provider and tool to one convention. No other module does this.
 
-Ours is Anthropic's: `input_tokens` is what was neither read from the cache nor written to it. The others differ in
-whether their input includes the cached tokens, and a cached token that is counted twice, or a 1h write that is
-taken for a 5m one, is a wrong bill. What each says, and where it was read in November 2026:
+The convention is Anthropic's: `input_tokens` is what was neither read from the cache nor written to it. The others
+differ in whether their input includes the cached tokens. Counting a cached token twice, or taking a 1h write for a 5m
+one, makes a wrong bill. The conventions, with their sources (November 2026):
 
 - anthropic (API reference), bedrock (Converse and its invocation log; botocore) and claude-code (the events of its
   telemetry): the input excludes them.
 - openai (Chat, Responses; SDK types), and with it DeepSeek, xAI, Mistral, Moonshot and OpenRouter; litellm (its
   `Usage` since prompt_tokens is the sum); langchain (`usage_metadata` of langchain-core 1.8, langchain-anthropic
-  1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are input besides): the input includes them.
+  1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are additional input): the input includes them.
 - langfuse (`usageDetails`; documentation, SDK 5.0): each kind is a bucket of its own, so the input excludes them;
   but what a client sent flat is stored as sent. Where a `total` was sent and equals input + output, the input
   includes them (@langfuse/openai 4). Where Langfuse added the total up itself nothing tells (its pydantic-ai
@@ -18,8 +18,8 @@ taken for a 5m one, is a wrong bill. What each says, and where it was read in No
   input smaller than what was cached, or a total that only the sum of all explains, says that it excludes them;
   where the numbers fit both, they are read as the conventions say.
 
-OpenAI has other lifetimes: its 30 minutes stand where ours says 5m, its 12 hours where ours says 1h. A write whose
-lifetime is not told counts as 5m; otel, bedrock's log and most of langfuse never tell it.
+OpenAI's TTLs are mapped: 30 minutes to 5m, 12 hours to 1h. A write without a TTL counts as 5m; otel, Bedrock's log and
+most of Langfuse never state it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from cachecost.providers.usage import Usage
 
 
 def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto") -> Usage:
-    """The usage that `raw` tells. `shape` is "auto" (its keys decide), "anthropic" or one of `SHAPES`.
+    """The usage in `raw`. `shape` is "auto" (its keys decide), "anthropic" or one of `SHAPES`.
 
-    Raises NotAMessage, with a place after `path`: numbers that are none, an input smaller than the cached tokens it
-    is said to include, keys of no known shape, cached tokens under names that the shape does not have.
+    Raises NotAMessage, with a place after `path`: invalid numbers, an input smaller than the cached tokens it
+    is said to include, unknown keys, cached tokens under names that the shape does not have.
     """
     if not isinstance(raw, Mapping):
         raise NotAMessage(path, "a usage object", raw)
@@ -56,7 +56,7 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
 
 
 def shape_of(told: Mapping[str, Any], path: str = "usage") -> str:
-    """The name of the shape that has these keys. Raises NotAMessage where none has."""
+    """The name of the shape that has these keys. Raises NotAMessage if there is none."""
     for name, has_it in _KNOWN_BY:
         if has_it(told):
             return name
@@ -89,7 +89,7 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 
 
 def _is_another(told: Mapping[str, Any], shape: str) -> bool:
-    """Whether a gateway's row that is said to be in OpenAI's shape has only the provider's own numbers."""
+    """Whether a gateway's row with OpenAI's shape contains only the provider's own fields."""
     return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(told)
 
 
@@ -107,7 +107,7 @@ def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _normalize(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
-    """What only one shape has, under plain names."""
+    """The fields that only one shape has, under plain names."""
     if name == "bedrock" and isinstance(told.get("cacheDetails"), list):
         hours = [one for one in told["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
         tokens = sum(_number(one, "inputTokens", f"{path}.cacheDetails") for one in hours)
@@ -149,8 +149,8 @@ class _UsageCounts:
         return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, output)
 
     def _convention(self) -> tuple[bool, bool]:
-        """(whether input includes the cached tokens, whether more output stands beside output): as documented,
-        unless only another reading adds up to the total."""
+        """(whether input includes the cached tokens, whether `more_output` is additional to output): as documented,
+        unless only another interpretation adds up to the total."""
         total = self._first(self.shape.total)
         says_includes = self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)
         documented = says_includes and not self._must_exclude_cache

@@ -1,16 +1,16 @@
-"""Batches of the Messages API: the requests, and what became of them, joined by `custom_id`.
+"""Reads batches of the Messages API: requests and results, joined by `custom_id`.
 
 Read from (Anthropic's pages on batch processing and on the batches endpoints, 2026-11):
 
 - requests: `{"requests": [{"custom_id", "params": {Messages body}}, …]}` as it is posted, an array of such entries,
   or one a line;
 - results: lines of `{"custom_id", "result": {"type": "succeeded", "message": {…}}}`, or "errored" with an "error",
-  "canceled", "expired". They come in any order, and hold no request: those are in the same file, or beside it, in
-  the file that is called "requests" where this one is called "results" (`batch_results.jsonl`,
-  `batch_requests.jsonl`), or NAME.requests.jsonl beside NAME.jsonl; also .json, also with .gz.
+  "canceled", "expired". They come in any order, without the requests, which are in the same file, or in the same
+  folder, in the file with "requests" in its name in place of "results" (`batch_results.jsonl`,
+  `batch_requests.jsonl`), or NAME.requests.jsonl for NAME.jsonl; also .json, also with .gz.
 
-A request without a result is a call without usage. One that failed costs nothing; one that the API refused may be no
-Messages request at all, then it is left out, and that is said.
+A request without a result is a call without usage. One that failed costs nothing; one that the API refused may not be
+a Messages request; then it is skipped, with a note.
 
 Two hosts put both into one line: Bedrock `{"recordId", "modelInput", "modelOutput" or "error"}` (InvokeModel jobs;
 Amazon's pages on batch inference, 2026-11), Google Cloud `{"custom_id", "request", "response", "status"}` (its page on
@@ -18,7 +18,7 @@ batch predictions with Claude, 2026-11). The job names the model there; only ans
 one takes the first that the file tells.
 
 No batch tells times or an order in which requests ran: they are taken as they stand in the file of requests, 2 s
-apart (rule 11). In truth many run at once, and Anthropic promises hits only as best it can.
+apart (rule 11). In truth many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of the requests, until the first fault; then the rest is only checked.
+    """The calls in the order of the requests, until the first error; then the rest is only checked.
 
-    Raises InputError with every fault, each with its line; one is that results have no requests.
+    Raises InputError with every error, each with its line; one of them may be that requests are missing.
     """
     batch = _AnthropicBatch(path, warn, CallBuilder(keep_content))
     batch.find_results()
@@ -89,7 +89,7 @@ class _AnthropicBatch:
         self.job_model: str | None = None
 
     def find_results(self) -> None:
-        """What became of each request. What is damaged is told when the requests are read."""
+        """Read the results. Damage is reported later, when the requests are read."""
         for entry in _entries(self.path, [], quiet):
             if "result" in entry.data:
                 known = Checked(entry.data, self.faults, entry.file, entry.line, entry.place)
@@ -165,7 +165,7 @@ class _AnthropicBatch:
         return None
 
     def _model_of_job(self) -> str:
-        """The model that a host's file tells first; "" where it tells none, which is one fault, not one a line."""
+        """The first model named in a host's file; "" and one error (not one per line) if there is none."""
         if self.job_model is None:
             told = (_model(entry.data) for entry in _entries(self.path, [], quiet))
             self.job_model = next(filter(None, told), "")
@@ -209,7 +209,7 @@ def _unique(entry: Checked, earlier: Container[str]) -> str:
 
 
 def _model(data: Mapping[str, Any]) -> str:
-    """The model that a host's line tells: in the request (it need not), or in the answer."""
+    """The model in a host's line: in the request (optional) or in the answer."""
     for place in (name for request, (_, answer) in HOSTS.items() for name in (request, answer)):
         told = data.get(place)
         if isinstance(told, Mapping) and isinstance(told.get("model"), str):

@@ -1,4 +1,4 @@
-"""What became of a request of a batch: an answer with its usage, an error, or nothing at all."""
+"""Reads the result of a request of a batch: an answer with its usage, an error, or nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cachecost.providers.usage import Usage
 
 REFUSED = 400
 NOT_RUN = 499
-"""The batch was canceled, or a day went by, before the request was sent: no HTTP status, so one that nobody sends."""
+"""The batch was canceled or expired before the request was sent. Not an HTTP status that any API uses."""
 STATUS = {
     "invalid_request_error": REFUSED,
     "authentication_error": 401,
@@ -35,7 +35,7 @@ KINDS = ("succeeded", "errored", "canceled", "expired")
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The answer's blocks, usage and id; or the status of a request that failed. Nothing is known: all empty."""
+    """The answer's blocks, usage and id; or the status of a request that failed. All are empty if nothing is known."""
 
     usage: Usage | None = None
     answer: Sequence[Mapping[str, Any]] = ()
@@ -48,7 +48,7 @@ NO_RESULT = BatchResult()
 
 
 def parse_result(entry: Checked) -> BatchResult:
-    """That of a line with a `result`; what is wrong with it becomes a fault."""
+    """The result of a line with a `result`; what is wrong becomes an error."""
     told = entry.mapping("result")
     if told is not entry.data.get("result"):
         return NO_RESULT
@@ -62,7 +62,7 @@ def parse_result(entry: Checked) -> BatchResult:
 
 
 def parse_host_result(entry: Checked, answer: str) -> BatchResult:
-    """That of a line of Bedrock or Google Cloud, whose answer is in the field of that name."""
+    """The result of a line of Bedrock or Google Cloud, whose answer is in the field `answer`."""
     if entry.data.get(answer):
         return _parse_answer(entry, answer)
     error = entry.data.get("error")
@@ -73,7 +73,7 @@ def parse_host_result(entry: Checked, answer: str) -> BatchResult:
 
 
 def _parse_answer(place: Checked, name: str) -> BatchResult:
-    """That of a request that was answered by the message in field `name`."""
+    """The result of a request that was answered with the message in field `name`."""
     message = place.mapping(name)
     if not message:
         return NO_RESULT

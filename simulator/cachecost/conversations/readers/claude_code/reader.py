@@ -1,12 +1,12 @@
-"""Claude Code transcripts as calls: each step with the request that it was, as far as the transcript tells.
+"""Reads Claude Code transcripts as calls: each step with its request, as far as the transcript contains it.
 
-Messages, answers, times and usage are the transcript's own (see transcript.py). What it does not hold is put in:
+Messages, answers, times and usage are the transcript's own (see transcript.py). Missing parts are filled in:
 
-- **Head**: tools and system prompt are blocks of the system layer whose sizes the first call of a chain tells: all its
-  input tokens, less what its messages come to. What it read was there before the session, so chains that begin with
+- **Static prefix**: tools and system prompt become blocks of the system layer. Their size is that of the first call's
+  input tokens minus its messages. What it read was there before the session, so chains that begin with
   the same read share that much. A chain that read nothing shares it if a later chain of the same client did.
-- **Marks**: as Claude Code 2.1 sets them: the head's blocks and the last block of the last message, with the lifetime
-  that the usage tells of (the last one told, where a call writes nothing).
+- **Breakpoints**: as Claude Code 2.1 places them: on the static prefix and on the last block of the last message, with
+  the TTL in the usage (or the latest TTL, where a call writes nothing).
 - Parameters of the request (thinking, effort, tool choice) are not there and not guessed.
 """
 
@@ -35,14 +35,14 @@ sniff = sniff_lines
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
 
-    Raises InputError with every fault, each with its line.
+    Raises InputError with every error, each with its line.
     """
     yield from _TranscriptCalls(read_steps_with_content(path, warn), keep_content).calls()
 
 
 @dataclass(slots=True)
 class _ChainState:
-    """What is known of a main thread or a sub-agent: its head, and the lifetime it writes with."""
+    """The static prefix and the TTL of a main thread or a sub-agent."""
 
     head: Part = NOTHING
     ttl: TTL = "5m"
@@ -50,7 +50,7 @@ class _ChainState:
 
 @dataclass(slots=True)
 class _TranscriptCalls:
-    """Makes calls of steps, one after another."""
+    """Makes calls of the steps of a transcript."""
 
     steps: list[PartialStep]
     keep_content: bool
@@ -102,7 +102,7 @@ class _TranscriptCalls:
         return Request(step.model, thread, system=chain.head, marks=(*marks, *_last(thread, chain.ttl)), params=params)
 
     def _head(self, partial: PartialStep, thread: Thread) -> Part:
-        """The unknown head of a chain that begins with this step: what it shares with others, and its own."""
+        """The unknown static prefix of a chain that begins with this step: what other chains share, and the rest."""
         messages = sum(block.size for message in thread.messages() for block in message.blocks) // BYTES_PER_TOKEN
         whole = max(0, partial.step.usage.total_input - messages)
         shared = min(whole, partial.step.usage.read or self._read_later(partial))
@@ -113,7 +113,7 @@ class _TranscriptCalls:
         return self._heads[key]
 
     def _read_later(self, partial: PartialStep) -> int:
-        """What the next chain of the same client found written when it began; 0 where none did."""
+        """The tokens that the next chain of the same client read in its first call; 0 if there is none."""
         begins = (one for one in self.steps[partial.step.number :] if one.before is None)
         return next((one.step.usage.read for one in begins if one.client == partial.client and one.step.usage.read), 0)
 
@@ -127,7 +127,7 @@ def _then(thread: Thread, role: str, blocks: tuple[Block, ...]) -> Thread:
 
 
 def _block(role: str, item: Any, keep_content: bool) -> Block:
-    """A block of a transcript; one whose words somebody took out says how many characters they were."""
+    """A block of a transcript. A redacted one states its number of characters."""
     if not isinstance(item, Mapping):
         return text_block(role, str(item), keep_content)
     if isinstance(item.get("digest"), str) and isinstance(item.get("chars"), int):
@@ -139,7 +139,7 @@ def _block(role: str, item: Any, keep_content: bool) -> Block:
 
 
 def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
-    """The mark on the last block that can carry one."""
+    """The breakpoint on the last block that can have one."""
     for node in thread.back():
         blocks = node.message.blocks if node.message else ()
         for index in range(len(blocks) - 1, -1, -1):
@@ -149,5 +149,5 @@ def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
 
 
 def _ttl(step: Step) -> TTL | None:
-    """The lifetime that the bill of a call tells."""
+    """The TTL in the usage of a call."""
     return "1h" if step.usage.write_1h else "5m" if step.usage.write_5m else None

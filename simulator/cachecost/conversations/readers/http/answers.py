@@ -1,4 +1,4 @@
-"""The answer of a model API, in one piece or streamed, in the words of the Messages API."""
+"""Converts the answer of a model API, streamed or not, to the Messages API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODELS = ("model", "modelVersion")
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What an answer tells. `status` is that of an error which came after a good status; `created` is in seconds."""
+    """A parsed answer. `status` is that of an error after HTTP status 200; `created` is in seconds."""
 
     content: Sequence[dict[str, Any]] = ()
     usage: Usage | None = None
@@ -41,7 +41,7 @@ class HttpAnswer:
 
 
 def answer_of(data: bytes, headers: Mapping[str, str], at: str, route: Route) -> HttpAnswer:
-    """What a body tells as the answer of a route's API; nothing where the recorder kept none. Raises NotAMessage."""
+    """The answer in a body of a route's API; empty if the recorder kept no body. Raises NotAMessage."""
     data = decode_content(data, headers.get("content-encoding", ""), at)
     if not data.strip():
         return HttpAnswer()
@@ -64,7 +64,7 @@ def _error(whole: Mapping[str, Any]) -> HttpAnswer | None:
 
 
 def _whole(whole: Mapping[str, Any], route: Route) -> HttpAnswer:
-    """The answer of one API, in the words of the Messages API. Raises NotAMessage."""
+    """The answer of one API, converted to the Messages API. Raises NotAMessage."""
     usage = _first(whole, USAGES)
     created = whole.get("created") or whole.get("created_at")
     return HttpAnswer(

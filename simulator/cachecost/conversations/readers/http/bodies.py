@@ -1,4 +1,4 @@
-"""Bodies of HTTP messages as recorders keep them -> JSON: one value, or the events of a stream.
+"""Decodes recorded HTTP bodies to JSON: one value, or the events of a stream.
 
 Read in November 2026: RFC 9110 (content codings), WHATWG HTML (server-sent events), Amazon's pages on event stream
 encoding. Recorders disagree whether they keep a body as it came or unpacked, and leave the header as it was: bytes
@@ -22,7 +22,7 @@ DECODERS: Mapping[str, tuple[str, ...]] = {
     "br": ("brotli", "brotlicffi"),
     "zstd": ("compression.zstd", "backports.zstd", "pyzstd"),
 }
-"""Modules that may be there and have a `decompress`; none of them is required."""
+"""Optional modules with a `decompress` function."""
 SENT = (b"event:", b"data:", b"id:", b"retry:", b":")
 """How server-sent events begin."""
 FRAMES = "vnd.amazon.eventstream"
@@ -30,7 +30,7 @@ Events = list[dict[str, Any]]
 
 
 class Misplaced(NotAMessage):
-    """What is wrong inside a body, with the body's own place before it."""
+    """An error inside a body, with the place of the body."""
 
     def __init__(self, place: str, error: NotAMessage) -> None:
         Exception.__init__(self, f"{place}.{str(error).removeprefix('response.')}")
@@ -72,7 +72,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _inflate(data: bytes, coding: str, at: str) -> bytes:
-    """A stream that was cut off is unpacked as far as it goes. Some servers call raw deflate "deflate"."""
+    """A truncated stream is decompressed as far as it goes. Some servers call raw deflate "deflate"."""
     most = LINE.value()
     for window in (47, -15):
         try:
@@ -130,7 +130,7 @@ def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
 
 
 def parse_array(data: bytes, at: str) -> Events:
-    """The objects of an array: how Gemini streams where nobody asked for server-sent events. Raises NotAMessage."""
+    """The objects of an array: how Gemini streams without server-sent events. Raises NotAMessage."""
     value = _value(data, at)
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise NotAMessage(at, "an array of JSON objects", value)
@@ -138,7 +138,7 @@ def parse_array(data: bytes, at: str) -> Events:
 
 
 def _sent_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
-    """Server-sent events that are JSON objects. A last one that is cut off is left out: so was the stream."""
+    """Server-sent events that are JSON objects. An incomplete last one is dropped."""
     sent = list(_sent_data(data))
     is_whole = data.endswith((b"\n\n", b"\r\n\r\n"))
     for number, one in enumerate(sent, 1):

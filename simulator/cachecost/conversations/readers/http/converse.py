@@ -1,8 +1,8 @@
-"""Bodies of Amazon Bedrock's Converse API -> the Messages API's; its cache points are marks.
+"""Converts bodies of Amazon Bedrock's Converse API to the Messages API; its cache points become breakpoints.
 
 Read in November 2026: the Bedrock API reference and its SDKs' types (CachePointBlock, ReasoningContentBlock,
-TokenUsage). A cache point stands behind what it marks, as a block of its own. What Converse alone has keeps its name
-as the block's type.
+TokenUsage). A cache point is a separate block after the block that it applies to. Blocks that only Converse has
+keep their name as the type.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _message(value: Any, path: str) -> Body:
 
 
 def from_converse_blocks(items: Any, path: str) -> list[Body]:
-    """The blocks of a content, each with the mark that its cache point is. Raises NotAMessage."""
+    """The blocks of a content, with the cache points as breakpoints. Raises NotAMessage."""
     return _convert_blocks(items, path, _block)
 
 
@@ -64,7 +64,7 @@ def _convert_blocks(items: Any, path: str, translated: Any) -> list[Body]:
 
 
 def _kind_and_value(item: Any, path: str) -> tuple[str, Any]:
-    """The one thing that a block of Converse is; "type" is what recorders of other APIs add."""
+    """(kind, value) of a Converse block, which is an object with one key."""
     kinds = [(kind, value) for kind, value in object_at(item, path).items() if value is not None]
     if len(kinds) != 1:
         raise NotAMessage(path, "an object with one key", item)

@@ -1,4 +1,4 @@
-"""One HTTP exchange, as proxies, browsers and test recorders keep it -> the model call that it was, if it was one.
+"""Converts an HTTP exchange, recorded by a proxy, a browser or a test recorder, to a model call if it is one.
 
 What is read: requests to the Messages API, whoever serves it (Anthropic, InvokeModel on Bedrock, rawPredict on Google
 Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, to OpenAI's Chat Completions and Responses, and to
@@ -39,12 +39,12 @@ RESET = "anthropic-ratelimit-requests-reset"
 BETAS = "anthropic-beta"
 HEADERS = frozenset((*SESSIONS, RESET, BETAS, "content-type", "content-encoding", "date"))
 ASKED = {"messages": "messages", "converse": "messages", "chat": "messages", "responses": "input", "gemini": "contents"}
-"""What a body of each API has: at an address that nobody knows, what has neither this nor a model is something else."""
+"""A field of each API's body. At an unknown address, a body with neither this nor a model is not a model call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpExchange:
-    """A request and its answer. `status` is None where none came, `started` ISO 8601 (None: not told).
+    """A request and its answer. `status` is None without an answer, `started` is ISO 8601 or None.
 
     Headers are by their names in lower case (see `headers_of`). `request_at` and `response_at` are what a fault calls
     the bodies, `line` is where the exchange is in its file.
@@ -65,12 +65,12 @@ class HttpExchange:
 
 
 def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers that are looked at, by their names in lower case; the last of one name wins."""
+    """The headers in `HEADERS`, by their names in lower case; the last of one name wins."""
     return {name.lower(): value for name, value in pairs if name.lower() in HEADERS}
 
 
 def read(exchange: HttpExchange) -> ParsedCall | str:
-    """The model call that an exchange was; else the words for what it was. Raises NotAMessage."""
+    """The model call of an exchange, or why the exchange is skipped. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
     if isinstance(route, str):
         return route
@@ -86,7 +86,7 @@ def read(exchange: HttpExchange) -> ParsedCall | str:
 
 
 def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
-    """The body as it was sent; the words for what it is if it is of no API that is read."""
+    """The body as it was sent, or why the request is skipped."""
     at, headers = exchange.request_at, exchange.request_headers
     data = decode_content(exchange.request, headers.get("content-encoding", ""), at)
     try:
@@ -101,7 +101,7 @@ def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
 
 
 def _is_another_models(route: Route, body: Mapping[str, Any]) -> bool:
-    """Whether InvokeModel, which takes any model's own body, was sent one that is not Claude's, or not for messages."""
+    """Whether an InvokeModel body, which is in the model's own format, is not a Messages body."""
     if route.host != "bedrock" or route.api != "messages" or not route.model:
         return False
     is_claude = "anthropic" in route.model or "anthropic_version" in body
@@ -155,7 +155,7 @@ def _messages_body(
 
 
 def _digest(request: bytes) -> str:
-    """Recorders invent ids, so an id alone does not say that two calls are one."""
+    """Recorders invent ids, so equal ids alone do not mean that two calls are the same."""
     return blake2b(request, digest_size=8).hexdigest()
 
 

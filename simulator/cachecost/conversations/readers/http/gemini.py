@@ -1,10 +1,10 @@
-"""Bodies of Gemini's generateContent -> the Messages API's.
+"""Converts bodies of Gemini's generateContent to the Messages API.
 
 Read in November 2026: the reference of the Gemini API (generateContent, caching) and the types of google-genai 3.4.
-Fields are spelled in camel case; snake case, which the API takes, too, is read as well. What a `cachedContent` brings
-in is on Google's side: a block that only names it stands before the system prompt, with the mark that ends an object,
-and the model is the one with explicit caching. A signature of a thought shapes no other block than a thought. What
-Gemini alone has keeps its name as the block's type.
+Fields are in camel case; snake case, which the API accepts too, is also read. The content of a `cachedContent` is on
+Google's side: a block that only names it is put before the system prompt, with the breakpoint that ends an object, and
+the model becomes the one with explicit caching. The signature of a thought only affects thinking blocks. Parts that
+only Gemini has keep their name as the type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Body = dict[str, Any]
 ROLES = {"user": "user", "function": "user", "model": "assistant", "": "user"}
 CHOICES = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
 HINTS = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
-"""What stands beside the one thing that a part is."""
+"""Fields of a part besides its content."""
 SCHEMAS = ("responseJsonSchema", "responseSchema")
 EXPLICIT = "-explicit"
 """What ends the id of a model that is asked with a CachedContent (`providers/rules/gemini.toml`)."""
@@ -47,7 +47,7 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
 
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
-    """The blocks of an answer's first candidate; none where it was blocked. Raises NotAMessage."""
+    """The blocks of an answer's first candidate; empty if it was blocked. Raises NotAMessage."""
     candidates = _camel_case(whole).get("candidates") or [{}]
     content = object_at(array_at(candidates, "candidates")[0], "candidates.0").get("content")
     told = object_at(content, "candidates.0.content")
@@ -55,7 +55,7 @@ def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
 
 
 class _CallIds:
-    """Gives calls of functions and their results the ids that Gemini may leave out: the n-th call of a name."""
+    """Assigns ids to function calls and results without one: the n-th call of a name."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -172,4 +172,4 @@ def _camel_case(value: Any) -> Any:
 
 
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)
-"""Fields whose contents are somebody else's words."""
+"""Fields whose keys are user data."""

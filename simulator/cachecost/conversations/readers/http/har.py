@@ -35,7 +35,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order they started. Raises InputError with every fault, each with its entry."""
+    """The calls in the order they started. Raises InputError with every error, each with its entry."""
     log = ExchangeLog(path, keep_content)
     value = parsed(whole_file(path))
     if isinstance(value, ValueError):
@@ -81,7 +81,7 @@ def _bytes(body: Checked) -> bytes:
 
 
 def _status(response: Checked) -> int | None:
-    """None where no answer came: 0, by the custom of browsers."""
+    """None without an answer, which browsers record as 0."""
     status: int = response.get("status", "an HTTP status", _is_status, 0)
     return status if status > 0 else None
 

@@ -1,4 +1,4 @@
-"""The model calls among a file's exchanges; what is wrong with one is a fault, what is none is counted and said."""
+"""Collects the model calls among the exchanges of a file, the errors in them, and notes on what was skipped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ParseEntry = Callable[[Checked, Checked, Checked], HttpExchange]
 
 
 class ExchangeLog:
-    """Makes calls of the exchanges of one file. `faults` are those of the file itself, too."""
+    """Makes calls of the exchanges of one file. `faults` also has the errors of the file itself."""
 
     def __init__(self, path: Path, keep_content: bool) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class ExchangeLog:
             raise _with_place(exchange, error) from None
 
     def end(self, warn: Warn, by_time: bool) -> list[RecordedCall]:
-        """The calls, in the order they started or in that of the file. Raises InputError with every fault."""
+        """The calls, in the order of time or of the file. Raises InputError with every error."""
         if self.faults:
             raise InputError(self.faults)
         without_usage = sum(call.billed is None and not call.failed for call in self._calls)
@@ -71,6 +71,6 @@ class ExchangeLog:
 
 
 def _with_place(exchange: HttpExchange, error: NotAMessage) -> NotAMessage:
-    """The fault with the place of the body that it is in."""
+    """The error with the place of the body that it is in."""
     is_answers = error.path.startswith("response.")
     return Misplaced(exchange.response_at if is_answers else exchange.request_at, error)

@@ -39,7 +39,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order they started. Raises InputError with every fault, each with its flow."""
+    """The calls in the order they started. Raises InputError with every error, each with its flow."""
     log = ExchangeLog(path, keep_content)
     for number, flow in enumerate(_flows(path, log.faults, warn)):
         if not isinstance(flow, dict):

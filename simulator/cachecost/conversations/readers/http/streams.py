@@ -1,8 +1,8 @@
-"""The events of a streamed answer -> the answer as it would have come in one piece.
+"""Joins the events of a streamed answer to the answer that the API returns without streaming.
 
 Read in November 2026: the events of a stream as the SDKs of Anthropic, OpenAI, Google and Amazon have them (Messages,
 Chat Completions, Responses, streamGenerateContent, ConverseStream). Anthropic's numbers of tokens are cumulative, so
-the largest is the last. A stream that ends early tells what it told: its blocks as far as they go.
+the largest is the last. A stream that ends early yields its blocks as far as they go.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Piece = dict[str, Any]
 
 
 def join_events(events: Events, api: Api) -> Piece:
-    """The answer that the events of a stream of this API come to. Raises NotAMessage."""
+    """The answer of a stream of this API. Raises NotAMessage."""
     return _JOINERS[api](events)
 
 
@@ -28,7 +28,7 @@ def join_events(events: Events, api: Api) -> Piece:
 
 
 def _message(events: Events) -> Piece:
-    """A Messages answer; the error where nothing but an error came."""
+    """A Messages answer; the error event if there is nothing else."""
     message: Piece = {}
     blocks: dict[int, Piece] = {}
     for event in events:
@@ -72,7 +72,7 @@ def _parse_json(text: Any) -> Any:
 
 
 def _largest_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
-    """Of each number the larger; what is no number is as the later one says."""
+    """The larger of each count; other values are those of `other`."""
     both = dict(one)
     for name, value in other.items():
         before = both.get(name)
@@ -96,7 +96,7 @@ def _number(event: Mapping[str, Any], name: str) -> int:
 
 
 def _completion(events: Events) -> Piece:
-    """A chat completion: its first choice, and the usage that one of the last chunks brings."""
+    """A chat completion: its first choice, and the usage, which is in one of the last chunks."""
     whole: Piece = {}
     message: Piece = {"role": "assistant"}
     calls: dict[int, Piece] = {}
@@ -169,7 +169,7 @@ def _add_part(parts: list[Piece], part: Mapping[str, Any]) -> None:
 
 
 def _converse(events: Events) -> Piece:
-    """A Converse answer. The kind of an event is in the frame's header; what is in it tells as much."""
+    """A Converse answer. The kind of an event is clear from its fields; the frame's header is not needed."""
     blocks: dict[int, Piece] = {}
     whole: Piece = {}
     for event in events:

@@ -17,18 +17,18 @@ PIECE = 1 << 20
 
 
 class DamagedNetstring(ValueError):
-    """Bytes that are no typed netstring, and where they begin."""
+    """Bytes that are not a typed netstring, and their position."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(f"{what} at byte {at}")
 
 
 class TruncatedNetstring(DamagedNetstring):
-    """A value of which the end is missing."""
+    """A value whose end is missing."""
 
 
 def values(stream: BinaryIO) -> Iterator[Any]:
-    """The values of a file, one by one. Raises Damaged; CutOff if the file ends within one."""
+    """The values of a file. Raises DamagedNetstring, or TruncatedNetstring if the file ends within a value."""
     at = 0
     while head := stream.read(1):
         length, digits = _length(stream, head, at)
@@ -57,7 +57,7 @@ def _length(stream: BinaryIO, head: bytes, at: int) -> tuple[int, int]:
 
 
 def _data(stream: BinaryIO, length: int) -> bytes:
-    """Up to `length` bytes; memory is taken for what is there, whatever the length says."""
+    """Up to `length` bytes; memory is only taken for bytes that exist."""
     pieces = []
     while length > 0 and (piece := stream.read(min(PIECE, length))):
         pieces.append(piece)

@@ -60,7 +60,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of the file. Raises InputError with every fault, each with its interaction."""
+    """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
     for interaction in _interactions(path, log.faults):
         log.add_entry(interaction, _exchange)
@@ -117,7 +117,7 @@ def _exchange(interaction: Checked, request: Checked, response: Checked) -> Http
 
 
 def _headers(half: Checked) -> Iterator[tuple[str, str]]:
-    """The headers as texts; recorders keep one of a name or a list of them."""
+    """The headers. A value may be a text or a list of texts."""
     for name, value in half.mapping("headers", required=False).items():
         values = value if isinstance(value, list) else [value]
         yield from ((name, str(each)) for each in values)
@@ -152,7 +152,7 @@ def _json(half: Checked, name: str, value: Any) -> bytes:
 
 
 def _status(response: Checked) -> int:
-    """The HTTP status: `status: {code}`, or beside it; php-vcr and go-vcr once wrote "200 OK"."""
+    """The HTTP status: `status: {code}`, or a field next to it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
     for told in (code, response.data.get("code"), response.data.get("status_code"), status):
@@ -174,7 +174,7 @@ def _start_time(interaction: Checked, date: str | None) -> str | None:
 
 
 def _moment(text: str) -> str | None:
-    """ISO 8601 of a time in RFC 2822 or ISO 8601; None where it is neither: headers may be scrubbed."""
+    """ISO 8601 of a time in RFC 2822 or ISO 8601; None for anything else (headers may be scrubbed)."""
     try:
         return iso(seconds(text))
     except (ValueError, OverflowError):
@@ -186,7 +186,7 @@ def _moment(text: str) -> str | None:
 
 
 def _first_byte(response: Checked) -> float:
-    """Seconds to the first byte: what go-vcr calls duration, what curl told php-vcr; 0 where nothing tells."""
+    """Seconds to the first byte: go-vcr's duration, or curl's time in php-vcr; 0 if unknown."""
     duration, curl = response.data.get("duration"), response.data.get("curl_info")
     if isinstance(duration, str):
         return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(duration))

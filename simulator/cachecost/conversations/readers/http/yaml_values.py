@@ -1,4 +1,4 @@
-"""YAML that recorders write -> plain values: whatever a tag says, texts, bytes, numbers, arrays and objects.
+"""Loads the YAML of HTTP recorders as plain values: texts, bytes, numbers, arrays and objects, whatever the tags.
 
 As YAML 1.1, which PyYAML, Psych and go-yaml write, but times stay texts, and a number without a point is no float.
 Known tags: `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in cassettes
@@ -21,7 +21,7 @@ BINARY = (f"{TAG}binary", "!binary")
 HELD_IN = {f"{TAG}python/object/new:_io.BytesIO": "state", f"{TAG}python/object/apply:builtins.iter": "args"}
 """Where a body that was no plain value is kept: the first of these."""
 MOST_VALUES = 20_000_000
-"""Aliases can make a small file denote a huge one."""
+"""Aliases can make a small file expand to a huge one."""
 INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?")
 """PyYAML writes no other numbers, and words that are others to YAML 1.2 without quotes."""
@@ -29,7 +29,7 @@ TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
 def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
-    """The one document in `text`, and the line of each object in it by its `id`. Raises InputError."""
+    """(the document, the line of each object in it by its `id()`). Raises InputError."""
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     builder = _YamlValues(file)
@@ -97,7 +97,7 @@ class _YamlValues:
 
 
 def _join_pieces(value: Any) -> Any:
-    """The pieces that an iterator gave, as one."""
+    """The pieces of an iterator, joined."""
     if not isinstance(value, list) or not all(isinstance(one, (str, bytes)) for one in value):
         return value
     return b"".join(one if isinstance(one, bytes) else one.encode() for one in value)

@@ -1,6 +1,6 @@
-"""jp's events, gathered into a conversation: what makes a reply, when its call started, who asked what.
+"""Builds a conversation from jp's events: what makes a reply, when its call started, who asked what.
 
-The rules and what they rest on stand in `jp.py`.
+The rules and their sources are in reader.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Question:
 
 
 def words(answer: object) -> str:
-    """An answer as text: a text as it is, anything else as JSON, nothing as nothing."""
+    """An answer as text: a text unchanged, None as "", anything else as JSON."""
     if answer is None:
         return ""
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
@@ -58,7 +58,7 @@ def words(answer: object) -> str:
 
 @dataclass(slots=True)
 class Settings:
-    """What config deltas say, merged: the model (through its alias), the reasoning, beta headers, attachments."""
+    """The merged config deltas: the model (through its alias), the reasoning, beta headers, attachments."""
 
     aliases: dict[str, Any] = field(default_factory=dict)
     id: Any = None
@@ -77,7 +77,7 @@ class Settings:
 
     @property
     def model(self) -> str | None:
-        """The model's id, "provider/name" where another than Anthropic serves it; None if none is named."""
+        """The model's id, "provider/name" if the provider is not Anthropic; None without a model."""
         named = self.aliases.get(self.id, self.id) if isinstance(self.id, str) else self.id
         if isinstance(named, dict):
             named = f"{named.get('provider', '')}/{named.get('name', '')}"
@@ -106,7 +106,7 @@ def _within(value: Any, *names: str) -> Any:
 
 
 class ConversationBuilder:
-    """Takes jp's events one by one, and tells them as a conversation."""
+    """Builds a conversation from jp's events, which are added in order."""
 
     def __init__(self) -> None:
         self.settings = Settings()
@@ -204,7 +204,7 @@ class ConversationBuilder:
         return Conversation(name, events, model, params=params)
 
     def report(self, file: str, warn: Warn) -> None:
-        """Say what the file does not hold and what was left out. After `conversation`."""
+        """Report what the file lacks and what was skipped. Call after `conversation`."""
         unanswered = sum(isinstance(event, Question) and event.answer is None for event in self.events)
         self.notes.add("inquiry", "without an answer: the default is used", unanswered)
         self.notes.add("tool call", "without a result", len(self._running))

@@ -1,6 +1,6 @@
 """jp conversations: `.jp/conversations/ID-TITLE/events.json`, one JSON array of timed events.
 
-How jp's events become ours, and what that rests on (jp's own storage and Anthropic provider, 2026-03):
+How jp's events are converted (jp's own storage and Anthropic provider, 2026-03):
 
 - Times are UTC without a zone. jp writes an event when it is *complete*; so a reply's `first_token_s`
   (first event of the reply − start of the call) bounds the time to the first token from above.
@@ -10,8 +10,8 @@ How jp's events become ours, and what that rests on (jp's own storage and Anthro
   run of requests it is 1.6 s or less.) turn_start and config_delta are no input and end no run.
 - A reply's call started with the last input before it: the last tool result, or the human message.
 - An inquiry stands where it was asked. k-th questions of a reply's different tool calls share a
-  batch: they could have been asked in parallel, though jp asked one after another. An inquiry that
-  nobody answered takes its default as the answer. Only tools' questions are inquiries of ours.
+  batch: they could have been asked in parallel, though jp asked one after another. An inquiry
+  without an answer gets its default. Only tools' questions count as inquiries.
 - Reasoning is a thinking block, with its signature if it is Anthropic's: another provider's would not be sent.
 - Strings in arguments, results and metadata are base64, older ones URL-safe; one that does not
   decode is taken as it is, as jp does.
@@ -46,9 +46,9 @@ def sniff(head: bytes) -> str | None:
 
 
 def read(path: str | Path, warn: Warn = quiet) -> Conversation:
-    """The conversation of an events.json. What it cannot tell is said to `warn`.
+    """The conversation of an events.json. What the file lacks goes to `warn`.
 
-    Raises InputError with every fault and its place, as in `events[17].timestamp`.
+    Raises InputError with every error and its place, as in `events[17].timestamp`.
     """
     faults: list[Fault] = []
     builder = ConversationBuilder()
@@ -72,7 +72,7 @@ def _events(path: Path, faults: list[Fault]) -> list[Checked]:
 
 
 def _object(item: object) -> dict[str, Any]:
-    """An event that is no object has no type, which is its fault."""
+    """An event that is not an object becomes an empty one, so its missing type is the error."""
     return item if isinstance(item, dict) else {}
 
 

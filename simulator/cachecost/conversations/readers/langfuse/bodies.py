@@ -29,7 +29,7 @@ def parameters_of(value: Any) -> dict[str, Any]:
 
 
 def body_of(value: Any, parameters: Mapping[str, Any], model: str) -> tuple[Body, str]:
-    """(Messages body, what is to be said of it). Raises NotAMessage."""
+    """(Messages body, note for the user or ""). Raises NotAMessage."""
     if value is None or value in ([], {}):
         return {"messages": []}, NO_INPUT
     if isinstance(value, list):
@@ -50,7 +50,7 @@ def body_of(value: Any, parameters: Mapping[str, Any], model: str) -> tuple[Body
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
-    """The messages of an input; LangChain may list them as the one conversation of several."""
+    """The messages of an input. LangChain may wrap them in a list of conversations that has one element."""
     messages = value.get("messages")
     if _is_message(value):
         return [value]
@@ -88,7 +88,7 @@ def _is_definition(one: Mapping[str, Any]) -> bool:
 
 
 def answer_of(value: Any, text: Any = None) -> list[Body] | str:
-    """The blocks of an output; one that is no answer we know is its `text`, as it was logged. Raises NotAMessage."""
+    """The blocks of an output; for an unknown kind of output, its `text` as logged. Raises NotAMessage."""
     found = _answer_of_list(value) if isinstance(value, list) else _answer_of(value)
     if found is not None:
         return found

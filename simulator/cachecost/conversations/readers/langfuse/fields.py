@@ -16,11 +16,11 @@ from cachecost.providers.usage import Usage
 USAGES = ("usageDetails", "usage_details", "usage")
 """`usage` is that of old versions, with a unit."""
 PROVIDERS = ("ls_provider", "gen_ai.provider.name", "gen_ai.system")
-"""Where the metadata of LangChain and OpenTelemetry tell the provider."""
+"""Metadata keys of LangChain and OpenTelemetry that name the provider."""
 
 
 def value_of(row: Checked, *names: str) -> Any:
-    """What stands under one of the names. Blob storage writes an empty text for nothing, and JSON as a text."""
+    """The value of the first name that has one. Blob storage writes "" for null, and JSON as a string."""
     found = (unpacked(row.data.get(name)) for name in names)
     return next((value for value in found if value is not None and value != ""), None)
 
@@ -31,7 +31,7 @@ def text_of(row: Checked, *names: str) -> str:
 
 
 def start_of(row: Checked) -> str | None:
-    """Every observation has one."""
+    """The start time, which every observation has."""
     return _moment(row, "start_time" if "start_time" in row.data else "startTime", required=True)
 
 
@@ -48,7 +48,7 @@ def _moment(row: Checked, name: str, required: bool = False) -> str | None:
 
 
 def model_and_host(row: Checked) -> tuple[str, str | None]:
-    """(the model as the instrumentation named it, the host where anything tells it)."""
+    """(the model as the instrumentation named it, the host if it is known)."""
     places = (object_or_empty(value_of(row, "metadata")), _attributes(row))
     told = (place.get(name) for place in places for name in PROVIDERS)
     provider = next((one for one in told if isinstance(one, str)), "")
@@ -61,7 +61,7 @@ def _attributes(row: Checked) -> Mapping[str, Any]:
 
 
 def usage_of(row: Checked) -> Usage | None:
-    """The usage; None where there is none. Raises NotAMessage.
+    """The usage, or None. Raises NotAMessage.
 
     What came as attributes of OpenTelemetry is read as such, where the metadata keeps it: older servers copied its
     input, which includes the cached tokens, into the buckets, where it should not.
@@ -81,8 +81,8 @@ def usage_of(row: Checked) -> Usage | None:
 
 
 def _without_writes(told: Mapping[str, Any]) -> dict[str, Any]:
-    """LiteLLM takes the tokens that were read off the input, and leaves those that were written in it (issue 26919).
-    Its total, which counts each once, tells it."""
+    """LiteLLM subtracts the tokens read from the input, but not the tokens written (issue 26919). This shows in its
+    total, which counts each token once."""
     names = ("input", "output", "total", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = [told[name] for name in names if isinstance(told.get(name), int)]
     if len(counts) < len(names) or not all(counts):

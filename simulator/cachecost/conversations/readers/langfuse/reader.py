@@ -1,14 +1,14 @@
-"""Reads generations of Langfuse: pages of its API, traces, exports from its pages and to blob storage.
+"""Reads Langfuse generations: pages of its API, traces, and exports from its website or to blob storage.
 
-Rests on Langfuse's documentation (blob storage export fields, observations API v2), its server's export streams and
+Source: Langfuse's documentation (blob storage export fields, observations API v2), its server's export streams and
 its SDK 5.0, read 2026-11. JSON Lines, an array, `{"data": […]}`, or traces with their `observations`; names in
 camelCase or snake_case, contents as JSON or as JSON in a text. An observation of type GENERATION is a call. Pages
 list the newest first, so calls are sorted by their start. Conversation is the session, else the trace.
 
-It cannot tell system prompts, tools, thinking and marks that the instrumentation did not log: LangChain's handler
-turns tools into OpenAI's, and their marks are gone; OpenAI's wrapper logs no tool choice. Nor the HTTP status of most
-failures, and how long writes live where only their sum was sent. Usage that was not sent Langfuse counts itself; the
-export does not say which is which.
+Not in an export: system prompts, tools, thinking and breakpoints that the instrumentation did not log (LangChain's
+handler converts tools to OpenAI's format and loses their breakpoints; OpenAI's wrapper logs no tool choice), the HTTP
+status of most failures, and the TTL of writes where only their sum was sent. Where no usage was sent, Langfuse counts
+tokens itself; the export does not say where.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OWN_KEYS = {
     *("usageDetails", "usage_details", "parentObservationId", "parent_observation_id"),
     *("providedModelName", "provided_model_name", "statusMessage", "status_message", "internalModelId"),
 }
-"""Keys of an observation that no other format has beside a trace's id."""
+"""Keys that, together with a trace id, only an observation has."""
 BEFORE_INPUT = {"traceId", "startTime", "completionStartTime", "modelParameters"}
 """What stands before an input that is longer than the beginning of a file."""
 TRACE_KEYS = {"projectId", "project_id", "timestamp", "bookmarked", "htmlPath", "sessionId", "trace", "latency"}
@@ -67,7 +67,7 @@ def _is_observation(keys: set[str]) -> bool:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls by when they began. Raises InputError with every fault; what the export cannot tell goes to `warn`."""
+    """The calls in the order of time. Raises InputError with every error; what the export lacks goes to `warn`."""
     tracing = Tracing(CallBuilder(keep_content), "type", ("generation",))
     yield from tracing.read(path, "observations of Langfuse", _observations, _add_call, warn)
 

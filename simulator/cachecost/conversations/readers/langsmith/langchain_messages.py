@@ -1,6 +1,6 @@
-"""Messages as LangChain keeps them, serialized or as plain objects -> a Messages body, as ChatAnthropic sends it.
+"""Converts LangChain's messages, serialized or as plain objects, to the Messages body that ChatAnthropic sends.
 
-Rests on langchain-core 1.8 (`load.dumpd`, `messages_to_dict`, content blocks) and langchain-anthropic 1.7 (what its
+Source: langchain-core 1.8 (`load.dumpd`, `messages_to_dict`, content blocks) and langchain-anthropic 1.7 (what its
 payload makes of messages), read 2026-11. As there: results of tools and what a person says after them are one user
 message, a mark inside a result is the result's own, arguments come from `tool_calls`, texts of white space and empty
 answers are not sent, and of a block only what the API takes. Other than there a system message in the middle stays
@@ -39,7 +39,7 @@ def body_from_request(request: Mapping[str, Any]) -> Body:
 
 
 def plain(message: Any, path: str) -> dict[str, Any]:
-    """A message as role, content and the like: it may be serialized, or an object with its `data`."""
+    """A message as an object with `role` and `content`, whether it was serialized or nested in `data`."""
     require_object(message, path, "a message object")
     inner = next((message[name] for name in ("kwargs", "data") if isinstance(message.get(name), Mapping)), message)
     named = inner.get("role") or inner.get("type") or message.get("type")
@@ -95,7 +95,7 @@ def _blocks(message: Mapping[str, Any], path: str) -> list[Body]:
 
 
 def _calls(calls: Any) -> dict[str, Mapping[str, Any]]:
-    """The calls of tools that stand beside the content, by id."""
+    """The tool calls of a message's `tool_calls`, by id."""
     told = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
     return {str(call.get("id") or f"call {number}"): call for number, call in enumerate(told)}
 
@@ -128,5 +128,5 @@ def _parameters(request: Mapping[str, Any]) -> Body:
 
 
 def _is_foreign(name: str, value: Any) -> bool:
-    """Whether a parameter only has the name of one of ours."""
+    """Whether a parameter has the name of a Messages parameter, but another meaning."""
     return name in OBJECTS and not isinstance(value, Mapping)

@@ -1,14 +1,14 @@
 """Reads runs of LangSmith and LangChain: exports, pages of its API, rows of bulk exports, dumps of tracers and events.
 
-Rests on LangSmith's documentation (run data format, bulk export, threads) and the sources of langsmith 0.15,
+Source: LangSmith's documentation (run data format, bulk export, threads) and the sources of langsmith 0.15,
 langchain-core 1.8 and langchain-anthropic 1.7, read 2026-11. JSON Lines, an array, `{"runs": […]}`, or runs with
 `child_runs`. A run of type "llm" is a call; its request is `inputs` (LangChain's messages, or the body that an SDK's
 wrapper saw) with `extra.invocation_params`. API pages list the newest run first, so calls are sorted by their start.
 `session_id` of a run is its project: a conversation is what the metadata calls session, thread or conversation, else
 the trace.
 
-It cannot tell beta headers, a `context_management` set on the model, what was redacted, the HTTP status of most
-failures, and how long writes live where usage was not kept whole. Events (`astream_events`) have no times, tools or
+Not in a run: beta headers, a `context_management` set on the model, redacted content, the HTTP status of most
+failures, and the TTL of writes where the usage was not kept whole. Events (`astream_events`) have no times, tools or
 parameters.
 """
 
@@ -46,7 +46,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls by when they began. Raises InputError with every fault; what the runs cannot tell goes to `warn`."""
+    """The calls in the order of their start. Raises InputError with every error; what the runs lack goes to `warn`."""
     tracing = Tracing(CallBuilder(keep_content), "run_type", ("llm", "chat_model"))
     yield from tracing.read(path, "runs of LangSmith", _runs, _add_call, warn)
 
@@ -115,7 +115,7 @@ def _parse_call(tracing: Tracing, run: LangSmithRun, model: str, host: str | Non
 
 
 def _usage(tracing: Tracing, run: LangSmithRun) -> Usage | None:
-    """The bill; a failed call has none, whatever LangSmith counted of its prompt."""
+    """The bill. A failed call has none, even if LangSmith counted its prompt."""
     usage = usage_of_answer(run.message, run.outputs, run.extra)
     if usage is None and not run.row.data.get("error"):
         usage = usage_of_columns(run.row)

@@ -1,4 +1,4 @@
-"""One LangSmith run of type llm: what it asked, what came back, when (see langsmith.py)."""
+"""One LangSmith run of type llm: its request, answer and times."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ THREADS = ("session_id", "thread_id", "conversation_id")
 """Keys of the metadata that LangSmith groups traces by."""
 MODELS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
 PROVIDERS = {"google_vertexai": "vertexai", "google_anthropic_vertex": "vertexai", "google_genai": "gemini"}
-"""LangChain's words for providers that others call otherwise."""
+"""LangChain's names of providers, where other tools use another name."""
 Mapped = Mapping[str, Any]
 
 
 class LangSmithRun:
-    """Raises NotAMessage where its answer is none."""
+    """A run. Raises NotAMessage if its answer is not a message."""
 
     def __init__(self, row: Checked) -> None:
         self.row = row
@@ -34,7 +34,7 @@ class LangSmithRun:
         self.message = _message(self.generation, self.outputs)
 
     def model_and_host(self) -> tuple[str, str | None]:
-        """(model, host). The model is as it was asked for; else as the answer names it, else ""."""
+        """(model, host). The model is that of the request, else that of the answer, else ""."""
         asked = [place.get(name) for place in (self.invocation, self.inputs) for name in MODELS]
         answered = [object_or_empty(self.message.get("response_metadata")).get(name) for name in MODELS]
         found = [*asked, self.metadata.get("ls_model_name"), *answered, self.outputs.get("model")]
@@ -43,12 +43,12 @@ class LangSmithRun:
         return named(model, PROVIDERS.get(provider, provider))
 
     def session(self) -> str:
-        """The conversation; else the trace."""
+        """The id of the conversation, else of the trace."""
         names = [*(self.metadata.get(name) for name in THREADS), self.row.data.get("trace_id")]
         return next((str(name) for name in names if name), "")
 
     def body(self, model: str) -> tuple[Body, str]:
-        """(Messages body, what is to be said of it). Raises NotAMessage."""
+        """(Messages body, note for the user or ""). Raises NotAMessage."""
         request = {**self.invocation, **self.inputs, "model": model}
         prompts = self.inputs.get("prompts") or self.inputs.get("prompt")
         if "messages" in self.inputs:
@@ -81,7 +81,7 @@ class LangSmithRun:
 
 
 def _part(row: Checked, name: str) -> Mapped:
-    """An object of a run, which rows of databases hold as JSON in a text."""
+    """An object of a run. Database rows contain it as a JSON string."""
     value = unpacked(row.data.get(name))
     if value and not isinstance(value, Mapping):
         row.fault(name, f"expected an object; got {shown(value)}")
@@ -89,7 +89,7 @@ def _part(row: Checked, name: str) -> Mapped:
 
 
 def _generation(outputs: Mapped) -> Mapped:
-    """The first answer: of several candidates one goes on."""
+    """The first of several candidates."""
     found: Any = outputs.get("generations")
     while isinstance(found, list) and found:
         found = found[0]
@@ -97,7 +97,7 @@ def _generation(outputs: Mapped) -> Mapped:
 
 
 def _message(generation: Mapped, outputs: Mapped) -> dict[str, Any]:
-    """The answer as a message; empty where there is none, or one of another API."""
+    """The answer as a message; empty if there is none, or if it is another API's."""
     several = outputs.get("messages")
     last = several[-1] if isinstance(several, list) and several else None
     flat = outputs if "content" in outputs or "tool_calls" in outputs else None
@@ -108,7 +108,7 @@ def _message(generation: Mapped, outputs: Mapped) -> dict[str, Any]:
 
 
 def _one_conversation(messages: Any) -> Any:
-    """LangChain lists the conversations of a run, of which there is one."""
+    """The messages. LangChain may wrap them in a list of conversations, which must have one element."""
     if not isinstance(messages, list) or not messages or not isinstance(messages[0], list):
         return messages
     if len(messages) > 1:

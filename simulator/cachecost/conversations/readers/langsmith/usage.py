@@ -1,7 +1,7 @@
-"""Where a LangSmith run keeps its usage, and which of several is the bill.
+"""Finds the usage of a LangSmith run, and decides which of several is the bill.
 
 The provider's own usage (`response_metadata.usage`, kept where an answer did not stream) is preferred: Anthropic's
-input excludes the cached tokens and its writes are divided by lifetime, with nothing added up on the way. Next is
+input excludes the cached tokens and its writes are split by TTL, with nothing added up on the way. Next is
 LangChain's `usage_metadata`, whose input includes them. LangSmith's columns come last: without a usage it counts
 tokens itself.
 
@@ -29,7 +29,7 @@ Mapped = Mapping[str, Any]
 
 
 def usage_of_answer(message: Mapped, outputs: Mapped, extra: Mapped) -> Usage | None:
-    """The usage that came with the answer; None if none did. Raises NotAMessage."""
+    """The usage in the answer, or None. Raises NotAMessage."""
     own, counted = _provider_usage(message, outputs), _usage_metadata(message, outputs, extra)
     if "input_tokens" in own and any(str(name).startswith("cache_") for name in own):
         usage = usage_from(own, "usage", "anthropic")
@@ -41,7 +41,7 @@ def usage_of_answer(message: Mapped, outputs: Mapped, extra: Mapped) -> Usage | 
 
 
 def usage_of_columns(run: Checked) -> Usage | None:
-    """What LangSmith's own columns say; None if they are empty. Raises NotAMessage."""
+    """The usage in LangSmith's own columns, or None if they are empty. Raises NotAMessage."""
     prompt, completion = run.whole("prompt_tokens", 0), run.whole("completion_tokens", 0)
     if not prompt:
         return None
@@ -57,7 +57,7 @@ def is_from_own_cache(message: Mapped) -> bool:
 
 
 def _provider_usage(message: Mapped, outputs: Mapped) -> Mapped:
-    """The provider's usage as it came."""
+    """The provider's usage, unchanged."""
     llm = object_or_empty(outputs.get("llm_output"))
     places = [object_or_empty(message.get("response_metadata")), llm, outputs]
     found = [object_or_empty(place.get(name)) for place in places for name in ("usage", "token_usage")]

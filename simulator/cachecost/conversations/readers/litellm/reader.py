@@ -1,6 +1,6 @@
 """Reads what LiteLLM logs of calls: its StandardLoggingPayload, and the proxy's spend logs from its database.
 
-Rests on LiteLLM's documentation (proxy/logging_spec, October 2026) and source of 2026 (litellm_logging.py,
+Source: LiteLLM's documentation (proxy/logging_spec, October 2026) and source of 2026 (litellm_logging.py,
 spend_tracking_utils.py). One object a line or a file, or an array. Times, usage and the answer are there; marks are,
 as far as the messages are. LiteLLM logs when an answer ends, so calls are sorted by when they began. It cannot tell
 what was said where prompts are redacted or not stored, texts that the database cut short (by default beyond 2048
@@ -44,11 +44,11 @@ NO_SYSTEM = "without a system prompt: LiteLLM does not log it for this endpoint"
 TRUNCATED = "with text truncated by LiteLLM: sizes are too small"
 REDACTED = "redacted-by-litellm"
 CUT = "litellm_truncated"
-"""Stands in the middle of a text that was cut for the database."""
+"""Occurs in the middle of a text that was truncated for the database."""
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is LiteLLM's; None if it is not."""
+    """Why a file that begins with `head` is a LiteLLM log; None if it is not."""
     keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")))
     if "call_type" not in keys:
         return None
@@ -58,7 +58,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls by when they began. Raises InputError with every fault; what a log cannot tell goes to `warn`."""
+    """The calls in the order of their start. Raises InputError with every error; what the log lacks goes to `warn`."""
     faults: list[Fault] = []
     log = _LiteLLMLog(CallBuilder(keep_content))
     rows, found = 0, []
@@ -72,14 +72,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 @dataclass(slots=True)
 class _LiteLLMLog:
-    """A log while it is read, with what is to be said of it."""
+    """A log while it is read, with the notes for the user."""
 
     builder: CallBuilder
     notes: ReaderNotes = field(default_factory=ReaderNotes)
     traces: set[str] = field(default_factory=set)
 
     def take(self, row: Checked) -> list[RecordedCall]:
-        """The call of a row, if it is one."""
+        """The call of a row, if the row is a model call."""
         call_type = row.text("call_type")
         if not _is_model_call(call_type, row):
             self.notes.skip("entry", f"call_type '{call_type}' is not a model call")
@@ -117,8 +117,8 @@ class _LiteLLMLog:
         )
 
     def _session(self, row: Checked) -> str:
-        """The session that the client named; else the trace, which LiteLLM makes up where nobody gave one. A spend
-        log does not tell one from the other."""
+        """The client's session id, else the trace id, which LiteLLM generates if there is none. A spend log does not
+        distinguish the two."""
         named, trace = row.text("session_id", ""), row.text("trace_id", "")
         if not named or row.has("request_id"):
             self.traces.add(named or trace)
@@ -154,7 +154,7 @@ def _proxy_body(row: Checked) -> Mapping[str, Any] | None:
 
 
 def _status(row: Checked) -> int | None:
-    """None where it went well; else what the provider answered."""
+    """None if the call succeeded, else the provider's HTTP status."""
     metadata = _metadata(row)
     if "failure" not in (row.data.get("status"), metadata.get("status")):
         return None
@@ -199,7 +199,7 @@ def _is_time(value: object) -> bool:
 
 
 def _first_token(row: Checked, start: float) -> float:
-    """Seconds to the first token. Without streaming LiteLLM logs the end as the beginning: not told."""
+    """Seconds to the first token; 0 without streaming, where LiteLLM logs the end as the first token."""
     if row.data.get("completionStartTime") is None or row.data.get("endTime") is None:
         return 0.0
     first, end = _moment(row, "completionStartTime"), _moment(row, "endTime")
@@ -210,7 +210,11 @@ def _first_token(row: Checked, start: float) -> float:
 
 
 def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, Any]) -> Body:
-    """The Messages body. Messages that were not logged are none. Raises NotAMessage."""
+    """The Messages body; without messages if they were not logged. Raises NotAMessage.
+
+    The messages are in the format of the endpoint (`call_type`). The parameters are those that LiteLLM sends to the
+    provider, so Anthropic's tools may occur together with OpenAI's messages.
+    """
     if _is_missing(messages):
         return {"model": model, "messages": []}
     if "responses" in call_type:
@@ -234,7 +238,7 @@ def _only_content(messages: Any) -> Any:
 
 
 def _answer(response: Any) -> list[Body] | str:
-    """The blocks of an answer; none where LiteLLM took them out. Raises NotAMessage."""
+    """The blocks of an answer; empty if LiteLLM redacted them. Raises NotAMessage."""
     found = answer_of(response)
     is_redacted = found == REDACTED or any(REDACTED in block.values() for block in found if isinstance(block, dict))
     return [] if is_redacted else found

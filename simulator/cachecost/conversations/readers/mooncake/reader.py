@@ -4,16 +4,16 @@ JSON Lines in order of arrival, `{"timestamp": 27482, "input_length": 6955, "out
 milliseconds since the trace began, tokens, and an id for each 512 tokens of the prompt, the last one for what is
 left. An id stands for its block and all before it, numbered anew by the publisher. (kvcache-ai/Mooncake,
 FAST25-release: README and traces of February 2025; read 2026-11.) Some tools leave out the id of a last block that
-is not full: nobody shares it then.
+is not full: that block is then never shared.
 
-What becomes of them: each id is a message of one block with a given token count, so requests with the same ids share
+Conversion: each id is a message of one block with a given token count, so requests with the same ids share
 their thread. The answer is one block too, with the tokens of `output_length`. Nothing was billed. The trace names no
 model, so all calls are of "mooncake-trace", a model of the hosts vllm and sglang alone. It has no marks, tools, system
 prompt or roles, no sessions and no day: `start` counts seconds from its beginning. Of other sizes of blocks it says
 nothing, so they are refused, and so are rows with further fields: the tools that write them mean something else by the
 same ones.
 
-Where it misleads: a prompt that goes on has another id in the place of a last block that was not full, so a mark on
+Limits: a prompt that goes on has another id in the place of a last block that was not full, so a mark on
 that block is never found again, only one before it; and each 512 tokens are a position of the lookback. What two
 prompts have in common is told in whole ids: an engine with smaller blocks may read up to 511 tokens more. Answers come
 back as ids of their own, so none is found that the engine itself wrote.
@@ -35,7 +35,7 @@ from cachecost.prompts.request import Request
 MODEL = "mooncake-trace"
 KEYS = {"timestamp", "input_length", "output_length", "hash_ids"}
 BLOCK_TOKENS = 512
-"""Of the published traces. The format does not say it."""
+"""The block size of the published traces. It is not part of the format."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -44,9 +44,9 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in order, until the first fault; then the rest is only checked. There is no content to keep.
+    """The calls in order, until the first error; then the rest is only checked. There is no content to keep.
 
-    Raises InputError with every fault, each with its line. A last line that is cut off is left out and said to `warn`.
+    Raises InputError with every error, each with its line. An incomplete last line is skipped, with a note to `warn`.
     """
     faults: list[Fault] = []
     trace = _MooncakeTrace()

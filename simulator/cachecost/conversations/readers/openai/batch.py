@@ -1,9 +1,9 @@
-"""The two files of a batch of OpenAI's: requests and what became of them, joined by `custom_id`.
+"""The two files of a batch of OpenAI's: requests and results, joined by `custom_id`.
 
 Read from OpenAI's pages on its Batch API (November 2026): requests are `{"custom_id", "method", "url", "body"}`,
 results `{"custom_id", "response": {"status_code", "body"}, "error"}`, both one a line and in any order. Results that
-stand alone take the requests of the file beside them that is called "input" where theirs is called "output" or
-"error". A request without a result is a call without usage; one that expired was never run.
+are alone in their file are joined with the requests in the file of the same folder that has "input" in its name in
+place of "output" or "error". A request without a result is a call without usage; one that expired was never run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class OpenAIBatch:
         known.setdefault(name, line)
 
     def exchanges(self, faults: list[Fault]) -> Iterator[OpenAIExchange]:
-        """Each request with its result, by the time of the answer; those without one at the end."""
+        """Each request with its result, in the order of the answers; requests without a result come last."""
         if self.results and not self.requests:
             self._read_request_file(faults)
         found = [one for name, line in self.requests.items() if (one := self._exchange(name, line)) is not None]

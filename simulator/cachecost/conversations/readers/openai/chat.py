@@ -1,11 +1,11 @@
-"""Requests and answers of OpenAI's APIs in the words of the Messages API: Chat Completions here, Responses beside.
+"""Converts requests and answers of OpenAI's Chat Completions API to the Messages API (Responses: responses.py).
 
 Read from the types of OpenAI's SDKs and its API reference (November 2026), and from what gateways add to them:
 `cache_control` on parts, messages and tools (LiteLLM, OpenRouter), `thinking_blocks` (LiteLLM), `reasoning_content`
-(DeepSeek and others). `prompt_cache_breakpoint` is a mark, its 30 minutes our 5.
+(DeepSeek and others). `prompt_cache_breakpoint` becomes a breakpoint; its 30 minutes become our 5m TTL.
 
-Instructions at the start (role system or developer) are the system prompt; later ones stay where they were sent.
-Results of tools that follow each other are one user message. What shapes no prompt is left out.
+Instructions at the start (role system or developer) are the system prompt; later ones stay in place.
+Results of tools that follow each other are one user message. Parameters that do not affect the prompt are dropped.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _add(turns: Turns, raw: Any, path: str, mark: Body) -> None:
 
 
 def _mark_last_block(blocks: list[Body], message: Mapping[str, Any], mark: Body) -> list[Body]:
-    """A mark on the message is one on its last block."""
+    """A breakpoint on the message is one on its last block."""
     if not blocks or MARK in blocks[-1]:
         return blocks
     return [*blocks[:-1], copy_mark(blocks[-1], message, mark)]

@@ -1,4 +1,4 @@
-"""One request to OpenAI with its answer, as logs hold them -> a call."""
+"""Makes a call of a logged OpenAI request and its answer."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ T = TypeVar("T")
 Body = Mapping[str, Any]
 CHAT, RESPONSE = "chat.completion", "response"
 LATEST = 253_402_300_799
-"""The last second of the year 9999; what is beyond it is no time in seconds."""
+"""The last second of the year 9999, the upper bound of a time in seconds."""
 OWN_MODELS = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d|codex-|computer-use-)")
 NO_CHAT = re.compile(r"text-embedding-|(omni|text)-moderation-")
 REFUSED = 400
 STATUS = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
-"""The HTTP status that goes with an error's code, where the status itself was not logged."""
+"""The HTTP status of an error code, for logs without the status itself."""
 SESSIONS = ("session_id", "conversation_id", "thread_id")
 PLAIN_TIERS = (None, "auto", "default")
 UNKNOWN_START = "continuing a response that is not in the file: earlier messages are missing"
@@ -38,7 +38,7 @@ UNKNOWN_START = "continuing a response that is not in the file: earlier messages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAIExchange:
-    """A request and its answer: the entries that hold them, where in those each stands, what the log says beside.
+    """A request and its answer, the log entries that contain them, and where (`body_at`, `answer_at`).
 
     `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts.
     """
@@ -59,14 +59,14 @@ class OpenAIExchange:
 
     @property
     def session_name(self) -> str:
-        """The log's word, else the conversation, else what the client noted down."""
+        """The session in the log, else the conversation, else the session in the metadata."""
         places = (self.body, self.answer)
         told = [self.session, *map(_conversation_id, places), *map(_session_of_metadata, places)]
         return next(filter(None, told), "")
 
 
 class ExchangeParser:
-    """Makes calls of exchanges; one instance a file. `notes` counts what is to be said in the end."""
+    """Makes calls of exchanges; one instance per file. `notes` are for the user."""
 
     def __init__(self, builder: CallBuilder) -> None:
         self._builder = builder
@@ -74,7 +74,7 @@ class ExchangeParser:
         self.notes = ReaderNotes()
 
     def call(self, one: OpenAIExchange) -> RecordedCall | None:
-        """The call; None where it is no model call, or something in it is wrong (then there are faults)."""
+        """The call; None if it is not a model call, or if there are errors in it."""
         kind = kind_of(one.body, one.answer)
         if not kind:
             self.notes.skip("entry", "not a model call")
@@ -106,7 +106,7 @@ class ExchangeParser:
         return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))
 
     def _with_earlier_items(self, body: Body, answer: Body) -> Body:
-        """A Responses request with the items of what it goes on from before its own."""
+        """A Responses request, preceded by the items of the response that it continues."""
         before, talk = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
         earlier = self._earlier.get(str(before or talk), [])
         if before and not earlier:
@@ -130,7 +130,7 @@ class ExchangeParser:
 
 
 def kind_of(body: Body, answer: Body) -> str:
-    """CHAT or RESPONSE; "" for what is no model call (embeddings, moderation …)."""
+    """CHAT or RESPONSE; "" if it is not a model call (embeddings, moderation …)."""
     kind = answer.get("object")
     if kind in (CHAT, RESPONSE):
         return str(kind)
@@ -142,7 +142,7 @@ def kind_of(body: Body, answer: Body) -> str:
 
 
 def time_of(answer: Body) -> float:
-    """When the answer was made, to sort by; what has no time comes last."""
+    """The time of the answer, to sort by; infinite if unknown."""
     told = answer.get("created", answer.get("created_at"))
     return float(told) if isinstance(told, (int, float)) else inf
 
@@ -178,7 +178,7 @@ def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | Non
 
 
 def _try(entry: Checked, place: str, make: Callable[[], T]) -> T | None:
-    """What `make` makes; what it refuses becomes a fault at `place` in `entry`."""
+    """The result of `make`; its NotAMessage becomes an error at `place` in `entry`."""
     try:
         return make()
     except NotAMessage as fault:
@@ -197,7 +197,7 @@ def _status(answer: Body) -> int | None:
 
 
 def _host(model: str, answer: Body) -> tuple[str, str | None]:
-    """The model's own id, and who served it, where the answer or the id tells."""
+    """(the model's own id, the host if the answer or the id shows it)."""
     if "prompt_filter_results" in answer:
         return named(model)[0], "foundry"
     if str(answer.get("id")).startswith("gen-") and "provider" in answer:

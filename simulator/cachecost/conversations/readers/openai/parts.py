@@ -1,4 +1,4 @@
-"""What OpenAI's two APIs have in common, in the words of the Messages API: content parts, marks, tools, parameters."""
+"""Converts what OpenAI's two APIs share to the Messages API: content parts, breakpoints, tools, parameters."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ BREAKPOINT = "prompt_cache_breakpoint"
 MARKS = (MARK, BREAKPOINT)
 TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 LONG = ("1h", "12h", "24h")
-"""Lifetimes of `prompt_cache_options` that are not the short one; a mark then has our long one."""
+"""TTLs of `prompt_cache_options` that become our 1h TTL."""
 SHORT: Body = {"type": "ephemeral"}
 CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 
 
 def lifetime(body: Mapping[str, Any]) -> Body:
-    """What an OpenAI breakpoint of this request is as a mark. Its TTL stands once, beside the messages."""
+    """The `cache_control` for each breakpoint of a request. OpenAI sets one TTL for the whole request."""
     options = body.get("prompt_cache_options")
     ttl = options.get("ttl") if isinstance(options, Mapping) else None
     return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
 
 
 def copy_mark(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
-    """`block` with the mark that `raw` has: a `cache_control` (gateways take it), or OpenAI's own breakpoint."""
+    """`block` with the breakpoint of `raw`: a `cache_control` (gateways accept it), or OpenAI's own."""
     own = raw.get(MARK) or (mark if raw.get(BREAKPOINT) else None)
     return {**block, MARK: own} if own else block
 
@@ -47,7 +47,7 @@ def parts(content: Any, path: str, mark: Body) -> list[Body]:
 
 
 def part(raw: Any, path: str, mark: Body) -> Body:
-    """The block of one content part; a kind that is not known stays as it is."""
+    """The block of one content part; an unknown kind stays unchanged."""
     kind = require_object(raw, path, "a content part object").get("type")
     if not isinstance(kind, str):
         raise NotAMessage(f"{path}.type", "the part's type", kind)
@@ -104,7 +104,7 @@ def tool_use(called: Any, name: str, arguments: Any) -> Body:
 
 
 def tool_result(called: Any, blocks: list[Body]) -> Body:
-    """What a tool returned; one text as a text."""
+    """The tool_result block; a single text is written as a string."""
     alone = blocks[0] if len(blocks) == 1 else {}
     plain = alone.get("type") == "text" and MARK not in alone
     return {"type": "tool_result", "tool_use_id": called, "content": alone["text"] if plain else blocks}
@@ -155,7 +155,7 @@ def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
 
 
 def choice(raw: Any, parallel: Any) -> Body | None:
-    """The `tool_choice`; None where nothing is told. Raises NotAMessage."""
+    """The `tool_choice`, or None. Raises NotAMessage."""
     told = _choice(raw)
     if parallel is False and (told or {}).get("type") != "none":
         return {**(told or {"type": "auto"}), "disable_parallel_tool_use": True}
@@ -194,7 +194,7 @@ def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, form
 
 
 def verbosity(told: Any) -> Body:
-    """How long answers are to be: in Chat a parameter, in Responses one of `text`."""
+    """The verbosity parameter: top-level in Chat, in `text` in Responses."""
     return {} if told is None else {"verbosity": told}
 
 
@@ -206,7 +206,7 @@ def _is_ours(name: str, value: Any) -> bool:
 
 
 def _format(raw: Any) -> Body | None:
-    """Chat has the schema under "json_schema", Responses beside the type."""
+    """The output format. Chat nests the schema in "json_schema", Responses does not."""
     if not isinstance(raw, Mapping) or raw.get("type") in (None, "text"):
         return None
     inner = raw.get("json_schema")
@@ -226,7 +226,7 @@ def role_of(message: Mapping[str, Any], path: str, roles: Sequence[str]) -> str:
 
 
 class Turns:
-    """System blocks at the start, then messages. What one side says in several pieces is one message."""
+    """Collects system blocks and messages. Consecutive pieces of one message are joined."""
 
     def __init__(self) -> None:
         self.system: list[Body] = []
@@ -234,8 +234,8 @@ class Turns:
         self._open = ""
 
     def add(self, role: str, blocks: Sequence[Body], result: bool = False, joins: bool = False) -> None:
-        """One piece. `result`: it is what a tool returned, and goes with the results before it; `joins`: it goes
-        with what its role said right before."""
+        """Add one piece. `result`: a tool result, joined to the results before it; `joins`: joined to the piece before
+        it if that has the same role."""
         kind = "result" if result else role if joins else ""
         if role == "system" and not self.messages:
             self.system += blocks

@@ -1,14 +1,14 @@
 """Reads logs of OpenAI's Chat Completions and Responses APIs.
 
-Rests on OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log is, as JSON Lines,
+Source: OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log is, as JSON Lines,
 as one object or as an array:
 
 - `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
-  "host", "session" and "workspace" may stand beside them, as in our own request log;
+  "host", "session" and "workspace" are optional, as in our own request log;
 - stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
   them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
-  an entry without them is left out, and that is said;
-- the two files of a batch: openai_batch.py.
+  an entry without them is skipped, with a note;
+- the two files of a batch: batch.py.
 
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
 own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
@@ -66,8 +66,8 @@ def _batch(text: bytes, keys: set[str]) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of the file, those of a batch by their time, until the first fault; then the rest is
-    only checked. Raises InputError with every fault."""
+    """The calls in the order of the file, those of a batch in the order of time. After the first error, the rest is
+    only checked. Raises InputError with every error."""
     log = _OpenAILog(path, warn, keep_content)
     for call in log.calls():
         if not log.faults:

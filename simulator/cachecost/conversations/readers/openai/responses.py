@@ -1,4 +1,4 @@
-"""Requests and outputs of OpenAI's Responses API in the words of the Messages API.
+"""Converts requests and outputs of OpenAI's Responses API to the Messages API.
 
 Items become blocks: messages and reasoning, calls of tools and what they returned. An item of another kind (searches
 and runs of OpenAI's own tools, compaction) is a block as it stands, said by the assistant. What a

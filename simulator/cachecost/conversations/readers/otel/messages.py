@@ -1,4 +1,4 @@
-"""What a span's attributes say of a request and its answer, by every convention that writes them down.
+"""Reads the request and the answer of a span from its attributes, in every convention that records them.
 
 In order: the request as OpenInference got it (with its marks), the GenAI conventions since 1.37, OpenLLMetry's one
 attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event a message.
@@ -37,7 +37,7 @@ INVOCATION = ("system", "thinking", "max_tokens", "output_config")
 
 
 def request_of(told: Attributes, events: Events) -> Body | None:
-    """The body, without its model, of the first convention that tells it; None if none does. Raises NotAMessage."""
+    """The body without its model, from the first convention that has one; None without any. Raises NotAMessage."""
     for reading in (_from_raw_request, _from_messages, _from_indexed_prompts, _from_openinference, _from_prompt):
         body = reading(told)
         if body is not None:
@@ -46,7 +46,7 @@ def request_of(told: Attributes, events: Events) -> Body | None:
 
 
 def answer_of_span(told: Attributes, events: Events) -> list[Body] | str:
-    """The blocks of the answer, of the first convention that tells it. Raises NotAMessage."""
+    """The blocks of the answer, from the first convention that has one. Raises NotAMessage."""
     output = unpacked(told.get("output.value"))
     if isinstance(output, Mapping) and ("choices" in output or isinstance(output.get("content"), list)):
         return answer_of(output)
@@ -134,7 +134,7 @@ def _content(content: Any) -> list[Body]:
 
 
 def _unpack_blocks(content: Any) -> Any:
-    """Blocks that stand as a text; another text, JSON or not, as it is."""
+    """Blocks that are a JSON string, parsed; any other content unchanged."""
     told = unpacked(content)
     is_blocks = isinstance(told, list) and all(isinstance(one, Mapping) and "type" in one for one in told)
     return told if is_blocks else content

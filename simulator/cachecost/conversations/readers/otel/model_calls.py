@@ -17,14 +17,14 @@ NO_CALLS = (
     *("plan", "rerank", "image_generation", "speech", "transcription"),
 )
 BETWEEN = ("execute_tool", "invoke_agent", "invoke_workflow", "tool", "agent", "chain")
-"""Spans that make a model call inside another one a call of its own."""
+"""Spans between two nested model calls that make the inner one a separate call."""
 MODEL = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model_name")
 USAGE = ("gen_ai.usage.", "llm.token_count.")
 RECORDS = (DETAILS, CHOICE, *ROLES)
 
 
 def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelSpan]:
-    """The spans that are model calls, with what log records and events say of them among their attributes."""
+    """The spans that are model calls. Their log records and events are merged into their attributes."""
     spans = _join_records(list(found), notes)
     for span in spans:
         _take_events(span)

@@ -1,6 +1,6 @@
-"""Messages as OpenTelemetry's conventions spell them -> content blocks: role and parts, or one attribute a field.
+"""Converts messages of OpenTelemetry's conventions (role and parts, or one attribute per field) to content blocks.
 
-Rests on the JSON schemas of the GenAI conventions (semantic-conventions-genai, schema 1.42, 2026) for parts, on
+Source: the JSON schemas of the GenAI conventions (semantic-conventions-genai, schema 1.42, 2026) for parts, on
 OpenLLMetry's instrumentations and OpenInference's specification (2026) for `gen_ai.prompt.N.…` and
 `llm.input_messages.N.message.…`.
 """
@@ -31,7 +31,7 @@ def conversation(told: Iterable[tuple[str, list[Body]]]) -> Body:
 
 
 def blocks_of(parts: Any, path: str) -> list[Body]:
-    """The blocks of `parts`; a text is one text part. Raises NotAMessage."""
+    """The blocks of `parts`, which may be a string. Raises NotAMessage."""
     if isinstance(parts, str):
         return [{"type": "text", "text": parts}]
     items = array_at(parts, path, "an array of parts")
@@ -48,7 +48,7 @@ def _block(part: Any, path: str) -> Body:
 
 
 def _convert_part(part: Mapping[str, Any]) -> Body:
-    """A part as a block; one of a kind that no block equals, as it is."""
+    """A part as a block; an unknown kind stays unchanged."""
     kind = part["type"]
     if kind == "text":
         return {"type": "text", "text": part.get("content", part.get("text"))}
@@ -76,7 +76,7 @@ def _source(part: Mapping[str, Any]) -> Body | None:
 
 
 def tool_result(id_: Any, content: Any) -> Body:
-    """A result; one that is neither a text nor blocks is its JSON."""
+    """A tool_result block. Content that is neither a string nor blocks becomes JSON."""
     is_blocks = isinstance(content, list) and all(isinstance(one, Mapping) and "type" in one for one in content)
     if is_blocks:
         content = blocks_of(content, "response")

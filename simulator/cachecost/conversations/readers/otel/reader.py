@@ -1,6 +1,6 @@
-"""Reads OpenTelemetry traces of model calls: OTLP/JSON and printed spans (otel_spans.py).
+"""Reads OpenTelemetry traces of model calls: OTLP/JSON and printed spans (spans.py).
 
-Rests on the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
+Source: the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
 OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the tracer
 was told to write them, marks only where it wrote down the request itself. Spans have no order: calls are sorted by
 their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice or thinking in
@@ -58,7 +58,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls by their start. Raises InputError with every fault; what spans cannot tell goes to `warn`."""
+    """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes = ReaderNotes()
     builder = CallBuilder(keep_content)
@@ -100,7 +100,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
 
 
 def _usage(attributes: Attributes) -> Usage | None:
-    """The usage of the answer itself where it is there: it tells 5m from 1h writes. Else that of the attributes."""
+    """The usage of the recorded answer, which splits 5m and 1h writes; else that of the attributes."""
     output = unpacked(attributes.get("output.value"))
     own = output.get("usage") if isinstance(output, Mapping) else None
     if isinstance(own, Mapping) and "cache_creation" in own:

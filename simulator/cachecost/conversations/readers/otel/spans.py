@@ -1,7 +1,7 @@
 """Flattens OpenTelemetry spans: OTLP/JSON (also a line at a time, as the file exporter writes it) and the flat form
-that Python's console exporter prints. Attributes become a plain dict; what they mean is for otel.py to say.
+that Python's console exporter prints. Attributes become a plain dict; reader.py interprets them.
 
-Rests on the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
+Source: the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Attributes = dict[str, Any]
 class OtelSpan:
     """One span, or the log record of one where only that was exported. Ids are hex, `start` seconds since the epoch.
 
-    `events` are (name, attributes); `at` tells faults where the span stands.
+    `events` are (name, attributes); `at` is the place of the span, for errors.
     """
 
     at: Checked
@@ -43,7 +43,7 @@ class OtelSpan:
 
 
 def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[OtelSpan]]:
-    """(number of values in the file, the spans and log records in them). Faults are added to `faults`."""
+    """(number of values in the file, the spans and log records in them). Errors are added to `faults`."""
     values, found = 0, list[OtelSpan]()
     for value in objects(path, faults, warn):
         values += 1
@@ -144,7 +144,7 @@ def _attributes(span: Checked, name: str) -> Attributes:
 
 
 def _value(at: Checked, name: str, value: Any) -> Any:
-    """The plain value of an AnyValue; one that is empty is None."""
+    """The plain value of an AnyValue; None if it is empty."""
     if not isinstance(value, Mapping):
         at.fault(name, f"expected a value object; got {shown(value)}")
         return None
