@@ -62,7 +62,10 @@ def test_different_recordings_exit_with_1(folder: Path) -> None:
 
 def test_what_cannot_be_compared_exits_with_2(folder: Path) -> None:
     Path("talk.jsonl").write_text('{"format":1,"kind":"conversation","content":"keep","name":"n"}\n')
-    for pair, found in ((("a.jsonl", "talk.jsonl"), "got a conversation"), (("talk.jsonl", "a.jsonl"), "got recorded calls")):
+    for pair, found in (
+        (("a.jsonl", "talk.jsonl"), "got a conversation"),
+        (("talk.jsonl", "a.jsonl"), "got recorded calls"),
+    ):
         done = Done("diff", *pair)
         assert done.code == 2 and done.out == "" and found in done.err
     log_file("bad.jsonl", {"request": {"messages": []}})

@@ -13,7 +13,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.claude_code.calls import calls
+from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Mark
 from cachecost.providers.prices import PriceBook
@@ -168,7 +168,7 @@ def test_planned_anew_it_costs_what_was_billed_to_the_token(tmp_path: Path) -> N
 
 
 def test_an_empty_file_and_a_damaged_line_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"session\.jsonl is empty: expected a transcript"):
+    with pytest.raises(InputError, match=r"session\.jsonl is empty; expected a transcript"):
         calls_of(tmp_path, [])
     with pytest.raises(
         InputError, match=r"session\.jsonl:1 message\.content: expected a text or an array of blocks; got 5"

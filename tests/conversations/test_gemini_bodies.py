@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
-from cachecost.conversations.readers.http.exchange import Exchange, read
+from cachecost.conversations.readers.http.exchange import HttpExchange, read
 from cachecost.conversations.readers.http.gemini import from_candidate, from_generate_content
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
@@ -159,7 +159,10 @@ def test_which_tools_may_be_called(config: Body, choice: Body | None) -> None:
             {"contents": [says("system", {"text": "x"})]},
             "contents.0.role: expected user, model or function; got 'system'",
         ),
-        ({"contents": [says("user", {})]}, "contents.0.parts.0: expected a part that is one thing; got an object"),
+        (
+            {"contents": [says("user", {})]},
+            "contents.0.parts.0: expected a part with one kind of content; got an object",
+        ),
         ({"contents": [ASKED], "tools": {"a": 1}}, "tools: expected an array; got an object"),
         ({"contents": [ASKED], "generationConfig": []}, "generationConfig: expected an object; got an array"),
     ],
@@ -199,7 +202,7 @@ BODY = {"contents": [ASKED]}
 
 
 def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> ParsedCall:
-    found = read(Exchange(url=url, request=json.dumps(BODY).encode(), response=answer))
+    found = read(HttpExchange(url=url, request=json.dumps(BODY).encode(), response=answer))
     assert isinstance(found, ParsedCall)
     return found
 

@@ -108,10 +108,10 @@ def test_what_is_left_out_and_what_is_not_told_is_said(tmp_path: Path) -> None:
     )
     assert [(call.status, call.billed) for call in read(path, said.append)] == [(200, None), (529, None)]
     assert said == [
-        f"{path}: 1 entries that are no model call: left out",
-        f"{path}: 1 entries that count tokens: left out",
-        f"{path}: 1 entries that nobody answered: left out",
-        f"{path}: 1 calls whose answers do not tell their usage",
+        f"{path}: skipped 1 entry: not a model call",
+        f"{path}: skipped 1 entry: no answer",
+        f"{path}: skipped 1 entry: token counting",
+        f"{path}: 1 call whose answer has no usage",
     ]
 
 

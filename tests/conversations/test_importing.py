@@ -52,7 +52,7 @@ def test_a_file_becomes_a_recording(tmp_path: Path) -> None:
     (one,) = report.imported
     assert (one.format, one.reason) == ("jp", "a JSON array of events that begins with chat_request")
     assert (one.file, one.recording, one.calls, one.inquiries) == (str(path), str(out), 2, 1)
-    assert said == [f"{path}: no configuration names the model of the first reply"]
+    assert said == [f"{path}: no model is configured for the first reply"]
     assert report.json() == {
         "format": 1,
         "files": 1,

@@ -269,10 +269,10 @@ def test_what_is_no_billed_model_call_is_left_out_and_said(tmp_path: Path) -> No
     assert len(read(tmp_path, *rows, said=said)) == 2
     path = tmp_path / "litellm.jsonl"
     assert said == [
-        f"{path}: 2 entries of type 'aembedding' that are no model call: left out",
-        f"{path}: 1 entries of type 'pass_through_endpoint' that are no model call: left out",
-        f"{path}: 2 entries from LiteLLM's own cache, which no provider billed: left out",
-        f"{path}: 1 entries that failed before a model was called: left out",
+        f"{path}: skipped 2 entries: call_type 'aembedding' is not a model call",
+        f"{path}: skipped 1 entry: call_type 'pass_through_endpoint' is not a model call",
+        f"{path}: skipped 2 entries: from LiteLLM's own cache, not billed by a provider",
+        f"{path}: skipped 1 entry: failed before a model was called",
     ]
 
 
@@ -288,7 +288,7 @@ def test_calls_without_messages_still_have_their_bill(tmp_path: Path) -> None:
     assert [(call.billed, call.request.thread.length, call.response) for call in found] == [
         (Usage(10, 5_000, 200, 0, 30), 0, ())
     ] * 2
-    assert said == [f"{tmp_path / 'litellm.jsonl'}: 2 calls without their messages: only their usage is known"]
+    assert said == [f"{tmp_path / 'litellm.jsonl'}: 2 calls without messages: only usage is known"]
 
 
 def test_a_system_prompt_that_litellm_does_not_log_is_said(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_system_prompt_that_litellm_does_not_log_is_said(tmp_path: Path) -> No
     rows = [payload(**asked), payload(messages=asked["messages"]), spend(proxy_server_request=bare)]
     assert len(read(tmp_path, *rows, said=said)) == 3
     assert said == [
-        f"{tmp_path / 'litellm.jsonl'}: 1 calls without a system prompt: LiteLLM does not log it for their endpoint"
+        f"{tmp_path / 'litellm.jsonl'}: 1 call without a system prompt: LiteLLM does not log it for this endpoint"
     ]
 
 
@@ -306,10 +306,7 @@ def test_texts_that_the_database_cut_short_are_said(tmp_path: Path) -> None:
     said: list[str] = []
     body = {"messages": [{"role": "user", "content": "a... (litellm_truncated skipped 9000 chars) ...b"}]}
     assert len(read(tmp_path, spend(proxy_server_request=body), said=said)) == 1
-    assert said == [
-        f"{tmp_path / 'litellm.jsonl'}: 1 calls with texts that LiteLLM cut short: "
-        "their sizes are not those of the prompt"
-    ]
+    assert said == [f"{tmp_path / 'litellm.jsonl'}: 1 call with text truncated by LiteLLM: sizes are too small"]
 
 
 # -------------------------------------------------------------------------------------------------- damage
@@ -358,7 +355,7 @@ def test_faults_of_an_array_name_its_element(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", " expected LiteLLM's log of calls; got nothing"),
+        ("", " expected a LiteLLM log; got nothing"),
         ("[{]", ":1 damaged JSON: Expecting property name enclosed in double quotes at character 3"),
         ("[\n  7\n]", ":1 [0]: expected an object; got 7"),
     ],

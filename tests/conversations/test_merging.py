@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.conversations.importing import ImportReport, import_files
 from cachecost.conversations.readers.call_recording.reader import calls
-from cachecost.conversations.readers.claude_code.calls import LACKS
+from cachecost.conversations.readers.claude_code.reader import LACKS
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, Line, answer, user
 
 FIRST = [user("a", None, 0), answer("b", "a", 3, (10, 0, 5000, 30), CALL, sessionId="one")]

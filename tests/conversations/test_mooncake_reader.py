@@ -114,9 +114,9 @@ def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:
         '{"timestamp":',
         "[]",
     ) == [
-        "2 timestamp: expected 3000 or later: lines in order of arrival; got 2000",
-        "3 hash_ids: expected 3 ids, one for each 512 of 1300 tokens; got 1",
-        "4 hash_ids: expected 2 ids, one for each 512 of 655 tokens; got 3",
+        "2 timestamp: expected 3000 or later (lines are in order of arrival); got 2000",
+        "3 hash_ids: expected 3 ids, one per 512 of 1300 tokens; got 1",
+        "4 hash_ids: expected 2 ids, one per 512 of 655 tokens; got 3",
         "5 input_length: expected a whole number from 1; got 0",
         "6 hash_ids: expected an array of whole numbers; got an array",
         "6 timestamp: expected milliseconds since the trace began; got '3'",
@@ -141,7 +141,7 @@ def test_calls_come_until_the_first_fault(tmp_path: Path) -> None:
 def test_an_empty_trace_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text("\n")
-    with pytest.raises(InputError, match="is empty: expected a Mooncake trace, one request a line"):
+    with pytest.raises(InputError, match="is empty; expected a Mooncake trace, one request per line"):
         list(calls(path))
 
 
@@ -154,7 +154,7 @@ def test_an_empty_trace_is_a_fault(tmp_path: Path) -> None:
     ],
 )
 def test_a_trace_is_known_by_its_keys(head: str) -> None:
-    assert sniff(head.encode()) == "its first line has hash_ids, lengths and a timestamp, nothing else"
+    assert sniff(head.encode()) == "its first line has only hash_ids, lengths and a timestamp"
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_copies_count_nothing(tmp_path: Path) -> None:
     said: list[str] = []
     first, second = parse_steps(tmp_path, [*lines, last])
     assert parse_steps(tmp_path, [*lines, *lines, last], said) == [first, replace(second, line=7)]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 3 lines with the uuid of an earlier line: left out"]
+    assert said == [f"{tmp_path / 'session.jsonl'}: skipped 3 lines: same uuid as an earlier line"]
 
 
 def test_a_message_counts_once_by_its_id_and_its_request(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_an_answer_without_usage_is_left_out_and_said(tmp_path: Path) -> None:
     said: list[str] = []
     lines = [answer("a", None, 0, {"input_tokens": 5}), answer("b", "a", 1, None, name="msg_2")]
     assert [step.usage for step in parse_steps(tmp_path, lines, said)] == [Usage(5)]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 1 answer without usage: left out"]
+    assert said == [f"{tmp_path / 'session.jsonl'}: skipped 1 answer: no usage"]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_titles_and_unknown_lines_say_nothing_of_calls(tmp_path: Path) -> None:
         (("human",), START),
         ((), START + 60),
     ]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 1 line of type 'mood', which says nothing of calls"]
+    assert said == [f"{tmp_path / 'session.jsonl'}: skipped 1 line: unknown type 'mood'"]
 
 
 # ---------------------------------------------------------------------------------------------- chains
@@ -397,7 +397,7 @@ def test_an_empty_file_and_one_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.jsonl cannot be read: No such file or directory"):
         read_steps(path)
     path.write_text("\n")
-    with pytest.raises(InputError, match=r"none\.jsonl is empty: expected a transcript, one JSON object a line"):
+    with pytest.raises(InputError, match=r"none\.jsonl is empty; expected a transcript, one JSON object per line"):
         read_steps(path)
 
 

@@ -1,4 +1,4 @@
-"""Where each provider and tool keeps the numbers of a usage. What they mean: usage_shapes.py."""
+"""The field names of each provider's and tool's usage. usage_shapes.py interprets them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ M5, H1 = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageShape:
-    """Where a usage keeps its numbers; of several names for one thing, the first that is told and not 0 counts.
+    """The field names of a usage; of several names, the first that is present and not 0 counts.
 
-    "a/b" is b inside a. `more_input` and `more_output` stand beside input and output. `includes`: the input has the
-    cached tokens in it; `doubtful`: unless the numbers say otherwise.
+    "a/b" is b inside a. `more_input` and `more_output` are counted in addition to input and output. `includes`: the
+    input includes the cached tokens; `doubtful`: unless the numbers show otherwise.
     """
 
     input: Names

@@ -1,14 +1,14 @@
-"""Every provider's and every tool's way to write a usage, put into ours: the one place where that is done.
+"""Converts the usage of every provider and tool to one convention. No other module does this.
 
-Ours is Anthropic's: `input_tokens` is what was neither read from the cache nor written to it. The others differ in
-whether their input includes the cached tokens, and a cached token that is counted twice, or a 1h write that is
-taken for a 5m one, is a wrong bill. What each says, and where it was read in November 2026:
+The convention is Anthropic's: `input_tokens` is what was neither read from the cache nor written to it. The others
+differ in whether their input includes the cached tokens. Counting a cached token twice, or taking a 1h write for a 5m
+one, makes a wrong bill. The conventions, with their sources (November 2026):
 
 - anthropic (API reference), bedrock (Converse and its invocation log; botocore) and claude-code (the events of its
   telemetry): the input excludes them.
 - openai (Chat, Responses; SDK types), and with it DeepSeek, xAI, Mistral, Moonshot and OpenRouter; litellm (its
   `Usage` since prompt_tokens is the sum); langchain (`usage_metadata` of langchain-core 1.8, langchain-anthropic
-  1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are input besides): the input includes them.
+  1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are additional input): the input includes them.
 - langfuse (`usageDetails`; documentation, SDK 5.0): each kind is a bucket of its own, so the input excludes them;
   but what a client sent flat is stored as sent. Where a `total` was sent and equals input + output, the input
   includes them (@langfuse/openai 4). Where Langfuse added the total up itself nothing tells (its pydantic-ai
@@ -18,8 +18,8 @@ taken for a 5m one, is a wrong bill. What each says, and where it was read in No
   input smaller than what was cached, or a total that only the sum of all explains, says that it excludes them;
   where the numbers fit both, they are read as the conventions say.
 
-OpenAI has other lifetimes: its 30 minutes stand where ours says 5m, its 12 hours where ours says 1h. A write whose
-lifetime is not given counts as 5m; otel, bedrock's log and most of langfuse never tell it.
+OpenAI's TTLs are mapped: 30 minutes to 5m, 12 hours to 1h. A write without a TTL counts as 5m; otel, Bedrock's log and
+most of Langfuse never state it.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ from cachecost.providers.usage import Usage
 
 
 def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto") -> Usage:
-    """The usage that `raw` tells. `shape` is "auto" (its keys decide), "anthropic" or one of `SHAPES`.
+    """The usage in `raw`. `shape` is "auto" (its keys decide), "anthropic" or one of `SHAPES`.
 
-    Raises NotAMessage, with a place after `path`: numbers that are none, an input smaller than the cached tokens it
-    is said to include, keys of no known shape, cached tokens under names that the shape does not have.
+    Raises NotAMessage, with a place after `path`: invalid numbers, an input smaller than the cached tokens it
+    is said to include, unknown keys, cached tokens under names that the shape does not have.
     """
     if not isinstance(raw, Mapping):
         raise NotAMessage(path, "a usage object", raw)
-    given = {key: value for key, value in raw.items() if value is not None}
-    name = shape_of(given, path) if shape == "auto" or _is_another(given, shape) else shape
+    told = {key: value for key, value in raw.items() if value is not None}
+    name = shape_of(told, path) if shape == "auto" or _is_another(told, shape) else shape
     if name == "anthropic":
-        usage = parse_usage(given, path)
+        usage = parse_usage(told, path)
     elif name in SHAPES:
-        usage = _UsageNumbers(_flatten(given, name, path), SHAPES[name], path).usage()
+        usage = _UsageCounts(_normalize(told, name, path), SHAPES[name], path).usage()
     else:
         raise ValueError(f"shape: expected one of auto, anthropic, {', '.join(SHAPES)}; got {shape!r}")
     if not usage.read and not usage.write:
-        _refuse_unknown_cache(given, path)
+        _refuse_unknown_cache(told, path)
     return usage
 
 
-def shape_of(given: Mapping[str, Any], path: str = "usage") -> str:
-    """The name of the shape that has these keys. Raises NotAMessage where none has."""
+def shape_of(told: Mapping[str, Any], path: str = "usage") -> str:
+    """The name of the shape that has these keys. Raises NotAMessage if there is none."""
     for name, has_it in _KNOWN_BY:
-        if has_it(given):
+        if has_it(told):
             return name
-    got = Word(f"only {', '.join(sorted(map(str, given))[:3])}") if given else None
-    raise NotAMessage(path, "a usage of a known shape", got)
+    got = Word(f"only {', '.join(sorted(map(str, told))[:3])}") if told else None
+    raise NotAMessage(path, "a usage in a known format", got)
 
 
 def _any(*names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda given: any(name in given for name in names)
+    return lambda told: any(name in told for name in names)
 
 
 def _begins(*starts: str) -> Callable[[Iterable[Any]], bool]:
@@ -80,7 +80,7 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
     ("bedrock", _any("inputTokens", "outputTokens", "inputTokenCount", "outputTokenCount")),
     ("openai", _any("prompt_tokens", "input_tokens_details", "cached_input_tokens")),
     ("langchain", _any("input_token_details")),
-    ("claude-code", lambda given: "input_tokens" in given and "cache_creation_tokens" in given),
+    ("claude-code", lambda told: "input_tokens" in told and "cache_creation_tokens" in told),
     ("anthropic", _any("input_tokens", "output_tokens")),
     ("openai", _any("completion_tokens")),
     ("langfuse", _any("input", "output")),
@@ -88,54 +88,54 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 """What each is known by, the surest first."""
 
 
-def _is_another(given: Mapping[str, Any], shape: str) -> bool:
-    """Whether a gateway's row that is said to be in OpenAI's shape has only the provider's own numbers."""
-    return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(given)
+def _is_another(told: Mapping[str, Any], shape: str) -> bool:
+    """Whether a gateway's row with OpenAI's shape contains only the provider's own fields."""
+    return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(told)
 
 
-def _refuse_unknown_cache(given: Mapping[str, Any], path: str) -> None:
+def _refuse_unknown_cache(told: Mapping[str, Any], path: str) -> None:
     """A usage of which nothing cached was understood has nothing cached."""
-    for key, value in _leaves(given):
+    for key, value in _leaves(told):
         is_ours = "." not in key or _IS_OTEL([key])
         if is_ours and "cach" in key.lower() and "miss" not in key and isinstance(value, int) and value > 0:
-            raise NotAMessage(path, "the cached tokens under a known name", key)
+            raise NotAMessage(path, "cached tokens under a known key", key)
 
 
-def _leaves(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in given.items():
+def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in told.items():
         yield from _leaves(value) if isinstance(value, Mapping) else [(str(key), value)]
 
 
-def _flatten(given: dict[str, Any], name: str, path: str) -> dict[str, Any]:
-    """What only one shape has, under plain names."""
-    if name == "bedrock" and isinstance(given.get("cacheDetails"), list):
-        hours = [one for one in given["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
+def _normalize(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+    """The fields that only one shape has, under plain names."""
+    if name == "bedrock" and isinstance(told.get("cacheDetails"), list):
+        hours = [one for one in told["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
         tokens = sum(_number(one, "inputTokens", f"{path}.cacheDetails") for one in hours)
-        return {**given, "cacheDetails": {"1h": tokens}}
-    return {**given, **_added_up(given, path)} if name == "langfuse" else given
+        return {**told, "cacheDetails": {"1h": tokens}}
+    return {**told, **_sum_buckets(told, path)} if name == "langfuse" else told
 
 
-def _added_up(given: Mapping[str, Any], path: str) -> dict[str, int]:
+def _sum_buckets(told: Mapping[str, Any], path: str) -> dict[str, int]:
     """Langfuse's buckets that have no fixed names: the modalities and tiers of input, output and cached tokens."""
     sums = dict.fromkeys(("input_", "output_", "cached_modality_"), 0)
-    for key in given:
+    for key in told:
         start = next((one for one in sums if key.startswith(one)), "")
         others = ("cach", "ephemeral", "priority", "tokens_details") if start != "cached_modality_" else ()
         if start and key not in ("input_tokens", "output_tokens") and not any(word in key for word in others):
-            sums[start] += _number(given, key, path)
+            sums[start] += _number(told, key, path)
     return sums
 
 
-class _UsageNumbers:
+class _UsageCounts:
     """The numbers of a usage in one shape."""
 
     def __init__(self, raw: Mapping[str, Any], shape: UsageShape, path: str) -> None:
         self.raw, self.shape, self.path = raw, shape, path
-        self.input, self.output = self._of(shape.input), self._of(shape.output)
-        self.more_input, self.more_output = self._of(shape.more_input), self._of(shape.more_output)
-        self.read, written = self._of(shape.read), self._of(shape.write)
-        self.hour = self._of(shape.hour)
-        self.five = max(self._of(shape.five), written - self.hour)
+        self.input, self.output = self._first(shape.input), self._first(shape.output)
+        self.more_input, self.more_output = self._first(shape.more_input), self._first(shape.more_output)
+        self.read, written = self._first(shape.read), self._first(shape.write)
+        self.hour = self._first(shape.hour)
+        self.five = max(self._first(shape.five), written - self.hour)
         self.cached = self.read + self.five + self.hour
 
     def usage(self) -> Usage:
@@ -143,31 +143,32 @@ class _UsageNumbers:
         inside = self.cached if includes else 0
         if self.input < inside:
             name = next((name for name in self.shape.input if self.raw.get(name) is not None), self.shape.input[0])
-            expected = f"at least the {inside} tokens read and written, which it includes"
+            expected = f"at least the {inside} tokens read and written that it includes"
             raise NotAMessage(f"{self.path}.{name}", expected, self.input)
         output = self.output + (self.more_output if apart else 0)
         return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, output)
 
     def _convention(self) -> tuple[bool, bool]:
-        """(whether input includes the cached tokens, whether more output stands beside output): as documented,
-        unless only another reading adds up to the total."""
-        total = self._of(self.shape.total)
-        documented = (self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)) and not self._small
+        """(whether input includes the cached tokens, whether `more_output` is additional to output): as documented,
+        unless only another interpretation adds up to the total."""
+        total = self._first(self.shape.total)
+        says_includes = self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)
+        documented = says_includes and not self._must_exclude_cache
         readings = [(documented, True), (documented, False), (not documented, True), (not documented, False)]
         for includes, apart in readings if total else ():
-            if (not includes or not self._small) and self._sum(includes, apart) == total:
+            if (not includes or not self._must_exclude_cache) and self._sum(includes, apart) == total:
                 return includes, apart
         return documented, True
 
     @property
-    def _small(self) -> bool:
+    def _must_exclude_cache(self) -> bool:
         return self.input < self.cached
 
     def _sum(self, includes: bool, apart: bool) -> int:
         beside = 0 if includes else self.cached
         return self.input + self.more_input + beside + self.output + (self.more_output if apart else 0)
 
-    def _of(self, names: Names) -> int:
+    def _first(self, names: Names) -> int:
         """The first number under one of the names that is not 0."""
         return next((found for name in names if (found := _number(self.raw, name, self.path))), 0)
 

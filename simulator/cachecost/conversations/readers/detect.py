@@ -102,7 +102,7 @@ CALLS: Readers[CallReader] = Readers(
         "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
         "request-log": ("readers.request_log.reader", ('"request"',)),
-        "claude-code": ("readers.claude_code.calls", ('"type"',)),
+        "claude-code": ("readers.claude_code.reader", ('"type"',)),
     }
 )
 """Readers of calls: the module of each, and what its files cannot be without (one of these; ^ at the beginning).

@@ -1,4 +1,4 @@
-"""What one line of a Claude Code transcript says: its usage, its content, what it says of the call."""
+"""Reads one line of a Claude Code transcript: its usage and content."""
 
 from __future__ import annotations
 

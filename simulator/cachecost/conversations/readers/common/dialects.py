@@ -6,12 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cachecost.base.limits import json_value
-from cachecost.conversations.readers.openai.bodies import (
-    from_chat,
-    from_chat_message,
-    from_responses,
-    from_responses_output,
-)
+from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
+from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.prompts.wire import content_blocks
 
 Body = dict[str, Any]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -16,6 +15,8 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body
+from cachecost.conversations.readers.common.json_documents import must_hold, objects
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage
@@ -45,44 +46,62 @@ def first_token(start: str | None, first: str | None) -> float:
 
 @dataclass(slots=True)
 class Tracing:
-    """An export while it is read. `kind` is the word for what is no model call: "run_type", "type"."""
+    """An export while it is read. An entry is a model call if its field `kind` has one of the values `kinds`."""
 
     builder: CallBuilder
     kind: str
-    entries: int = 0
-    notes: Counter[str] = field(default_factory=Counter)
-    _calls: list[tuple[RecordedCall, str]] = field(default_factory=list)
+    kinds: tuple[str, ...]
+    notes: ReaderNotes = field(default_factory=ReaderNotes)
+    _found: list[tuple[RecordedCall, str]] = field(default_factory=list)
 
-    def add(self, parsed: ParsedCall, parent: str) -> None:
+    def read(
+        self, path: Path, expected: str, entries_of: EntriesOf, add_call: AddCall, warn: Warn
+    ) -> list[RecordedCall]:
+        """The calls of a file. `entries_of` yields the entries in a row, `add_call` adds one that is a model call.
+
+        Raises InputError with every error. What was skipped, and what the export does not contain, goes to `warn`.
+        """
+        faults: list[Fault] = []
+        rows = 0
+        for row in objects(path, faults, warn):
+            rows += 1
+            for entry in entries_of(row):
+                self._take(entry, add_call)
+        must_hold(path, expected, rows, faults)
+        calls = self._calls()
+        self.notes.report(path, warn)
+        return calls
+
+    def _take(self, entry: JsonObject, add_call: AddCall) -> None:
+        kind = entry.text(self.kind)
+        if kind.lower() not in self.kinds:
+            self.notes.skip("entry", f"{self.kind} '{kind}' is not a model call")
+            return
+        try:
+            add_call(self, entry)
+        except NotAMessage as fault:
+            entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
+
+    def add(self, told: ParsedCall, parent: str) -> None:
         """One model call; `parent` is the id of the entry around it."""
-        if parsed.usage is None and parsed.status is None:
-            self.notes["calls without usage"] += 1
-        self._calls.append((self.builder.build(parsed), parent))
+        if told.usage is None and told.status is None:
+            self.notes.add("call", "without usage")
+        self._found.append((self.builder.build(told), parent))
 
-    def leave_out(self, kind: str) -> None:
-        """One entry that is no model call."""
-        self.notes[f"entries of {self.kind} '{kind}' that are no model call: left out"] += 1
-
-    def refuse(self, entry: JsonObject, fault: NotAMessage) -> None:
-        entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
-
-    def calls(self) -> list[RecordedCall]:
+    def _calls(self) -> list[RecordedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
-        own = _drop_repeated(self._calls)
-        if len(own) < len(self._calls):
-            self.notes["entries with the id of another: left out"] += len(self._calls) - len(own)
-        told = _drop_nested(own)
-        if len(told) < len(own):
-            self.notes["model calls told twice, by one around another: left out"] += len(own) - len(told)
-        return sorted(told, key=attrgetter("start"))
-
-    def report(self, path: Path, warn: Warn) -> None:
-        """What was left out, and what the export does not tell."""
-        for note, number in self.notes.items():
-            warn(f"{path}: {number} {note}")
+        own = _once(self._found)
+        self.notes.skip("entry", "same id as another entry", len(self._found) - len(own))
+        calls = _without_twins(own)
+        self.notes.skip("model call", "recorded twice, by nested entries", len(own) - len(calls))
+        return sorted(calls, key=attrgetter("start"))
 
 
-def _drop_repeated(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
+EntriesOf = Callable[[JsonObject], Iterable[JsonObject]]
+AddCall = Callable[[Tracing, JsonObject], None]
+
+
+def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
     """One entry an id: that with a bill, else the first."""
     kept: dict[object, tuple[RecordedCall, str]] = {}
     for number, one in enumerate(found):
@@ -92,7 +111,7 @@ def _drop_repeated(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[Reco
     return list(kept.values())
 
 
-def _drop_nested(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
+def _without_twins(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
     """Where a framework and an SDK both trace a call, one stands inside the other: the outer one with a bill counts,
     for it has what the framework knows; without a bill it is only a frame for those inside."""
     by_id = {call.id: call for call, _ in found if call.id}

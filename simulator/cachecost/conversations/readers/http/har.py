@@ -11,8 +11,6 @@ of streams and of large answers: then a call has no usage. Sessions and workspac
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,8 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.bodies import decode_base64
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.prompts.wire import shown
 
@@ -33,11 +32,11 @@ BEFORE_FIRST_BYTE = ("blocked", "dns", "connect", "send", "wait")
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like an archive; None if they do not."""
     found = ARCHIVE.match(head.removeprefix(b"\xef\xbb\xbf"))
-    return 'it has a "log" as HAR archives have it' if found else None
+    return 'it begins with the "log" of a HAR archive' if found else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order they started. Raises InputError with every fault, each with its entry."""
+    """The calls in the order they started. Raises InputError with every error, each with its entry."""
     log = ExchangeLog(path, keep_content)
     value = parse_json(read_input(path))
     if isinstance(value, ValueError):
@@ -48,22 +47,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     archive = whole.within(whole.mapping("log"), "log")
     archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])
     for entry in archive.objects("entries"):
-        exchange = _exchange(entry)
-        if exchange is not None:
-            log.add(exchange)
+        log.add_entry(entry, _exchange)
     yield from log.end(warn, by_time=True)
 
 
-def _exchange(entry: JsonObject) -> Exchange | None:
-    """The exchange of an entry; None where a fault was found."""
-    before = len(entry.faults)
-    request = entry.within(entry.mapping("request"), "request")
-    response = entry.within(entry.mapping("response"), "response")
-    if len(entry.faults) > before:
-        return None
+def _exchange(entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     posted = request.within(request.mapping("postData", required=False), "postData")
     content = response.within(response.mapping("content", required=False), "content")
-    exchange = Exchange(
+    return HttpExchange(
         url=request.text("url"),
         method=request.text("method"),
         request_headers=_headers(request),
@@ -76,7 +67,6 @@ def _exchange(entry: JsonObject) -> Exchange | None:
         request_at=f"{posted.place}text",
         response_at=f"{content.place}text",
     )
-    return exchange if len(entry.faults) == before else None
 
 
 def _headers(half: JsonObject) -> dict[str, str]:
@@ -88,15 +78,11 @@ def _bytes(body: JsonObject) -> bytes:
     text = body.text("text", "")
     if body.text("encoding", "") != "base64":
         return text.encode("utf-8", "surrogatepass")
-    try:
-        return b64decode("".join(text.split()), validate=True)
-    except (Base64Error, ValueError):
-        body.fault("text", f"expected base64; got {shown(text)}")
-        return b""
+    return decode_base64(body, "text", text)
 
 
 def _status(response: JsonObject) -> int | None:
-    """None where no answer came: 0, by the custom of browsers."""
+    """None without an answer, which browsers record as 0."""
     status: int = response.get("status", "an HTTP status", _is_status, 0)
     return status if status > 0 else None
 

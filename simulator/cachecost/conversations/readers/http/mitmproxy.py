@@ -21,10 +21,10 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.http.routes import NO_CALL
-from cachecost.conversations.readers.http.tnetstrings import CutOff, Damaged, values
+from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, TruncatedNetstring, values
 from cachecost.prompts.wire import shown
 
 FLOW = re.compile(
@@ -36,19 +36,20 @@ FLOW = re.compile(
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like flows; None if they do not."""
-    return "it begins as mitmproxy's flows do" if FLOW.match(head) else None
+    return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order they started. Raises InputError with every fault, each with its flow."""
+    """The calls in the order they started. Raises InputError with every error, each with its flow."""
     log = ExchangeLog(path, keep_content)
     for number, flow in enumerate(_flows(path, log.faults, warn)):
         if not isinstance(flow, dict):
             log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {shown(flow)}"))
         elif _text(flow.get("type", "http")) != "http":
-            log.left_out[NO_CALL] += 1
+            log.notes.skip("entry", NO_CALL)
         else:
-            _add(JsonObject(flow, log.faults, str(path), None, f"flows[{number}]."), log)
+            entry = JsonObject(flow, log.faults, str(path), None, f"flows[{number}].")
+            log.add_entry(entry, _exchange, answer_required=False)
     yield from log.end(warn, by_time=True)
 
 
@@ -56,28 +57,19 @@ def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
     with open_input(path) as stream:
         try:
             yield from values(stream)
-        except CutOff:
-            warn(f"{path}: the last flow is cut off (still being written?): left out")
-        except Damaged as error:
-            faults.append(Fault(str(path), f"damaged flows: {error}; what comes after cannot be read"))
+        except TruncatedNetstring:
+            warn(f"{path}: skipped the last flow: incomplete (still being written?)")
+        except DamagedNetstring as error:
+            faults.append(Fault(str(path), f"damaged flows: {error}; the rest of the file cannot be read"))
 
 
-def _add(flow: JsonObject, log: ExchangeLog) -> None:
-    before = len(flow.faults)
-    exchange = _exchange(flow)
-    if len(flow.faults) == before:
-        log.add(exchange)
-
-
-def _exchange(flow: JsonObject) -> Exchange:
-    request = flow.within(flow.mapping("request"), "request")
-    response = flow.within(flow.mapping("response", required=False), "response")
-    asked = list(_pairs(request))
+def _exchange(_: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+    headers = list(_pairs(request))
     start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
-    return Exchange(
-        url=_url(request, asked),
+    return HttpExchange(
+        url=_url(request, headers),
         method=_word(request, "method"),
-        request_headers=headers_of(asked),
+        request_headers=headers_of(headers),
         request=_bytes(request),
         status=response.whole("status_code", None, bool(response.data)),
         response_headers=headers_of(_pairs(response)),

@@ -1,12 +1,12 @@
-"""Claude Code transcripts as calls: each step with the request that it was, as far as the transcript tells.
+"""Reads Claude Code transcripts as calls: each step with its request, as far as the transcript contains it.
 
-Messages, answers, times and usage are the transcript's own (see transcript.py). What it does not hold is put in:
+Messages, answers, times and usage are the transcript's own (see transcript.py). Missing parts are filled in:
 
-- **Head**: tools and system prompt are blocks of the system layer whose sizes the first call of a chain tells: all its
-  input tokens, less what its messages come to. What it read was there before the session, so chains that begin with
+- **Static prefix**: tools and system prompt become blocks of the system layer. Their size is that of the first call's
+  input tokens minus its messages. What it read was there before the session, so chains that begin with
   the same read share that much. A chain that read nothing shares it if a later chain of the same client did.
-- **Marks**: as Claude Code 2.1 sets them: the head's blocks and the last block of the last message, with the lifetime
-  that the usage tells of (the last one told, where a call writes nothing).
+- **Breakpoints**: as Claude Code 2.1 places them: on the static prefix and on the last block of the last message, with
+  the TTL in the usage (or the latest TTL, where a call writes nothing).
 - Parameters of the request (thinking, effort, tool choice) are not there and not guessed.
 """
 
@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain as joined
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.json_object import json_lines
-from cachecost.conversations.readers.claude_code.transcript import Growing, grown, sniff_lines
+from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Mark, Request
@@ -31,102 +28,94 @@ from cachecost.prompts.wire import block_of, text_block
 
 BYTES_PER_TOKEN = 4
 """Rough: it only divides the first call of a chain into head and messages, whose sum is billed."""
-LACKS = "a transcript has no system prompt, tools and marks: sized by its bills, marked as Claude Code 2.1 does"
+LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints as in Claude Code 2.1"
 sniff = sniff_lines
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
 
-    Raises InputError with every fault, each with its line.
+    Raises InputError with every error, each with its line.
     """
-    faults: list[Fault] = []
-    lines = json_lines(path, faults, warn)
-    first = next(lines, None)
-    steps = grown(joined([first], lines), str(path), warn, True) if first else []
-    if first is None and not faults:
-        faults.append(Fault(str(path), "is empty: expected a transcript, one JSON object a line"))
-    if faults:
-        raise InputError(faults)
-    yield from _Telling(steps, keep_content).calls()
+    yield from _TranscriptCalls(read_steps_with_content(path, warn), keep_content).calls()
 
 
 @dataclass(slots=True)
-class _Chain:
-    """What is known of a main thread or a sub-agent: its head, and the lifetime it writes with."""
+class _ChainState:
+    """The static prefix and the TTL of a main thread or a sub-agent."""
 
     head: Part = NOTHING
     ttl: TTL = "5m"
 
 
 @dataclass(slots=True)
-class _Telling:
-    """Makes calls of steps, one after another."""
+class _TranscriptCalls:
+    """Makes calls of the steps of a transcript."""
 
-    steps: list[Growing]
+    steps: list[PartialStep]
     keep_content: bool
     _threads: dict[int, Thread] = field(default_factory=dict)
-    _chains: dict[str, _Chain] = field(default_factory=dict)
+    _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
     def calls(self) -> Iterator[RecordedCall]:
         root = Thread()
-        for growing in self.steps:
-            thread = self._threads[growing.step.number] = self._thread(growing, root)
-            yield self._call(growing, thread)
+        for partial in self.steps:
+            thread = self._threads[partial.step.number] = self._thread(partial, root)
+            yield self._call(partial, thread)
 
-    def _thread(self, growing: Growing, root: Thread) -> Thread:
-        before = growing.before
+    def _thread(self, partial: PartialStep, root: Thread) -> Thread:
+        before = partial.before
         thread = root
-        if before is not None and not growing.is_cut:
+        if before is not None and not partial.is_cut:
             thread = _then(self._threads[before.step.number], "assistant", self._blocks("assistant", before.answer))
-        return _then(thread, "user", self._blocks("user", growing.asked))
+        return _then(thread, "user", self._blocks("user", partial.request_blocks))
 
     def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
         return tuple(_block(role, item, self.keep_content) for item in content)
 
-    def _call(self, growing: Growing, thread: Thread) -> RecordedCall:
-        step = growing.step
+    def _call(self, partial: PartialStep, thread: Thread) -> RecordedCall:
+        step = partial.step
         start = step.after if step.after is not None else step.answered
         return RecordedCall(
-            self._request(growing, thread),
+            self._request(partial, thread),
             start or 0.0,
             timestamp=None if start is None else iso(start),
             first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
             billed=step.usage,
             is_batch="batch" in step.modes,
-            response=self._blocks("assistant", growing.answer),
-            session=f"{growing.session} {step.chain}".removesuffix(" main").strip(),
-            id=growing.id,
+            response=self._blocks("assistant", partial.answer),
+            session=f"{partial.session} {step.chain}".removesuffix(" main").strip(),
+            id=partial.id,
             line=step.line,
         )
 
-    def _request(self, growing: Growing, thread: Thread) -> Request:
-        step = growing.step
+    def _request(self, partial: PartialStep, thread: Thread) -> Request:
+        step = partial.step
         chain = self._chains.get(step.chain)
         if chain is None:
-            chain = self._chains[step.chain] = _Chain(self._head(growing, thread))
+            chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
         chain.ttl = _ttl(step) or chain.ttl
         marks = tuple(Mark(Layer.SYSTEM, index, chain.ttl) for index in range(len(chain.head.blocks)))
         params = {"speed": "fast"} if "fast" in step.modes else {}
         params |= {"inference_geo": "us"} if "us" in step.modes else {}
         return Request(step.model, thread, system=chain.head, marks=(*marks, *_last(thread, chain.ttl)), params=params)
 
-    def _head(self, growing: Growing, thread: Thread) -> Part:
-        """The unknown head of a chain that begins with this step: what it shares with others, and its own."""
+    def _head(self, partial: PartialStep, thread: Thread) -> Part:
+        """The unknown static prefix of a chain that begins with this step: what other chains share, and the rest."""
         messages = sum(block.size for message in thread.messages() for block in message.blocks) // BYTES_PER_TOKEN
-        whole = max(0, growing.step.usage.total_input - messages)
-        shared = min(whole, growing.step.usage.read or self._read_later(growing))
-        key = (growing.client, shared, whole - shared)
+        whole = max(0, partial.step.usage.total_input - messages)
+        shared = min(whole, partial.step.usage.read or self._read_later(partial))
+        key = (partial.client, shared, whole - shared)
         if key not in self._heads:
-            parts = ((f"{growing.client} {shared}", shared), (f"{growing.client} {whole}", whole - shared))
+            parts = ((f"{partial.client} {shared}", shared), (f"{partial.client} {whole}", whole - shared))
             self._heads[key] = Part(tuple(_unknown(name, tokens) for name, tokens in parts if tokens))
         return self._heads[key]
 
-    def _read_later(self, growing: Growing) -> int:
-        """What the next chain of the same client found written when it began; 0 where none did."""
-        begins = (one for one in self.steps[growing.step.number :] if one.before is None)
-        return next((one.step.usage.read for one in begins if one.client == growing.client and one.step.usage.read), 0)
+    def _read_later(self, partial: PartialStep) -> int:
+        """The tokens that the next chain of the same client read in its first call; 0 if there is none."""
+        begins = (one for one in self.steps[partial.step.number :] if one.before is None)
+        return next((one.step.usage.read for one in begins if one.client == partial.client and one.step.usage.read), 0)
 
 
 def _unknown(name: str, tokens: int) -> Block:
@@ -138,7 +127,7 @@ def _then(thread: Thread, role: str, blocks: tuple[Block, ...]) -> Thread:
 
 
 def _block(role: str, item: Any, keep_content: bool) -> Block:
-    """A block of a transcript; one whose words somebody took out says how many characters they were."""
+    """A block of a transcript. A redacted one states its number of characters."""
     if not isinstance(item, Mapping):
         return text_block(role, str(item), keep_content)
     if isinstance(item.get("digest"), str) and isinstance(item.get("chars"), int):
@@ -150,7 +139,7 @@ def _block(role: str, item: Any, keep_content: bool) -> Block:
 
 
 def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
-    """The mark on the last block that can carry one."""
+    """The breakpoint on the last block that can have one."""
     for node in thread.back():
         blocks = node.message.blocks if node.message else ()
         for index in range(len(blocks) - 1, -1, -1):
@@ -160,5 +149,5 @@ def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
 
 
 def _ttl(step: TranscriptStep) -> TTL | None:
-    """The lifetime that the bill of a call tells."""
+    """The TTL in the usage of a call."""
     return "1h" if step.usage.write_1h else "5m" if step.usage.write_5m else None
