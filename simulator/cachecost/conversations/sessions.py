@@ -1,10 +1,11 @@
-"""From calls to conversations: who goes on from whom, which calls stand aside, where a thread was rewritten.
+"""From calls to conversations: which call continues which, which are side calls, where a thread was rewritten.
 
-Nothing but the requests is needed; a session named in the log is respected. What decides:
+Only the requests are needed; sessions named in the log are respected. The rules:
 
-- A call goes on from the latest call whose messages are all at its beginning, one with the same head before others.
-- Of several that go on from one call, the one that most follows from is the main thread. Others that nothing follows
-  from are side calls, the rest forks: conversations of their own. So is a last call with another head or schema.
+- A call continues the latest call whose messages it all begins with; one with the same head comes before others.
+- Of several calls that continue one call, the one with the most descendants is the main thread. Of the others, those
+  without descendants are side calls, the rest are forks: conversations of their own. So is a last call with another
+  head or schema.
 - A call that shares only the first messages with an earlier one under the same head rewrote the thread (an edit); one
   that shares none, in a session of that name, compacted it. Without a name it begins a conversation: a compaction and
   a new session with the same head look alike.
@@ -82,7 +83,7 @@ def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[
 
 
 class CallTree:
-    """Calls, each put behind the one that it goes on from."""
+    """A tree of calls: each is a child of the call that it continues."""
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
@@ -111,7 +112,7 @@ class CallTree:
         self._enter(turn, place)
 
     def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
-        """The calls as they come, each put into the tree."""
+        """Yield the calls unchanged, and add each to the tree."""
         for call in calls:
             self.add(call)
             yield call
@@ -157,7 +158,7 @@ class CallTree:
 
 
 def _follow(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
-    """The main thread from `first` on, the calls beside it, and those that begin forks."""
+    """The main thread from `first` on, its side calls, and the calls that begin forks."""
     main, asides, forks = [first], list[Turn](), list[Turn]()
     while main[-1].after:
         turn = main[-1]
@@ -172,7 +173,7 @@ def _follow(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
 
 
 def _stands_aside(turn: Turn) -> bool:
-    """Whether nothing follows from a call that was sent otherwise than the one before it."""
+    """Whether a call has no descendants and other settings than the call before it."""
     if turn.after or turn.before is None:
         return False
     mine, theirs = turn.call.request, turn.before.call.request
@@ -197,7 +198,7 @@ def _root(turn: Turn) -> Turn:
 
 
 class _ConversationBuilder:
-    """Tells a main thread and its side calls as events."""
+    """Builds the events of a main thread and its side calls."""
 
     def __init__(self, main: list[Turn], asides: list[Turn], number: int) -> None:
         self._main = main

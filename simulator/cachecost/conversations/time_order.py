@@ -1,11 +1,11 @@
-"""The calls of a recording in the order in which they happened, whatever their order in the file.
+"""The calls of a recording in time order, independent of their order in the file.
 
-- Calls are put in the order of their times; where times are equal, and for calls without one, the order of the file
-  decides (rule 11: a call without a time starts 2 s after the one before it in the file).
-- Equal times on all calls of a recording mean no times: somebody stamped them all at once.
+- Calls are sorted by time. Equal times, and calls without a time, keep the order of the file (rule 11: a call without a
+  time starts 2 s after the one before it in the file).
+- The same time on all calls of a recording means no times: somebody stamped them all at once.
 
-A log whose times rise is passed on line by line and never held in memory. Whether they do is known before the first
-call is passed on, by a look at the times alone, where a reader offers one (`times`).
+A log in time order is read line by line and never held in memory. A pass over the times alone, if a reader offers one
+(`times`), tells before the first call whether it is in order.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Kind = TypeVar("Kind")
 
 
 def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
-    """The calls of a file in the order of their times; where that is not the file's, they have their `number` there.
+    """The calls of a file in time order; if the file has another order, each call has its `number` in the file.
 
-    Equal times on all calls are taken away, which is said to `warn`. Raises what iterating over `calls` raises.
+    The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
     """
     if times is not None and path.is_file() and _is_rising(path, times):
         yield from _check_rising(calls, path)
@@ -51,7 +51,7 @@ def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[Recorde
 
 
 def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
-    """What was made of calls in time order, in the order of their file, by the `number` of each call (0: the same)."""
+    """Results of calls in time order, sorted back to file order by the `number` of each call (0: already in order)."""
     waiting = []
     for number, one in made:
         if number:
@@ -63,7 +63,7 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
 
 
 def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
-    """Calls whose times were looked at before. Raises InputError where one has another time than it seemed to have."""
+    """Calls whose times were checked before. Raises InputError if one has another time now."""
     last = -inf
     for call in calls:
         if call.start < last:

@@ -1,14 +1,14 @@
 """Takes keys, e-mail addresses and names out of calls and conversations whose content is kept.
 
-Two passes: `learn` everything first, then have it redacted. A name may show itself late, and must be gone from the
-blocks before it too: a text that differs between two calls would end the prefix that they share.
+Two passes: `learn` everything first, then redact. A name may be found late and must be hidden in earlier blocks, too: a
+text that differs between two calls would end the prefix that they share.
 
 What stays as it was: which blocks are equal and which are not, so prefixes and cache hits; kinds, numbers and (where a
 placeholder can be as long as its secret) sizes of blocks; images, documents and signatures in base64; keys of objects
 outside of tool inputs; models, hosts, source, licence, times and bills. Token counts are then no longer exact.
 
-What is found is said in keys.py, mail.py and names.py. It rests on how secrets look: a
-redacted recording is to be looked through before it is given away. Blocks without content are left alone.
+keys.py, mail.py and names.py say what is found. They go by how secrets look, so check a redacted recording before you
+share it. Blocks without content are unchanged.
 """
 
 from __future__ import annotations
