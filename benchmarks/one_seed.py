@@ -40,7 +40,7 @@ def _timed(traffic: Traffic, draw: Draw, times: Times) -> Iterator[Call]:
 
 
 def _retried(call: Call) -> Call:
-    if call.failed:
+    if call.has_failed:
         return call
     shared = {each.name: getattr(call, each.name) for each in fields(Call)}
     return PlannedCall(**shared, purpose=RETRIED, turn=call.turn, inquiry=call.inquiry)

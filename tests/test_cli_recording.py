@@ -92,8 +92,8 @@ def test_a_part_is_cut_out(folder: Path) -> None:
         ((), "expected at least one of --calls, --from, --to and --session"),
         (("--calls", "3-2"), "expected numbers from 1, the smaller first; got '3-2'"),
         (("--from", "noon"), "expected an ISO 8601 time like 2026-03-07T10:00:00Z; got 'noon'"),
-        (("--calls", "7"), "a.jsonl no call is in the cut; the recording has 2"),
-        (("--session", "x"), "a.jsonl no call is of session 'x'; no call names its session"),
+        (("--calls", "7"), "a.jsonl no call matches; the recording has 2"),
+        (("--session", "x"), "a.jsonl no call has session 'x'; no call has a session"),
     ],
 )
 def test_a_cut_that_is_none_exits_with_2_and_writes_nothing(folder: Path, wishes: tuple[str, ...], why: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.sessions import conversations_of
@@ -24,8 +24,8 @@ def sessions() -> list[RecordedCall]:
 
 
 @pytest.fixture(scope="module")
-def bill(sessions: list[RecordedCall]) -> Bill:
-    bill = Bill(PRICES)
+def bill(sessions: list[RecordedCall]) -> BillTotal:
+    bill = BillTotal(PRICES)
     for call in sessions:
         bill.add(call)
     return bill
@@ -37,21 +37,21 @@ def cost(sessions: list[RecordedCall], strategy: str) -> tuple[int, Decimal]:
     return ledger.usage.total_input, ledger.cost.total
 
 
-def test_the_bill_is_that_of_the_transcripts(bill: Bill) -> None:
+def test_the_bill_is_that_of_the_transcripts(bill: BillTotal) -> None:
     """Counted by another way than the reader's; at 3, 15, 0.30 and 3.75 dollars per million (Sonnet 4)."""
     usage = bill.usage
     assert (bill.calls, usage.read, usage.write, usage.input_tokens) == (287, 8_377_717, 405_045, 1_333)
     assert bill.dollars.quantize(Decimal("0.0001")) == Decimal("5.1737")
 
 
-def test_uncached_it_costs_each_input_token_that_was_billed_once(sessions: list[RecordedCall], bill: Bill) -> None:
+def test_uncached_it_costs_each_input_token_that_was_billed_once(sessions: list[RecordedCall], bill: BillTotal) -> None:
     tokens, _ = cost(sessions, "none")
     assert tokens == bill.usage.total_input
 
 
 @pytest.mark.parametrize(("strategy", "least", "most"), [("claude-code", "1.00", "1.03"), ("none", "5.2", "5.4")])
 def test_planned_as_it_was_sent_it_costs_what_was_billed(
-    sessions: list[RecordedCall], bill: Bill, strategy: str, least: str, most: str
+    sessions: list[RecordedCall], bill: BillTotal, strategy: str, least: str, most: str
 ) -> None:
     """Above the bill by the heads that calls before the recording had written."""
     tokens, dollars = cost(sessions, strategy)

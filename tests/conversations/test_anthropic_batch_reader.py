@@ -165,7 +165,7 @@ def test_requests_without_a_result_are_said(tmp_path: Path) -> None:
 )
 def test_what_failed_costs_nothing(tmp_path: Path, line: Line, status: int) -> None:
     (call,) = read(lines(tmp_path / "batch.jsonl", request("a"), line))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
 
 
 def test_what_the_api_refused_may_be_no_request_at_all(tmp_path: Path) -> None:

@@ -357,7 +357,7 @@ BAD = [
             "{file}:3 tools: no line before this one defines block 9",
             "{file}:3 params.thinking: expected an object; got 'on'",
             "{file}:3 params.speeed: unknown key (did you mean 'speed'?)",
-            "{file}:4 head: 1 is defined before",
+            "{file}:4 head: 1 is already defined",
         ],
     ),
     (
@@ -443,7 +443,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_and_said(tmp_path: Path) -> Non
         said: list[str] = []
         path = saved(tmp_path, data[:end])
         assert len(list(calls.calls(path, said.append))) == 1
-        assert said == [f"{path}:9 the last line is cut off (still being written?): left out"]
+        assert said == [f"{path}:9 the last line is cut off (still being written?): skipped"]
     assert len(list(calls.calls(saved(tmp_path, data[:-1]), pytest.fail))) == 2
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.sessions import conversations_of
@@ -157,8 +157,8 @@ def test_planned_anew_it_costs_what_was_billed_to_the_token(tmp_path: Path) -> N
     """Uncached, the input of all calls is the sum of their bills, whatever the tokenizer thinks of the messages."""
     lines = turns(user("z", "b", 7, RESULT), answer(*NEXT))
     made = calls_of(tmp_path, lines)
-    bill = Bill(PRICES)
-    assert list(bill.adding(made)) == made
+    bill = BillTotal(PRICES)
+    assert list(bill.add_all(made)) == made
     ledger = Terms(None, None, PRICES, bills=made).ledger("none", conversations_of(made))
     assert ledger.usage == Usage(5010 + 5412, 0, 0, 0, 85)
     assert bill.usage.total_input == 10_422

@@ -15,7 +15,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.line_buffer import PIECE, Line
+from cachecost.conversations.line_buffer import PIECE, BufferLine
 from cachecost.conversations.readers.request_log import incremental as growing
 from cachecost.conversations.readers.request_log.reader import RequestLog
 from cachecost.prompts.intake import Intake
@@ -70,7 +70,7 @@ JUNK = [
 class Whole(RequestLog):
     """Every line parsed whole: the one definition of what a line means."""
 
-    def _quick(self, line: Line) -> RecordedCall | None:
+    def _quick(self, line: BufferLine) -> RecordedCall | None:
         return None
 
 
@@ -237,7 +237,7 @@ def test_random_logs_say_the_same_read_either_way(tmp_path: Path, monkeypatch: p
     quick = {"calls": 0, "all": 0}
     read = RequestLog._quick
 
-    def counted(self: RequestLog, line: Line) -> RecordedCall | None:
+    def counted(self: RequestLog, line: BufferLine) -> RecordedCall | None:
         call = read(self, line)
         quick["calls"] += call is not None
         quick["all"] += 1
@@ -297,14 +297,14 @@ def test_a_conversation_is_forgotten_that_lines_passed_by(
     path.write_text("".join([mine, *others, mine]))
     log = RequestLog(path, Intake())
     was_found: list[bool] = []
-    find = log._growing.find
+    find = log._parser.find
 
-    def watched(line: Line, start: int | None = None) -> growing.Found | None:
+    def watched(line: BufferLine, start: int | None = None) -> growing.Repeat | None:
         found = find(line, start)
         was_found.append(found is not None)
         return found
 
-    monkeypatch.setattr(log._growing, "find", watched)
+    monkeypatch.setattr(log._parser, "find", watched)
     assert len(list(log.calls())) == between + 2
     assert was_found == [*[False] * (between + 1), is_kept]
 

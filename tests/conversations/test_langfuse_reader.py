@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langfuse.reader import calls, sniff
 from cachecost.prompts.blocks import Thread
@@ -329,7 +329,7 @@ def test_cached_tokens_are_never_billed_twice(
         },
     }[way]
     (call,) = read(tmp_path, seen(model=model, usageDetails=usage, startTime="2025-05-01T10:00:00Z"))
-    sums, twice = Bill(PriceBook.load()), Bill(PriceBook.load())
+    sums, twice = BillTotal(PriceBook.load()), BillTotal(PriceBook.load())
     sums.add(call)
     assert (call.billed, sums.dollars, sums.unpriced) == (bill, Decimal(true), {})
     twice.add(replace(call, billed=replace(bill, input_tokens=bill.total_input)))
@@ -366,7 +366,7 @@ def test_what_names_no_model_is_left_out_and_said(tmp_path: Path) -> None:
 )
 def test_a_failed_call_has_a_status_and_no_bill(tmp_path: Path, message: str | None, status: int) -> None:
     (call,) = read(tmp_path, seen(level="ERROR", statusMessage=message, usageDetails={}, output="no"))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
     (billed,) = read(tmp_path, seen(level="ERROR", statusMessage=message))
     assert (billed.status, billed.billed) == (None, BILLED)
 
@@ -414,7 +414,7 @@ def test_a_cut_off_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     path, said = tmp_path / "observations.jsonl", []
     path.write_text(json.dumps(seen()) + "\n" + json.dumps(seen(1))[:80])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_a_damaged_gzip_is_a_fault(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langsmith.reader import calls, sniff
 from cachecost.prompts.blocks import Message, Thread
@@ -367,10 +367,10 @@ def test_cached_tokens_are_never_billed_twice(
     row["extra"]["invocation_params"] = {"model": model}
     row["start_time"] = "2025-05-01T10:00:00Z"
     (call,) = read(tmp_path, row)
-    sums = Bill(PriceBook.load())
+    sums = BillTotal(PriceBook.load())
     sums.add(call)
     assert (call.billed, sums.dollars, sums.unpriced) == (bill, Decimal(true), {})
-    twice = Bill(PriceBook.load())
+    twice = BillTotal(PriceBook.load())
     twice.add(replace(call, billed=replace(bill, input_tokens=bill.total_input)))
     assert twice.dollars == Decimal(shown_elsewhere)
 
@@ -429,7 +429,7 @@ def test_what_no_provider_answered_is_left_out_and_said(tmp_path: Path) -> None:
 )
 def test_a_failed_call_has_a_status_and_no_bill(tmp_path: Path, error: str, status: int) -> None:
     (call,) = read(tmp_path, run(error=error, outputs=None, prompt_tokens=12))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
 
 
 def test_a_call_that_was_billed_did_not_fail(tmp_path: Path) -> None:
@@ -484,7 +484,7 @@ def test_a_cut_off_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     path, said = tmp_path / "runs.jsonl", []
     path.write_text(json.dumps(run()) + "\n" + json.dumps(run(1))[:80])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_an_empty_file_is_a_fault(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import quiet
+from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.litellm.reader import calls, sniff
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
@@ -372,7 +372,7 @@ def test_a_last_line_that_is_cut_off_is_said_and_left_out(tmp_path: Path) -> Non
     path, said = tmp_path / "open.jsonl", []  # type: tuple[Path, list[str]]
     path.write_text(json.dumps(payload()) + "\n" + json.dumps(payload())[:90])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_content_can_be_left_behind(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     path.write_text(json.dumps(row(0, 5, [1])) + '\n{"timestamp": 3, "inp')
     said: list[str] = []
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:

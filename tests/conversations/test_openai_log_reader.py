@@ -191,7 +191,7 @@ def test_a_model_that_only_the_answer_names(tmp_path: Path) -> None:
 )
 def test_a_call_that_failed(tmp_path: Path, response: Any, status: int | None, told: int) -> None:
     (call,) = read(log(tmp_path, pair(chat(), response, status=status)))
-    assert (call.status, call.failed, call.billed, call.timestamp) == (told, True, None, None)
+    assert (call.status, call.has_failed, call.billed, call.timestamp) == (told, True, None, None)
 
 
 def test_a_response_that_failed(tmp_path: Path) -> None:
@@ -463,7 +463,7 @@ def test_a_last_line_that_is_cut_off_is_said_and_left_out(tmp_path: Path) -> Non
     path = log(tmp_path, pair(chat(), completion()))
     path.write_text(path.read_text() + json.dumps(pair(chat(), completion()))[:80])
     assert len(read(path, said)) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import quiet
+from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.otel.reader import calls, sniff
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
@@ -545,7 +545,7 @@ def test_an_empty_file_and_one_that_is_cut_off(tmp_path: Path) -> None:
         list(calls(path))
     path.write_text(json.dumps(exported(span(current()))) + "\n" + '{"resourceSpans": [')
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
     path.write_text('{\n  "resourceSpans": [\n')
     with pytest.raises(InputError, match=r"spans\.jsonl:3 damaged JSON: Expecting value at character 1"):
         list(calls(path))

@@ -23,7 +23,7 @@ from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.conversations.redaction.keys import KEYS
 from cachecost.conversations.redaction.names import Names
 from cachecost.conversations.redaction.redactor import Redactor
-from cachecost.conversations.redaction.text import Hider
+from cachecost.conversations.redaction.text import SecretHider
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
@@ -216,7 +216,7 @@ def test_conversations_are_redacted_everywhere_but_in_what_others_gave_them() ->
 
 
 def test_a_conversation_found_in_calls_is_refused() -> None:
-    with pytest.raises(ValueError, match="tell its calls again"):
+    with pytest.raises(ValueError, match="rewrite its calls"):
         Redactor().conversation(Conversation("n", (Rewrite(0.0, 0, (), "start"),)))
 
 
@@ -268,7 +268,7 @@ def hidden(text: str, *learned: str) -> str:
     names = Names()
     for told in (text, *learned):
         names.learn(told)
-    hider = Hider(names)
+    hider = SecretHider(names)
     out = hider.text(text)
     assert len(json.dumps(out, ensure_ascii=False)) == len(json.dumps(text, ensure_ascii=False)) or not text.isascii()
     for made in hider._placeholders.values():
@@ -333,7 +333,7 @@ def test_a_secret_of_an_object_is_known_by_its_key() -> None:
         "name": "x",
         "input": {"db": {"password": "correcthorse", "note": "correcthorse"}},
     }
-    now = Hider(Names()).value(use)
+    now = SecretHider(Names()).value(use)
     assert now["input"]["db"]["note"] == "correcthorse" and now["input"]["db"]["password"].startswith("KEY1-")
     assert len(now["input"]["db"]["password"]) == len("correcthorse")
 
@@ -379,7 +379,7 @@ def test_e_mail_addresses(text: str, out: str | None) -> None:
 def test_names_are_found_wherever_they_stand(learned: str, text: str, out: str) -> None:
     names = Names()
     names.learn(learned)
-    hider = Hider(names)
+    hider = SecretHider(names)
     now = hider.text(text)
     for made in hider._placeholders.values():
         now = now.replace(made, made.rstrip("x"))
@@ -423,19 +423,19 @@ def test_payloads_types_and_keys_of_objects_stay() -> None:
         {"type": "search", "encrypted_content": data, "url": f"data:image/png;base64,{data}"},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "tamsin"}},
     ]
-    now = Hider(names).value(content)
+    now = SecretHider(names).value(content)
     assert now == json.loads(json.dumps(content).replace('"tamsin"}', '"NAME1x"}').replace(': "tamsin"', ': "NAME1x"'))
 
 
 def test_keys_of_tool_inputs_do_not_stay() -> None:
     names = Names()
     names.learn("/home/tamsin/x")
-    now = Hider(names).value({"type": "tool_use", "name": "x", "input": {"/home/tamsin": {"type": "a@firm.io"}}})
+    now = SecretHider(names).value({"type": "tool_use", "name": "x", "input": {"/home/tamsin": {"type": "a@firm.io"}}})
     assert now["input"] == {"/home/NAME1x": {"type": "MAIL1xxxx"}}
 
 
 def test_placeholders_are_as_long_as_secrets_and_never_the_same() -> None:
-    hider = Hider(Names())
+    hider = SecretHider(Names())
     users = [f"/home/{chr(97 + n % 26)}{chr(97 + n // 26)}q" for n in range(600)]
     now = [hider.text(user) for user in users]
     assert len(set(now)) == 600 and {len(text) for text in now} == {9}
@@ -445,6 +445,6 @@ def test_placeholders_are_as_long_as_secrets_and_never_the_same() -> None:
 
 
 def test_overlapping_secrets_are_one_of_the_graver_kind() -> None:
-    hider = Hider(Names())
+    hider = SecretHider(Names())
     assert hider.text("https://bob:pass1word@firm.io/x").startswith("https://bob:KEY1-")
     assert hider.counts == {"keys": 1}

@@ -220,7 +220,7 @@ def test_failed_calls_are_left_out_and_it_is_said() -> None:
     log.add("user: a")
     (talk,) = conversations_of(log.calls, notes.append)
     assert kinds(talk) == ["human", "reply"]
-    assert notes == ["1 failed or refused calls: no part of a conversation"]
+    assert notes == ["1 failed or refused call: not part of a conversation"]
 
 
 def test_the_same_request_twice_at_once_is_asked_twice() -> None:
@@ -305,4 +305,6 @@ def test_what_cannot_be_told_apart_is_said() -> None:
     log.add("user: b")
     log.add("user: c", head=1)
     assert len(conversations_of(log.calls, notes.append)) == 3
-    assert notes == ["1 conversations begin under the head of an earlier one: new, or compacted; taken as new"]
+    assert notes == [
+        "1 conversation with the tools and system prompt of an earlier one: new or compacted, taken as new"
+    ]

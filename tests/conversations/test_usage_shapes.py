@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import seconds
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.usage_names import SHAPES
 from cachecost.conversations.usage_shapes import shape_of, usage_from
@@ -22,7 +22,7 @@ Raw = dict[str, Any]
 
 
 def dollars(usage: Usage, model: str, day: str) -> Decimal:
-    bill = Bill(PRICES)
+    bill = BillTotal(PRICES)
     request = Intake().body({"model": model, "messages": []})
     bill.add(RecordedCall(request, seconds(day), timestamp=day, billed=usage, line=1))
     assert bill.dollars is not None

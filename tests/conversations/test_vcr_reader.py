@@ -274,7 +274,7 @@ def test_what_is_no_call_is_counted_and_said(tmp_path: Path) -> None:
     said: list[str] = []
     path = cassette(tmp_path, *others, failed, refused)
     (call,) = read(path, said.append)
-    assert (call.status, call.billed, call.failed) == (429, None, True)
+    assert (call.status, call.billed, call.has_failed) == (429, None, True)
     assert said == [
         f"{path}: skipped 1 entry: token counting",
         f"{path}: skipped 2 entries: not a model call",

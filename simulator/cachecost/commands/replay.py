@@ -22,7 +22,7 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, csv_option, format_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.time_order import in_file_order
@@ -97,7 +97,7 @@ def replay(
         raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
     if capacities:
         _check_capacities(base.host, bool(strategies) or ranks)
-    bill = Bill(base.prices, base.host)
+    bill = BillTotal(base.prices, base.host)
     if model and base.rules.as_of is None:
         day = data_date(base.host)
         print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
@@ -136,7 +136,7 @@ class _Asked:
     model: str | None
     tokens: str | None
     ground: Ground
-    bill: Bill
+    bill: BillTotal
     capacities: tuple[int, ...] = ()
 
     @property
@@ -149,7 +149,7 @@ class _Asked:
         return counter_name(self.tokens, bool(self.bill.usage.total_input))
 
     def calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
-        return self.bill.adding(read_calls(self.log, self.format_, print_diagnostic, keep_content))
+        return self.bill.add_all(read_calls(self.log, self.format_, print_diagnostic, keep_content))
 
     @property
     def plans(self) -> bool:
@@ -306,7 +306,7 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
     return failed
 
 
-def _billed(bill: Bill) -> Billed | None:
+def _billed(bill: BillTotal) -> Billed | None:
     from cachecost.views.replay.text import Billed
 
     is_priced = sum(bill.unpriced.values()) < bill.calls

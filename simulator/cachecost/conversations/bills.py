@@ -1,4 +1,4 @@
-"""What the API charged for recorded calls: the usage it sent back, at the prices of each call's day."""
+"""What the API charged for recorded calls: the usage it returned, at the prices of each call's day."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 
 
-class Bill(msgspec.Struct):
-    """Adds up calls. Without `prices` there are no dollars; `host` is that of calls that name none.
+class BillTotal(msgspec.Struct):
+    """The sum of the bills of calls. Without `prices` there are no dollars; `host` is for calls that name none.
 
-    `usage` is what the calls' usage says, `dollars` what it cost in USD, with the passes that it leaves out;
-    `unpriced` says why calls are not in the dollars, and how many. A failed call costs nothing.
+    `usage` is the usage that the API returned, `dollars` its cost in USD, including the passes that the usage leaves
+    out; `unpriced` counts, by reason, the calls that are not in the dollars. A failed call costs nothing.
     """
 
     prices: PriceBook | None = None
@@ -32,16 +32,16 @@ class Bill(msgspec.Struct):
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, call: RecordedCall) -> None:
-        """Take a call into the sums."""
+        """Add a call to the sums."""
         self.calls += 1
-        if call.billed is None or call.failed:
+        if call.billed is None or call.has_failed:
             return
         self.usage += call.billed
         if self.prices:
             self._price(call, call.billed, self.prices)
 
-    def adding(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
-        """The calls as they come, each taken into the sums."""
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+        """Yield the calls unchanged, and add each to the sums."""
         for call in calls:
             self.add(call)
             yield call

@@ -14,8 +14,8 @@ from cachecost.prompts.blocks import COMPACTION, Block, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.usage import Usage
 
-BILL_ONLY = "the log holds nothing of what was sent, only the bill"
-ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not published, and the log has no iterations"
+BILL_ONLY = "the log has only the bill, not the request"
+ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not published and the log has no iterations"
 _set = msgspec.structs.force_setattr
 _replace: Any = msgspec.structs.replace
 """Several times as fast as that of dataclasses."""
@@ -46,7 +46,7 @@ class Call:
     number: int = 0
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         return False
 
     @property
@@ -127,7 +127,7 @@ class RecordedCall(Call):
         return sum(filter(None, lengths)) if lengths and None not in lengths else None
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         return self.status is not None and self.status >= 400
 
     @property

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.formatting import counted
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
 from cachecost.prompts.blocks import Block, Message, Thread
 
+SAME_HEAD = " with the tools and system prompt of an earlier one: new or compacted, taken as new"
 SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
 """What side calls change beside the head: they force a tool or ask for a schema."""
 Place = tuple[str, str | None, str, bool]
@@ -72,9 +74,11 @@ def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[
     tree = CallTree()
     for call in calls:
         tree.add(call)
-    for note, times in sorted(tree.notes.items()):
-        warn(f"{times:,} {note}")
-    return [_Telling(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)]
+    for (noun, rest), times in sorted(tree.notes.items()):
+        warn(f"{counted(times, noun)}{rest}")
+    return [
+        _ConversationBuilder(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)
+    ]
 
 
 class CallTree:
@@ -82,20 +86,21 @@ class CallTree:
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
-        self.notes: Counter[str] = Counter()
+        self.notes: Counter[tuple[str, str]] = Counter()
+        """How many, of what (a noun), and what about them."""
         self._ends: dict[tuple[Place, Thread], list[Turn]] = {}
         self._through: dict[tuple[Place, Thread], Turn] = {}
         self._latest: dict[tuple[Place, tuple[str, bytes, bytes]], Turn] = {}
 
     def add(self, call: RecordedCall) -> None:
-        if call.failed or call.request.fault:
-            self.notes["failed or refused calls: no part of a conversation"] += 1
+        if call.has_failed or call.request.fault:
+            self.notes["failed or refused call", ": not part of a conversation"] += 1
             return
         if call.is_bill_only:
-            self.notes["calls of which the log holds only the bill: no part of a conversation"] += 1
+            self.notes["call", " with only its bill in the log: not part of a conversation"] += 1
             return
         if call.why_unknown:
-            self.notes[f"calls left out: {call.why_unknown}"] += 1
+            self.notes["call", f" skipped: {call.why_unknown}"] += 1
             return
         turn = Turn(call, len(self.turns))
         place = _place(call)
@@ -105,7 +110,7 @@ class CallTree:
         self.turns.append(turn)
         self._enter(turn, place)
 
-    def adding(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """The calls as they come, each put into the tree."""
         for call in calls:
             self.add(call)
@@ -133,7 +138,7 @@ class CallTree:
             shared = shared or self._through.get((place, node))
         tip = self._latest.get((place, turn.head))
         if tip is not None and not place[2] and shared is None:
-            self.notes["conversations begin under the head of an earlier one: new, or compacted; taken as new"] += 1
+            self.notes["conversation", SAME_HEAD] += 1
         if tip is not None and (place[2] or (shared is not None and _root(shared) is _root(tip))):
             return tip
         return None
@@ -145,13 +150,13 @@ class CallTree:
         begins = [turn for turn in self.turns if turn.before is None]
         found = []
         while begins:
-            main, asides, forks = _followed(begins.pop())
+            main, asides, forks = _follow(begins.pop())
             begins += forks
             found.append((main, asides))
         yield from sorted(found, key=lambda one: one[0][0].number)
 
 
-def _followed(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
+def _follow(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
     """The main thread from `first` on, the calls beside it, and those that begin forks."""
     main, asides, forks = [first], list[Turn](), list[Turn]()
     while main[-1].after:
@@ -191,12 +196,12 @@ def _root(turn: Turn) -> Turn:
     return turn
 
 
-class _Telling:
+class _ConversationBuilder:
     """Tells a main thread and its side calls as events."""
 
     def __init__(self, main: list[Turn], asides: list[Turn], number: int) -> None:
         self._main = main
-        self._asides = sorted(asides, key=_when)
+        self._asides = sorted(asides, key=_order_key)
         self._number = number
         self._events: list[Event] = []
 
@@ -204,9 +209,9 @@ class _Telling:
         first = self._main[0].call
         request = first.request
         for index, turn in enumerate(self._main):
-            self._tell_asides(before=turn)
-            self._tell(turn, index)
-        self._tell_asides(before=None)
+            self._add_asides(before=turn)
+            self._add(turn, index)
+        self._add_asides(before=None)
         return Conversation(
             first.session or f"conversation {self._number}",
             tuple(self._events),
@@ -221,20 +226,20 @@ class _Telling:
             root=request.thread.up_to(0),
         )
 
-    def _tell_asides(self, before: Turn | None) -> None:
-        while self._asides and (before is None or _when(self._asides[0]) < _when(before)):
+    def _add_asides(self, before: Turn | None) -> None:
+        while self._asides and (before is None or _order_key(self._asides[0]) < _order_key(before)):
             call = self._asides.pop(0).call
             self._events.append(Aside(call.start, call.request, _reply(call, call.response)))
 
-    def _tell(self, turn: Turn, index: int) -> None:
+    def _add(self, turn: Turn, index: int) -> None:
         call = turn.call
-        if index and _sent(call) != _sent(self._main[index - 1].call):
+        if index and _request_settings(call) != _request_settings(self._main[index - 1].call):
             request = call.request
             self._events.append(Switch(call.start, request.model, request.tools, request.system, request.params))
-        self._tell_messages(turn, index)
+        self._add_messages(turn, index)
         self._events.append(_reply(call, self._answer(index)))
 
-    def _tell_messages(self, turn: Turn, index: int) -> None:
+    def _add_messages(self, turn: Turn, index: int) -> None:
         """What came into the thread since the main call before."""
         at = turn.call.start
         keep = self._main[index - 1].thread.common(turn.thread).length if index else 0
@@ -266,7 +271,7 @@ class _Telling:
         return new[0].blocks if new and new[0].role == "assistant" else ()
 
 
-def _when(turn: Turn) -> tuple[float, int]:
+def _order_key(turn: Turn) -> tuple[float, int]:
     return turn.call.start, turn.number
 
 
@@ -274,7 +279,7 @@ def _reply(call: RecordedCall, blocks: tuple[Block, ...]) -> Reply:
     return Reply(call.start, blocks, call.first_token_s or None, call.output_tokens)
 
 
-def _sent(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
+def _request_settings(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
     """How a call is sent: everything but messages and marks."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params

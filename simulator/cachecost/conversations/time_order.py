@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import WATCH, Warn
+from cachecost.conversations.input_files import WATCH, Warn
 from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 Times = Callable[[Path], Iterator[float]]
@@ -28,21 +28,21 @@ Times = Callable[[Path], Iterator[float]]
 Kind = TypeVar("Kind")
 
 
-def in_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
+def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
     """The calls of a file in the order of their times; where that is not the file's, they have their `number` there.
 
     Equal times on all calls are taken away, which is said to `warn`. Raises what iterating over `calls` raises.
     """
-    if times is not None and path.is_file() and _rise(path, times):
-        yield from _rising(calls, path)
+    if times is not None and path.is_file() and _is_rising(path, times):
+        yield from _check_rising(calls, path)
     else:
-        yield from _sorted(list(calls), path, warn)
+        yield from _sort(list(calls), path, warn)
 
 
-def _sorted(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
+def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
     if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
-        warn(f"{path}: all {len(found):,} calls have the same time: taken as untimed, 2 s apart in file order")
-        yield from _untimed(found)
+        warn(f"{path}: all {len(found):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
+        yield from _drop_times(found)
     elif all(one.start <= other.start for one, other in pairwise(found)):
         yield from found
     else:
@@ -62,17 +62,17 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
         yield one
 
 
-def _rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
     """Calls whose times were looked at before. Raises InputError where one has another time than it seemed to have."""
     last = -inf
     for call in calls:
         if call.start < last:
-            raise InputError([Fault(str(path), "timestamp: expected one; got several in this line", call.line)])
+            raise InputError([Fault(str(path), "timestamp: expected one in this line; got several", call.line)])
         last = call.start
         yield call
 
 
-def _rise(path: Path, times: Times) -> bool:
+def _is_rising(path: Path, times: Times) -> bool:
     """Whether no call starts before the one before it, and not all start at once."""
     token = WATCH.set(lambda size: None)
     try:
@@ -88,7 +88,7 @@ def _rise(path: Path, times: Times) -> bool:
         WATCH.reset(token)
 
 
-def _untimed(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def _drop_times(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     """The calls without their times; rules and prices stay those of their day."""
     for place, call in enumerate(calls):
         start = call.start + place * SECONDS_BETWEEN_UNTIMED

@@ -135,7 +135,7 @@ class Simulation:
 
     def _learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
         """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
-        if call.failed or call.why_unknown:
+        if call.has_failed or call.why_unknown:
             return None
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
@@ -192,7 +192,7 @@ class Simulation:
     def simulated(self, call: Call) -> Simulated:
         """As `row`, with what the cache did."""
         self._number += 1
-        if call.why_unknown and not call.failed:
+        if call.why_unknown and not call.has_failed:
             return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
@@ -201,7 +201,7 @@ class Simulation:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)
 
     def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
-        if call.failed:
+        if call.has_failed:
             return self._without_usage(call, "unknown", None, None)
         sent = self._hosts.sent(call.request, rules)
         told, marks = sent.told.request, sent.marks

@@ -9,7 +9,7 @@ from pathlib import Path
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.conversations.calls import Call, RecordedCall, date_call
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.prompts.counting import TokenCounter

@@ -18,7 +18,7 @@ from cachecost.base.schema_errors import faults_of, one_of, shown
 from cachecost.base.yaml_text import Place, Placed, Way
 from cachecost.conversations import synthetic as making
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.conversations.sessions import read_talks
 from cachecost.prompts.blocks import NOTHING, Part, given_block

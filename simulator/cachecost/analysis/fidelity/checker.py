@@ -133,11 +133,13 @@ class _Room:
             self.anchors.learn(number, prompt, bill)
 
     def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
-        if call.failed or call.billed is None:
-            self.not_judged.append((f"{self.source}:{call.line}", "it failed" if call.failed else "it has no usage"))
-        if call.why_unknown and not call.failed:
+        if call.has_failed or call.billed is None:
+            self.not_judged.append(
+                (f"{self.source}:{call.line}", "it failed" if call.has_failed else "it has no usage")
+            )
+        if call.why_unknown and not call.has_failed:
             self.not_judged.append((f"{self.source}:{call.line}", call.why_unknown))
-        if call.failed or call.why_unknown:
+        if call.has_failed or call.why_unknown:
             return None
         sent = self.hosts.sent(call.request, rules)
         if why := refusal(sent.told.request, sent.marks, rules):

@@ -10,7 +10,7 @@ from cachecost.analysis.fidelity.chains import judge_transcript
 from cachecost.analysis.fidelity.checker import Judge
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import opened
+from cachecost.conversations.input_files import open_input
 from cachecost.conversations.readers.claude_code import transcript
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.ledger.results import Fidelity, Judgement, Supported
@@ -94,5 +94,5 @@ def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, s
 
 
 def _is_transcript(log: Path) -> bool:
-    with opened(log) as stream:
+    with open_input(log) as stream:
         return transcript.sniff(stream.read(HEAD_BYTES)) is not None

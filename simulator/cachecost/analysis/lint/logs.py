@@ -33,7 +33,7 @@ def lint_log(calls: Iterable[RecordedCall], label: str, desk: Desk, margin: int 
     wrong: dict[str, list[int]] = {}
     for number, call in enumerate(calls, 1):
         pairing.add(call, number)
-        if call.failed or call.why_unknown:
+        if call.has_failed or call.why_unknown:
             continue
         try:
             known[number] = desk.call(call, label, call.number or number)

@@ -48,11 +48,11 @@ def compaction_option(traffic: Traffic, lengths: dict[int, int], limit: int) -> 
 
 def compacted(steps: Sequence[Step], traffic: Traffic, lengths: dict[int, int], limit: int) -> list[Step]:
     """The steps of each conversation with what is too long summed up, and the calls that do so."""
-    made = [step for step in steps if step.call.failed or step.number == NO_CALL]
+    made = [step for step in steps if step.call.has_failed or step.number == NO_CALL]
     for talk in talks(steps):
         one = _Talk(traffic, lengths, limit)
         for step in talk:
-            if not step.call.failed and step.number != NO_CALL:
+            if not step.call.has_failed and step.number != NO_CALL:
                 made += one.told(step)
     return in_order(made)
 

@@ -62,7 +62,7 @@ def pinged(steps: Sequence[Step], habit: KeepAlive) -> list[Step]:
 
 
 def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
-    timed = [step.call for step in talk if not step.call.failed and not step.call.why_unknown]
+    timed = [step.call for step in talk if not step.call.has_failed and not step.call.why_unknown]
     last: Call | None = None
     calls = iter(timed)
     for planned in habit.planned(iter(map(_as_planned, timed))):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, opened, quiet
+from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
-from cachecost.conversations.time_order import in_time
+from cachecost.conversations.time_order import order_by_time
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
@@ -129,10 +129,10 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     Raises InputError if no reader knows the file and there is no `otherwise`, or if none has the name `format_`.
     """
     if format_ != "auto":
-        return _named(path, format_), "named with --format"
+        return _check_name(path, format_), "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
-    with opened(path) as stream:
+    with open_input(path) as stream:
         head = stream.read(HEAD_BYTES)
     for name in READERS.possible(head):
         if reason := READERS[name].sniff(head):
@@ -147,7 +147,7 @@ def _empty(path: Path) -> InputError:
     return InputError([Fault(str(path), "is empty")])
 
 
-def _named(path: Path, name: str) -> str:
+def _check_name(path: Path, name: str) -> str:
     if name in READERS:
         return name
     known = ", ".join(["auto", *READERS])
@@ -159,7 +159,7 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
     name, reason = detect(path, format_)
     if name in CONVERSATIONS:
         return CONVERSATIONS[name].read(path, warn)
-    raise InputError([Fault(str(path), f"expected a conversation; got calls as they were sent ({name}: {reason})")])
+    raise InputError([Fault(str(path), f"expected a conversation; got recorded calls ({name}: {reason})")])
 
 
 def read_calls(
@@ -173,8 +173,8 @@ def read_calls(
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
-        what = f"expected calls as they were sent; got a conversation ({name}: {reason})"
-        raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
+        what = f"expected recorded calls; got a conversation ({name}: {reason})"
+        raise InputError([Fault(str(path), f"{what}; choose a --strategy")])
     if not says_format:
         return calls_in_time(path, name, quiet, keep_content, warn)
     if format_ == "auto" and name != "request-log":
@@ -193,7 +193,7 @@ def calls_in_time(
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
     """
-    return in_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
+    return order_by_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
 
 
 def lacks(name: str) -> str:

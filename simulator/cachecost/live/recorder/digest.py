@@ -10,7 +10,7 @@ from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title, records
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.recording import encoded
+from cachecost.conversations.recording import encode_record
 from cachecost.live.line_file import LineFile, last_line_end, lines_in
 from cachecost.tokens.raw import count_content
 
@@ -39,7 +39,7 @@ class DigestFile:
         is_whole = False
         while not is_whole:
             record = next(self._records)
-            self._unwritten += encoded(record)
+            self._unwritten += encode_record(record)
             is_whole = "call" in record
         self._numbers.append(number)
 

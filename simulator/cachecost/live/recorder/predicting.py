@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from cachecost.base.formatting import dollars
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
@@ -35,7 +35,7 @@ class Predictor:
     def told(self, number: int, call: RecordedCall) -> Iterator[str]:
         """The line of a call; what cannot be predicted or priced says why, once."""
         row = self.remember(call)
-        bill = Bill(self._terms.prices, self._terms.host)
+        bill = BillTotal(self._terms.prices, self._terms.host)
         bill.add(call)
         self.total += bill.dollars
         cost = None if bill.unpriced else bill.dollars
@@ -57,7 +57,7 @@ def _predicted(row: CallRow) -> str:
 
 
 def _billed(call: RecordedCall) -> str:
-    if call.failed:
+    if call.has_failed:
         return f"failed with status {call.status}"
     return f"billed {_tokens(call.billed)}" if call.billed else "its bill is not known"
 

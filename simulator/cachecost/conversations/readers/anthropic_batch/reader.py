@@ -30,7 +30,8 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.anthropic_batch.results import (
     NO_RESULT,
     REFUSED,
@@ -92,7 +93,7 @@ class _AnthropicBatch:
         """Read the results. Damage is reported later, when the requests are read."""
         for entry in _entries(self.path, [], quiet):
             if "result" in entry.data:
-                known = Checked(entry.data, self.faults, entry.file, entry.line, entry.place)
+                known = JsonObject(entry.data, self.faults, entry.file, entry.line, entry.place)
                 name = _unique(known, self.results)
                 self.results[name] = (entry.line, parse_result(known))
 
@@ -115,7 +116,7 @@ class _AnthropicBatch:
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: Checked) -> RecordedCall | None:
+    def _call(self, entry: JsonObject) -> RecordedCall | None:
         if "params" in entry.data:
             return self._anthropic_call(entry)
         for field, (host, answer) in HOSTS.items():
@@ -127,14 +128,14 @@ class _AnthropicBatch:
             entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
         return None
 
-    def _anthropic_call(self, entry: Checked) -> RecordedCall | None:
+    def _anthropic_call(self, entry: JsonObject) -> RecordedCall | None:
         name = _unique(entry, self.requested)
         self.requested.add(name)
         result = self.results.get(name, (None, NO_RESULT))[1]
         body = entry.mapping("params")
         return self._build_call(entry, "params", body, result) if body is entry.data["params"] else None
 
-    def _host_call(self, entry: Checked, field: str, host: str, answer: str) -> RecordedCall | None:
+    def _host_call(self, entry: JsonObject, field: str, host: str, answer: str) -> RecordedCall | None:
         body = entry.mapping(field)
         result = parse_host_result(entry, answer)
         model = _model(entry.data) or self._model_of_job()
@@ -142,7 +143,7 @@ class _AnthropicBatch:
         return self._build_call(entry, field, {**body, "model": model}, result, host) if is_told else None
 
     def _build_call(
-        self, entry: Checked, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
+        self, entry: JsonObject, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
     ) -> RecordedCall | None:
         told = ParsedCall(
             body=body,
@@ -188,7 +189,7 @@ class _AnthropicBatch:
         self.notes.report(self.path, self.warn)
 
 
-def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
+def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
     """What stands on the lines of a file, or in its array, or in the body that was posted."""
     is_empty = True
     for entry in objects(path, faults, warn):
@@ -201,7 +202,7 @@ def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
         faults.append(Fault(str(path), "expected a batch, one request or result per line; got nothing"))
 
 
-def _unique(entry: Checked, earlier: Container[str]) -> str:
+def _unique(entry: JsonObject, earlier: Container[str]) -> str:
     name = entry.text("custom_id")
     if name and name in earlier:
         entry.fault("custom_id", f"expected a unique id; got {shown(name)} again")

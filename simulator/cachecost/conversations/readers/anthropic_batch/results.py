@@ -8,7 +8,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.calls import Iteration
-from cachecost.conversations.checked import Checked
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, content_blocks
@@ -47,7 +47,7 @@ class BatchResult:
 NO_RESULT = BatchResult()
 
 
-def parse_result(entry: Checked) -> BatchResult:
+def parse_result(entry: JsonObject) -> BatchResult:
     """The result of a line with a `result`; what is wrong becomes an error."""
     told = entry.mapping("result")
     if told is not entry.data.get("result"):
@@ -61,7 +61,7 @@ def parse_result(entry: Checked) -> BatchResult:
     return BatchResult(status=_status(result.mapping("error")) if kind == "errored" else NOT_RUN)
 
 
-def parse_host_result(entry: Checked, answer: str) -> BatchResult:
+def parse_host_result(entry: JsonObject, answer: str) -> BatchResult:
     """The result of a line of Bedrock or Google Cloud, whose answer is in the field `answer`."""
     if entry.data.get(answer):
         return _parse_answer(entry, answer)
@@ -72,7 +72,7 @@ def parse_host_result(entry: Checked, answer: str) -> BatchResult:
     return BatchResult(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
 
 
-def _parse_answer(place: Checked, name: str) -> BatchResult:
+def _parse_answer(place: JsonObject, name: str) -> BatchResult:
     """The result of a request that was answered with the message in field `name`."""
     message = place.mapping(name)
     if not message:

@@ -19,9 +19,9 @@ from typing import Any
 
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
-from cachecost.conversations.steps import Step
+from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.prompts.wire import block_of, text_block
@@ -148,6 +148,6 @@ def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
                 return
 
 
-def _ttl(step: Step) -> TTL | None:
+def _ttl(step: TranscriptStep) -> TTL | None:
     """The TTL in the usage of a call."""
     return "1h" if step.usage.write_1h else "5m" if step.usage.write_5m else None

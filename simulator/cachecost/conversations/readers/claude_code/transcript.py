@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
-from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
 from cachecost.conversations.readers.claude_code.line import (
     client_of,
     content_of,
@@ -39,11 +40,11 @@ from cachecost.conversations.readers.claude_code.line import (
 )
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.steps import BETWEEN, KIND, Step, steps_of, steps_to_records
+from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
 
-__all__ = ["Step", "read_steps", "sniff", "steps_to_records"]
+__all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
 MAIN, SIDE = "main", "side"
 SYNTHETIC = "<synthetic>"
 BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
@@ -56,7 +57,7 @@ OWN_PAIRS = (("uuid", "message"), ("messageId", "snapshot"))
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a transcript or the content-free form of one; None if it is neither."""
-    first = parsed(head.split(b"\n", 1)[0])
+    first = parse_json(head.split(b"\n", 1)[0])
     if isinstance(first, dict) and first.get("kind") == KIND:
         return f"its first line says format and kind {KIND}"
     return sniff_lines(head)
@@ -86,7 +87,7 @@ def _own_key(keys: Set[str]) -> str | None:
     return next((key for key in OWN_KEYS if key in keys), None) or next(pairs, None)
 
 
-def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
+def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
     """The steps of a transcript, or of the content-free form of one, in the order of their first lines.
 
     Lines are read one by one and not kept. What was skipped, and an incomplete last line, goes to `warn`.
@@ -95,7 +96,7 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[Step]:
     faults: list[Fault] = []
     first, lines = _open(path, faults, warn)
     is_content_free = first is not None and first.data.get("kind") == KIND
-    steps = steps_of(lines) if is_content_free else [partial.step for partial in _read(lines, path, warn, False)]
+    steps = parse_steps(lines) if is_content_free else [partial.step for partial in _read(lines, path, warn, False)]
     if faults:
         raise InputError(faults)
     return steps
@@ -113,7 +114,7 @@ def read_steps_with_content(path: Path, warn: Warn) -> list[PartialStep]:
     return steps
 
 
-def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[Checked | None, Iterator[Checked]]:
+def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, Iterator[JsonObject]]:
     """(the first line, all lines)."""
     lines = json_lines(path, faults, warn)
     first = next(lines, None)
@@ -122,7 +123,7 @@ def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[Checked | None, 
     return first, chain([first], lines) if first else lines
 
 
-def _read(lines: Iterable[Checked], path: Path, warn: Warn, keeps_content: bool) -> list[PartialStep]:
+def _read(lines: Iterable[JsonObject], path: Path, warn: Warn, keeps_content: bool) -> list[PartialStep]:
     transcript = Transcript(keeps_content)
     for line in lines:
         transcript.take(line)
@@ -167,7 +168,7 @@ class PartialStep:
     `before`, both only where content is kept. With `is_cut` the request begins with `asked`.
     """
 
-    step: Step
+    step: TranscriptStep
     client: str
     pending: _PendingRecords = field(default_factory=_PendingRecords)
     goes_on: bool = False
@@ -219,7 +220,7 @@ class Transcript:
         self._chains: dict[tuple[str, object], _RecordChain] = {}
         self._names: Counter[str] = Counter()
 
-    def take(self, line: Checked) -> None:
+    def take(self, line: JsonObject) -> None:
         """Read one line. Errors go to its list."""
         kind, uuid = line.text("type"), line.data.get("uuid")
         if kind in HANDLERS and isinstance(uuid, str) and uuid in self._positions:
@@ -230,7 +231,7 @@ class Transcript:
         if kind in HANDLERS or isinstance(uuid, str):
             self._place(line, kind, uuid)
 
-    def _place(self, line: Checked, kind: str, uuid: object) -> None:
+    def _place(self, line: JsonObject, kind: str, uuid: object) -> None:
         """Give the line its place in the tree and, if it is of a call, its part in a step."""
         moment = line.moment("timestamp")
         time = seconds(moment) if moment else None
@@ -245,7 +246,7 @@ class Transcript:
 
     # ------------------------------------------------------------------------------- the tree of records
 
-    def _before(self, line: Checked) -> _TreePosition:
+    def _before(self, line: JsonObject) -> _TreePosition:
         """The place that the line follows."""
         is_side = line.flag("isSidechain")
         key = _chain_key(line, is_side)
@@ -258,7 +259,7 @@ class Transcript:
             chain = self._chains[key] = _RecordChain(self._name(SIDE if is_side else MAIN), is_side)
         return _TreePosition(chain, chain.step, chain.time, chain.last_input)
 
-    def _parent(self, line: Checked) -> _TreePosition | None:
+    def _parent(self, line: JsonObject) -> _TreePosition | None:
         uuids = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
         return next(
             (self._positions[uuid] for uuid in uuids if isinstance(uuid, str) and uuid in self._positions), None
@@ -272,7 +273,7 @@ class Transcript:
 
     # --------------------------------------------------------------------------------- one kind of line
 
-    def answer(self, line: Checked, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def answer(self, line: JsonObject, before: _TreePosition, time: float | None) -> _StepAndInput:
         """A line of an answer."""
         message = line.within(line.mapping("message"), "message")
         if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
@@ -285,7 +286,9 @@ class Transcript:
         partial = self._extend_step(line, message, before, time)
         return partial, before.last_input if partial is before.step else None
 
-    def _extend_step(self, line: Checked, message: Checked, before: _TreePosition, time: float | None) -> PartialStep:
+    def _extend_step(
+        self, line: JsonObject, message: JsonObject, before: _TreePosition, time: float | None
+    ) -> PartialStep:
         """The step of this line, with what the line adds to it."""
         key = (message.text("id", "") or ("line", line.line), line.text("requestId", ""))
         usage, content = message.mapping("usage"), content_of(message)
@@ -299,7 +302,7 @@ class Transcript:
         return partial
 
     def _start_step(
-        self, line: Checked, model: str, before: _TreePosition, time: float | None, usage: dict[str, Any]
+        self, line: JsonObject, model: str, before: _TreePosition, time: float | None, usage: dict[str, Any]
     ) -> PartialStep:
         """A step that begins with this line."""
         step = _new_step(len(self.steps) + 1, line, model, before, time)
@@ -310,7 +313,7 @@ class Transcript:
             before.step.goes_on = True
         return partial
 
-    def user(self, line: Checked, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def user(self, line: JsonObject, before: _TreePosition, time: float | None) -> _StepAndInput:
         """A person's words, tool results, or what the client puts in."""
         content = content_of(line.within(line.mapping("message"), "message"))
         before.pending.blocks += len(content)
@@ -321,7 +324,7 @@ class Transcript:
             before.pending.between.add("human")
         return before.step, self._add_input(before.pending, content, last_input)
 
-    def system(self, line: Checked, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def system(self, line: JsonObject, before: _TreePosition, time: float | None) -> _StepAndInput:
         """What the client notes: boundaries, errors, and much else."""
         boundary = BOUNDARIES.get(str(line.data.get("subtype")))
         if boundary == "compaction":
@@ -371,7 +374,7 @@ def _answered_call(block: object) -> object:
     return block.get("tool_use_id") if isinstance(block, dict) else None
 
 
-def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
+def _chain_key(line: JsonObject, is_side: bool) -> tuple[str, object]:
     """What identifies the chain of a record that the tree does not connect."""
     if not is_side:
         return (MAIN, str(line.data.get("sessionId")))
@@ -379,10 +382,10 @@ def _chain_key(line: Checked, is_side: bool) -> tuple[str, object]:
     return ("agent", str(agent)) if agent else ("root", line.line)
 
 
-def _new_step(number: int, line: Checked, model: str, before: _TreePosition, time: float | None) -> Step:
+def _new_step(number: int, line: JsonObject, model: str, before: _TreePosition, time: float | None) -> TranscriptStep:
     """A step that begins with this line, without its usage."""
     between = before.pending.between | _differences(before.step, model, client_of(line))
-    return Step(
+    return TranscriptStep(
         number,
         line.line or 0,
         before.chain.name,

@@ -15,8 +15,8 @@ def by_start(calls: Iterable[RecordedCall], traces: Collection[str]) -> list[Rec
     gateways make up an id for every request, and calls of different sessions never go on from each other."""
     found = sorted(calls, key=attrgetter("start"))
     times = Counter(call.session for call in found)
-    return [_without(call) if times[call.session] == 1 and call.session in traces else call for call in found]
+    return [_drop_session(call) if times[call.session] == 1 and call.session in traces else call for call in found]
 
 
-def _without(call: RecordedCall) -> RecordedCall:
+def _drop_session(call: RecordedCall) -> RecordedCall:
     return replace(call, session="")

@@ -13,7 +13,7 @@ from cachecost.prompts.wire import content_blocks
 Body = dict[str, Any]
 
 
-def unpacked(value: Any) -> Any:
+def parse_json_text(value: Any) -> Any:
     """JSON that stands as text, parsed; anything else, and what is cut off, as it is."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value

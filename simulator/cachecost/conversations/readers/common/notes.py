@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from cachecost.base.formatting import counted
-from cachecost.conversations.checked import Warn
+from cachecost.conversations.input_files import Warn
 
 
 class ReaderNotes:

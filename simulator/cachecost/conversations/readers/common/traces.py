@@ -12,7 +12,8 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.notes import ReaderNotes
@@ -71,7 +72,7 @@ class Tracing:
         self.notes.report(path, warn)
         return calls
 
-    def _take(self, entry: Checked, add_call: AddCall) -> None:
+    def _take(self, entry: JsonObject, add_call: AddCall) -> None:
         kind = entry.text(self.kind)
         if kind.lower() not in self.kinds:
             self.notes.skip("entry", f"{self.kind} '{kind}' is not a model call")
@@ -89,18 +90,18 @@ class Tracing:
 
     def _calls(self) -> list[RecordedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
-        own = _once(self._found)
+        own = _drop_repeated(self._found)
         self.notes.skip("entry", "same id as another entry", len(self._found) - len(own))
-        calls = _without_twins(own)
+        calls = _drop_nested(own)
         self.notes.skip("model call", "recorded twice, by nested entries", len(own) - len(calls))
         return sorted(calls, key=attrgetter("start"))
 
 
-EntriesOf = Callable[[Checked], Iterable[Checked]]
-AddCall = Callable[[Tracing, Checked], None]
+EntriesOf = Callable[[JsonObject], Iterable[JsonObject]]
+AddCall = Callable[[Tracing, JsonObject], None]
 
 
-def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
+def _drop_repeated(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
     """One entry an id: that with a bill, else the first."""
     kept: dict[object, tuple[RecordedCall, str]] = {}
     for number, one in enumerate(found):
@@ -110,7 +111,7 @@ def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall,
     return list(kept.values())
 
 
-def _without_twins(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
+def _drop_nested(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
     """Where a framework and an SDK both trace a call, one stands inside the other: the outer one with a bill counts,
     for it has what the framework knows; without a bill it is only a frame for those inside."""
     by_id = {call.id: call for call, _ in found if call.id}

@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import Any
 
 from cachecost.base.limits import LINE, OutOfLimits, json_value
-from cachecost.conversations.checked import GZIP, Checked
+from cachecost.conversations.input_files import GZIP
+from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.exact_json import out_of_limits
 from cachecost.prompts.wire import NotAMessage, Word, shown
 
@@ -52,7 +53,7 @@ def decode_content(data: bytes, encoding: str, at: str) -> bytes:
     return data
 
 
-def decode_base64(half: Checked, name: str, value: object) -> bytes:
+def decode_base64(half: JsonObject, name: str, value: object) -> bytes:
     """The bytes of a base64 text, in which spaces and line breaks are allowed; damage is an error at field `name`."""
     try:
         return b64decode("".join(str(value).split()), validate=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.parsed_call import ParsedCall
 from cachecost.conversations.readers.http.answers import HttpAnswer, answer_of
 from cachecost.conversations.readers.http.bodies import Misplaced, decode_content, json_object
@@ -143,7 +143,7 @@ def _messages_body(
 ) -> tuple[dict[str, Any], str | None]:
     """(the Messages body, the host); the model is the body's own, the URL's, or the answer's."""
     written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answer.model or route.model
-    model, host = named(written, route.host or "")
+    model, host = parse_model_name(written, route.host or "")
     sent = {**sent, "model": model or None}
     if route.api == "converse":
         return from_converse(sent, model), route.host or host

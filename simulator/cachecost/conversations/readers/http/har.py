@@ -18,7 +18,8 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
@@ -37,12 +38,12 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order they started. Raises InputError with every error, each with its entry."""
     log = ExchangeLog(path, keep_content)
-    value = parsed(whole_file(path))
+    value = parse_json(read_input(path))
     if isinstance(value, ValueError):
         raise InputError([Fault(str(path), reason(value))])
     if not isinstance(value, dict):
         raise InputError([Fault(str(path), f"expected an object; got {shown(value)}")])
-    whole = Checked(value, log.faults, str(path))
+    whole = JsonObject(value, log.faults, str(path))
     archive = whole.within(whole.mapping("log"), "log")
     archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])
     for entry in archive.objects("entries"):
@@ -50,7 +51,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from log.end(warn, by_time=True)
 
 
-def _exchange(entry: Checked, request: Checked, response: Checked) -> HttpExchange:
+def _exchange(entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     posted = request.within(request.mapping("postData", required=False), "postData")
     content = response.within(response.mapping("content", required=False), "content")
     return HttpExchange(
@@ -68,19 +69,19 @@ def _exchange(entry: Checked, request: Checked, response: Checked) -> HttpExchan
     )
 
 
-def _headers(half: Checked) -> dict[str, str]:
+def _headers(half: JsonObject) -> dict[str, str]:
     pairs = [(str(one.data.get("name")), str(one.data.get("value"))) for one in half.objects("headers")]
     return headers_of(pairs)
 
 
-def _bytes(body: Checked) -> bytes:
+def _bytes(body: JsonObject) -> bytes:
     text = body.text("text", "")
     if body.text("encoding", "") != "base64":
         return text.encode("utf-8", "surrogatepass")
     return decode_base64(body, "text", text)
 
 
-def _status(response: Checked) -> int | None:
+def _status(response: JsonObject) -> int | None:
     """None without an answer, which browsers record as 0."""
     status: int = response.get("status", "an HTTP status", _is_status, 0)
     return status if status > 0 else None
@@ -90,7 +91,7 @@ def _is_status(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and (value in (0, -1) or 100 <= value <= 599)
 
 
-def _first_byte(entry: Checked) -> float:
+def _first_byte(entry: JsonObject) -> float:
     timings = entry.mapping("timings", required=False)
     told = [timings.get(name) for name in BEFORE_FIRST_BYTE]
     return sum(float(one) for one in told if isinstance(one, (int, float)) and one > 0) / 1000

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.http.bodies import Misplaced
@@ -17,7 +18,7 @@ from cachecost.prompts.wire import NotAMessage
 REFUSED = "refused by the API, and not a valid request"
 
 
-ParseEntry = Callable[[Checked, Checked, Checked], HttpExchange]
+ParseEntry = Callable[[JsonObject, JsonObject, JsonObject], HttpExchange]
 
 
 class ExchangeLog:
@@ -30,7 +31,7 @@ class ExchangeLog:
         self._builder = CallBuilder(keep_content)
         self._calls: list[RecordedCall] = []
 
-    def add_entry(self, entry: Checked, parse: ParseEntry, answer_required: bool = True) -> None:
+    def add_entry(self, entry: JsonObject, parse: ParseEntry, answer_required: bool = True) -> None:
         """Add the exchange that `parse` makes of an entry, its request and its response, if none has an error."""
         before = len(entry.faults)
         request = entry.within(entry.mapping("request"), "request")
@@ -64,7 +65,7 @@ class ExchangeLog:
         """The calls, in the order of time or of the file. Raises InputError with every error."""
         if self.faults:
             raise InputError(self.faults)
-        without_usage = sum(call.billed is None and not call.failed for call in self._calls)
+        without_usage = sum(call.billed is None and not call.has_failed for call in self._calls)
         self.notes.add("call", "whose answer has no usage", without_usage)
         self.notes.report(self.path, warn)
         return sorted(self._calls, key=lambda call: call.start) if by_time else self._calls

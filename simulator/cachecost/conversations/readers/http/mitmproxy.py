@@ -19,7 +19,8 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, opened, quiet
+from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.http.routes import NO_CALL
@@ -47,13 +48,13 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         elif _text(flow.get("type", "http")) != "http":
             log.notes.skip("entry", NO_CALL)
         else:
-            entry = Checked(flow, log.faults, str(path), None, f"flows[{number}].")
+            entry = JsonObject(flow, log.faults, str(path), None, f"flows[{number}].")
             log.add_entry(entry, _exchange, answer_required=False)
     yield from log.end(warn, by_time=True)
 
 
 def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
-    with opened(path) as stream:
+    with open_input(path) as stream:
         try:
             yield from values(stream)
         except TruncatedNetstring:
@@ -62,7 +63,7 @@ def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
             faults.append(Fault(str(path), f"damaged flows: {error}; the rest of the file cannot be read"))
 
 
-def _exchange(_: Checked, request: Checked, response: Checked) -> HttpExchange:
+def _exchange(_: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     headers = list(_pairs(request))
     start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
     return HttpExchange(
@@ -80,7 +81,7 @@ def _exchange(_: Checked, request: Checked, response: Checked) -> HttpExchange:
     )
 
 
-def _pairs(half: Checked) -> Iterator[tuple[str, str]]:
+def _pairs(half: JsonObject) -> Iterator[tuple[str, str]]:
     for one in half.get("headers", "an array of names and values", _are_pairs, [], required=False):
         yield _text(one[0]), _text(one[1])
 
@@ -89,13 +90,13 @@ def _are_pairs(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
 
 
-def _url(request: Checked, headers: list[tuple[str, str]]) -> str:
+def _url(request: JsonObject, headers: list[tuple[str, str]]) -> str:
     """A transparent proxy knows an address only; the name stands in the headers."""
     name = next((value for key, value in headers if key.lower() == "host"), "") or _word(request, "authority", "")
     return f"{_word(request, 'scheme', 'https')}://{name or _word(request, 'host', '')}{_word(request, 'path', '')}"
 
 
-def _word(half: Checked, name: str, default: str | None = None) -> str:
+def _word(half: JsonObject, name: str, default: str | None = None) -> str:
     return _text(
         half.get(name, "a text", lambda value: isinstance(value, (str, bytes)), default or "", default is None)
     )
@@ -105,6 +106,6 @@ def _text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
-def _bytes(half: Checked) -> bytes:
+def _bytes(half: JsonObject) -> bytes:
     value: bytes = half.get("content", "bytes", lambda value: isinstance(value, bytes), b"", required=False)
     return value

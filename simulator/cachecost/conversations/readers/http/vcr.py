@@ -27,7 +27,8 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
@@ -67,7 +68,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from log.end(warn, by_time=False)
 
 
-def _interactions(path: Path, faults: list[Fault]) -> Iterator[Checked]:
+def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     """The interactions of a file. Raises InputError where it cannot be read."""
     value, lines = _document(path)
     name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
@@ -79,15 +80,15 @@ def _interactions(path: Path, faults: list[Fault]) -> Iterator[Checked]:
     for number, item in enumerate(items):
         line = lines.get(id(item))
         if isinstance(item, dict):
-            yield Checked(item, faults, str(path), line, f"{name}[{number}].")
+            yield JsonObject(item, faults, str(path), line, f"{name}[{number}].")
         else:
             faults.append(Fault(str(path), f"{name}[{number}]: expected an object; got {shown(item)}"))
 
 
 def _document(path: Path) -> tuple[Any, dict[int, int]]:
-    data = whole_file(path)
+    data = read_input(path)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        value = parsed(data)
+        value = parse_json(data)
         if isinstance(value, ValueError):
             raise InputError([Fault(str(path), reason(value))])
         return value, {}
@@ -98,7 +99,7 @@ def _document(path: Path) -> tuple[Any, dict[int, int]]:
         raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
 
 
-def _exchange(interaction: Checked, request: Checked, response: Checked) -> HttpExchange:
+def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     answer_headers = headers_of(_headers(response))
     return HttpExchange(
         url=request.text("uri") if "uri" in request.data else request.text("url"),
@@ -116,14 +117,14 @@ def _exchange(interaction: Checked, request: Checked, response: Checked) -> Http
     )
 
 
-def _headers(half: Checked) -> Iterator[tuple[str, str]]:
+def _headers(half: JsonObject) -> Iterator[tuple[str, str]]:
     """The headers. A value may be a text or a list of texts."""
     for name, value in half.mapping("headers", required=False).items():
         values = value if isinstance(value, list) else [value]
         yield from ((name, str(each)) for each in values)
 
 
-def _body(half: Checked) -> bytes:
+def _body(half: JsonObject) -> bytes:
     """The body's bytes, however they are kept; vcrpy once called an answer's body `content`."""
     told = half.data
     if told.get("parsed_body") is not None:
@@ -143,7 +144,7 @@ def _body(half: Checked) -> bytes:
     return b""
 
 
-def _json(half: Checked, name: str, value: Any) -> bytes:
+def _json(half: JsonObject, name: str, value: Any) -> bytes:
     try:
         return json.dumps(value).encode()
     except TypeError:
@@ -151,7 +152,7 @@ def _json(half: Checked, name: str, value: Any) -> bytes:
         return b""
 
 
-def _status(response: Checked) -> int:
+def _status(response: JsonObject) -> int:
     """The HTTP status: `status: {code}`, or a field next to it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
@@ -163,7 +164,7 @@ def _status(response: Checked) -> int:
     return 0
 
 
-def _start_time(interaction: Checked, date: str | None) -> str | None:
+def _start_time(interaction: JsonObject, date: str | None) -> str | None:
     raw = interaction.data.get("recorded_at")
     if raw is None:
         return _moment(date or "")
@@ -185,7 +186,7 @@ def _moment(text: str) -> str | None:
         return None
 
 
-def _first_byte(response: Checked) -> float:
+def _first_byte(response: JsonObject) -> float:
     """Seconds to the first byte: go-vcr's duration, or curl's time in php-vcr; 0 if unknown."""
     duration, curl = response.data.get("duration"), response.data.get("curl_info")
     if isinstance(duration, str):

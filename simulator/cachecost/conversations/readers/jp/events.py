@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachecost.conversations.checked import Warn
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.prompts.blocks import Block

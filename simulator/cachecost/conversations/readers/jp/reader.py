@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.jp.events import ConversationBuilder, Question
 from cachecost.prompts.blocks import Block
@@ -61,14 +62,14 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
     return conversation
 
 
-def _events(path: Path, faults: list[Fault]) -> list[Checked]:
-    value = parsed(whole_file(path))
+def _events(path: Path, faults: list[Fault]) -> list[JsonObject]:
+    value = parse_json(read_input(path))
     if isinstance(value, ValueError):
         faults.append(Fault(str(path), reason(value)))
     elif not isinstance(value, list) or not value:
         faults.append(Fault(str(path), f"expected an array of events; got {'none' if value == [] else shown(value)}"))
     items = value if isinstance(value, list) else []
-    return [Checked(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
+    return [JsonObject(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
 
 
 def _object(item: object) -> dict[str, Any]:
@@ -85,18 +86,18 @@ def _name(path: Path) -> str:
 # ------------------------------------------------------------------------- one event of the file
 
 
-def _take(event: Checked, builder: ConversationBuilder) -> None:
+def _take(event: JsonObject, builder: ConversationBuilder) -> None:
     kind = event.one_of("type", TAKE)
     at = event.time("timestamp")
     if event.data.get("type") == kind:
         TAKE[kind](event, at, builder)
 
 
-def _chat_request(event: Checked, at: float, builder: ConversationBuilder) -> None:
+def _chat_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     builder.add_human(at, event.text("content"))
 
 
-def _chat_response(event: Checked, at: float, builder: ConversationBuilder) -> None:
+def _chat_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     if event.has("reasoning"):
         metadata = _decode_strings(event.mapping("metadata", required=False))
         builder.add_block(at, _thinking(event.text("reasoning"), metadata))
@@ -115,7 +116,7 @@ def _thinking(text: str, metadata: Mapping[str, Any]) -> Block:
     return block_of("assistant", {"type": "thinking", "thinking": text, **signed})
 
 
-def _tool_call_request(event: Checked, at: float, builder: ConversationBuilder) -> None:
+def _tool_call_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     call = event.text("id")
     content = {
         "type": "tool_use",
@@ -126,15 +127,15 @@ def _tool_call_request(event: Checked, at: float, builder: ConversationBuilder) 
     builder.add_tool_call(at, call, block_of("assistant", content))
 
 
-def _tool_call_response(event: Checked, at: float, builder: ConversationBuilder) -> None:
+def _tool_call_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     call = event.text("id")
     failed = {"is_error": True} if event.flag("is_error") else {}
     content = {"type": "tool_result", "tool_use_id": call, "content": _decode_strings(event.text("content")), **failed}
     builder.add_tool_result(at, call, block_of("user", content))
 
 
-def _inquiry_request(event: Checked, at: float, builder: ConversationBuilder) -> None:
-    question = Checked(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
+def _inquiry_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
+    question = JsonObject(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
     text, kind = question.text("text"), question.data.get("answer_type", "boolean")
     if event.mapping("source", required=False).get("source", "tool") != "tool":
         builder.notes.skip("question", "not asked by a tool")
@@ -143,19 +144,19 @@ def _inquiry_request(event: Checked, at: float, builder: ConversationBuilder) ->
     builder.add_question(Question(at, event.text("id"), text, answer_type, question.data.get("default")))
 
 
-def _inquiry_response(event: Checked, at: float, builder: ConversationBuilder) -> None:
+def _inquiry_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     builder.add_answer(event.text("id"), event.data.get("answer"))
 
 
-def _config_delta(event: Checked, at: float, builder: ConversationBuilder) -> None:
+def _config_delta(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     builder.settings.merge(event.mapping("delta"))
 
 
-def _turn_start(event: Checked, at: float, builder: ConversationBuilder) -> None:
+def _turn_start(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     """A turn of jp starts with its chat_request; the event itself is no input."""
 
 
-TAKE: dict[str, Callable[[Checked, float, ConversationBuilder], None]] = {
+TAKE: dict[str, Callable[[JsonObject, float, ConversationBuilder], None]] = {
     "config_delta": _config_delta,
     "turn_start": _turn_start,
     "chat_request": _chat_request,

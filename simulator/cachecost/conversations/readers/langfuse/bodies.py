@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.common.dialects import answer_of as answer_of_response
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_blocks import block_from
@@ -25,7 +25,7 @@ NO_INPUT = "without input: only usage is known"
 
 def parameters_of(value: Any) -> dict[str, Any]:
     """The model parameters; Langfuse writes those that are objects as texts."""
-    return {name: unpacked(one) for name, one in value.items()} if isinstance(value, Mapping) else {}
+    return {name: parse_json_text(one) for name, one in value.items()} if isinstance(value, Mapping) else {}
 
 
 def body_of(value: Any, parameters: Mapping[str, Any], model: str) -> tuple[Body, str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
@@ -19,48 +19,48 @@ PROVIDERS = ("ls_provider", "gen_ai.provider.name", "gen_ai.system")
 """Metadata keys of LangChain and OpenTelemetry that name the provider."""
 
 
-def value_of(row: Checked, *names: str) -> Any:
+def value_of(row: JsonObject, *names: str) -> Any:
     """The value of the first name that has one. Blob storage writes "" for null, and JSON as a string."""
-    found = (unpacked(row.data.get(name)) for name in names)
+    found = (parse_json_text(row.data.get(name)) for name in names)
     return next((value for value in found if value is not None and value != ""), None)
 
 
-def text_of(row: Checked, *names: str) -> str:
+def text_of(row: JsonObject, *names: str) -> str:
     value = value_of(row, *names)
     return str(value) if isinstance(value, (str, int)) else ""
 
 
-def start_of(row: Checked) -> str | None:
+def start_of(row: JsonObject) -> str | None:
     """The start time, which every observation has."""
     return _moment(row, "start_time" if "start_time" in row.data else "startTime", required=True)
 
 
-def first_token_at(row: Checked) -> str | None:
+def first_token_at(row: JsonObject) -> str | None:
     names = ("completionStartTime", "completion_start_time")
     return next((_moment(row, name) for name in names if row.data.get(name)), None)
 
 
-def _moment(row: Checked, name: str, required: bool = False) -> str | None:
+def _moment(row: JsonObject, name: str, required: bool = False) -> str | None:
     """An ISO 8601 time, with a T or a space in it, without a zone in UTC."""
     if required and not row.data.get(name):
         row.time(name)
     return row.moment(name)
 
 
-def model_and_host(row: Checked) -> tuple[str, str | None]:
+def model_and_host(row: JsonObject) -> tuple[str, str | None]:
     """(the model as the instrumentation named it, the host if it is known)."""
     places = (object_or_empty(value_of(row, "metadata")), _attributes(row))
     told = (place.get(name) for place in places for name in PROVIDERS)
     provider = next((one for one in told if isinstance(one, str)), "")
-    return named(text_of(row, "model", "providedModelName", "provided_model_name"), provider)
+    return parse_model_name(text_of(row, "model", "providedModelName", "provided_model_name"), provider)
 
 
-def _attributes(row: Checked) -> Mapping[str, Any]:
+def _attributes(row: JsonObject) -> Mapping[str, Any]:
     """The attributes of the span that an observation came as."""
-    return object_or_empty(unpacked(object_or_empty(value_of(row, "metadata")).get("attributes")))
+    return object_or_empty(parse_json_text(object_or_empty(value_of(row, "metadata")).get("attributes")))
 
 
-def usage_of(row: Checked) -> Usage | None:
+def usage_of(row: JsonObject) -> Usage | None:
     """The usage, or None. Raises NotAMessage.
 
     What came as attributes of OpenTelemetry is read as such, where the metadata keeps it: older servers copied its
@@ -71,7 +71,7 @@ def usage_of(row: Checked) -> Usage | None:
         counts = {name: value for name, value in sent.items() if isinstance(value, int)}
         return usage_from(counts, "metadata.attributes", "otel")
     for name in USAGES:
-        value = unpacked(row.data.get(name))
+        value = parse_json_text(row.data.get(name))
         if value and not isinstance(value, Mapping):
             row.fault(name, f"expected an object; got {shown(value)}")
         told = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}

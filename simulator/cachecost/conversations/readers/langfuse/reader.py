@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
@@ -72,7 +73,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from tracing.read(path, "observations of Langfuse", _observations, _add_call, warn)
 
 
-def _observations(row: Checked) -> Iterator[Checked]:
+def _observations(row: JsonObject) -> Iterator[JsonObject]:
     """The observations in a row: a page of observations or of traces, one trace, or one observation.
 
     Inside a trace, each has the session of the trace in the field `TRACE_SESSION`.
@@ -85,7 +86,7 @@ def _observations(row: Checked) -> Iterator[Checked]:
             row.fault("observations", "expected observations; got only their ids (as in a list of traces)")
             return
         for inner in row.objects("observations"):
-            yield Checked({**inner.data, TRACE_SESSION: session}, row.faults, row.file, row.line, inner.place)
+            yield JsonObject({**inner.data, TRACE_SESSION: session}, row.faults, row.file, row.line, inner.place)
     elif isinstance(row.data.get("data"), list):
         for inner in row.objects("data"):
             yield from _observations(inner)
@@ -93,7 +94,7 @@ def _observations(row: Checked) -> Iterator[Checked]:
         yield row
 
 
-def _add_call(tracing: Tracing, row: Checked) -> None:
+def _add_call(tracing: Tracing, row: JsonObject) -> None:
     model, host = model_and_host(row)
     if not model:
         tracing.notes.skip("model call", "no model name")
@@ -102,7 +103,7 @@ def _add_call(tracing: Tracing, row: Checked) -> None:
     tracing.add(_parse_call(tracing, row, model, host), parent)
 
 
-def _parse_call(tracing: Tracing, row: Checked, model: str, host: str | None) -> ParsedCall:
+def _parse_call(tracing: Tracing, row: JsonObject, model: str, host: str | None) -> ParsedCall:
     parameters = parameters_of(value_of(row, "modelParameters", "model_parameters"))
     body, note = body_of(value_of(row, "input"), parameters, model)
     if note:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.openai.parts import SHORT, part
 from cachecost.prompts.wire import MARK, NotAMessage
 
@@ -50,7 +50,7 @@ def _call_or_other(block: Mapping[str, Any], calls: Calls) -> Body:
         return {"type": "thinking", "thinking": block.get("reasoning") or "", "signature": signature}
     sent = {name: value for name, value in block.items() if name not in STREAMED}
     if "partial_json" in block and not block.get("input"):
-        sent["input"] = unpacked(block["partial_json"]) or {}
+        sent["input"] = parse_json_text(block["partial_json"]) or {}
     return sent
 
 

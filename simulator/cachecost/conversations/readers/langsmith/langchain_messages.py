@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.conversations.readers.langsmith.langchain_blocks import block_from, result_of, tool_use
 from cachecost.conversations.readers.openai.chat import LIMITS, from_chat, from_chat_message
@@ -116,7 +116,7 @@ def _content(content: Any, path: str, calls: Mapping[str, Mapping[str, Any]]) ->
 def _parameters(request: Mapping[str, Any]) -> Body:
     """What else the Messages API takes of a request; what only other APIs have is left out."""
     told = {**object_or_empty(request.get("model_kwargs")), **request}
-    told |= {name: unpacked(told[name]) for name in (*OBJECTS, "tools") if name in told}
+    told |= {name: parse_json_text(told[name]) for name in (*OBJECTS, "tools") if name in told}
     limits = {name: told[name] for name in LIMITS if isinstance(told.get(name), int)}
     own = {name: value for name, value in told.items() if name not in LIMITS and not _is_foreign(name, value)}
     effort = told.get("effort") or told.get("reasoning_effort")

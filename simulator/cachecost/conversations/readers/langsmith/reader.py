@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
@@ -51,13 +52,13 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from tracing.read(path, "runs of LangSmith", _runs, _add_call, warn)
 
 
-def _runs(row: Checked) -> Iterator[Checked]:
+def _runs(row: JsonObject) -> Iterator[JsonObject]:
     """The runs of a row: a page of them, a run and those inside it, or an event as the run that it ends."""
     if isinstance(row.data.get("runs"), list):
         for run in row.objects("runs"):
             yield from _runs(run)
     elif "event" in row.data and "run_type" not in row.data:
-        yield Checked(_run_of_event(row.data), row.faults, row.file, row.line, row.place)
+        yield JsonObject(_run_of_event(row.data), row.faults, row.file, row.line, row.place)
     else:
         yield row
         for child in row.objects("child_runs") if row.data.get("child_runs") else ():
@@ -80,7 +81,7 @@ def _run_of_event(event: Mapping[str, Any]) -> Body:
     }
 
 
-def _add_call(tracing: Tracing, row: Checked) -> None:
+def _add_call(tracing: Tracing, row: JsonObject) -> None:
     run = LangSmithRun(row)
     model, host = run.model_and_host()
     if is_from_own_cache(run.message):

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
 from cachecost.prompts.wire import NotAMessage, shown
@@ -25,7 +25,7 @@ Mapped = Mapping[str, Any]
 class LangSmithRun:
     """A run. Raises NotAMessage if its answer is not a message."""
 
-    def __init__(self, row: Checked) -> None:
+    def __init__(self, row: JsonObject) -> None:
         self.row = row
         self.inputs, self.outputs, self.extra = (_part(row, name) for name in ("inputs", "outputs", "extra"))
         self.metadata = object_or_empty(self.extra.get("metadata"))
@@ -40,7 +40,7 @@ class LangSmithRun:
         found = [*asked, self.metadata.get("ls_model_name"), *answered, self.outputs.get("model")]
         provider = str(self.metadata.get("ls_provider") or "")
         model = next((name for name in found if isinstance(name, str) and name), "")
-        return named(model, PROVIDERS.get(provider, provider))
+        return parse_model_name(model, PROVIDERS.get(provider, provider))
 
     def session(self) -> str:
         """The id of the conversation, else of the trace."""
@@ -80,9 +80,9 @@ class LangSmithRun:
         return _moment(self.row, "first_token_time")
 
 
-def _part(row: Checked, name: str) -> Mapped:
+def _part(row: JsonObject, name: str) -> Mapped:
     """An object of a run. Database rows contain it as a JSON string."""
-    value = unpacked(row.data.get(name))
+    value = parse_json_text(row.data.get(name))
     if value and not isinstance(value, Mapping):
         row.fault(name, f"expected an object; got {shown(value)}")
     return object_or_empty(value)
@@ -116,7 +116,7 @@ def _one_conversation(messages: Any) -> Any:
     return messages[0]
 
 
-def _moment(row: Checked, name: str) -> str | None:
+def _moment(row: JsonObject, name: str) -> str | None:
     """An ISO 8601 time; tracers in JavaScript count milliseconds."""
     value = row.data.get(name)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e14:

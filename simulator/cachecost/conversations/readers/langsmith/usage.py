@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cachecost.conversations.checked import Checked
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.usage import Usage
@@ -40,7 +40,7 @@ def usage_of_answer(message: Mapped, outputs: Mapped, extra: Mapped) -> Usage | 
     return usage_from(own, "usage") if own else None
 
 
-def usage_of_columns(run: Checked) -> Usage | None:
+def usage_of_columns(run: JsonObject) -> Usage | None:
     """The usage in LangSmith's own columns, or None if they are empty. Raises NotAMessage."""
     prompt, completion = run.whole("prompt_tokens", 0), run.whole("completion_tokens", 0)
     if not prompt:

@@ -18,12 +18,19 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.call_order import by_start
-from cachecost.conversations.readers.common.dialects import Body, answer_of, from_messages, is_anthropic, unpacked
+from cachecost.conversations.readers.common.dialects import (
+    Body,
+    answer_of,
+    from_messages,
+    is_anthropic,
+    parse_json_text,
+)
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
@@ -78,7 +85,7 @@ class _LiteLLMLog:
     notes: ReaderNotes = field(default_factory=ReaderNotes)
     traces: set[str] = field(default_factory=set)
 
-    def take(self, row: Checked) -> list[RecordedCall]:
+    def take(self, row: JsonObject) -> list[RecordedCall]:
         """The call of a row, if the row is a model call."""
         call_type = row.text("call_type")
         if not _is_model_call(call_type, row):
@@ -94,9 +101,9 @@ class _LiteLLMLog:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
         return []
 
-    def _parse_call(self, row: Checked, call_type: str) -> ParsedCall:
+    def _parse_call(self, row: JsonObject, call_type: str) -> ParsedCall:
         parameters, messages = _request(row)
-        model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
+        model, host = parse_model_name(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
         start = _moment(row, "startTime")
         self.notes.add("call", NO_MESSAGES, _is_missing(messages) and status is None)
@@ -106,7 +113,7 @@ class _LiteLLMLog:
         return ParsedCall(
             body=body,
             usage=None if status else _usage(row),
-            answer=[] if status else _answer(unpacked(row.data.get("response"))),
+            answer=[] if status else _answer(parse_json_text(row.data.get("response"))),
             timestamp=iso(start),
             first_token_s=_first_token(row, start),
             host=host,
@@ -116,7 +123,7 @@ class _LiteLLMLog:
             line=row.line or 0,
         )
 
-    def _session(self, row: Checked) -> str:
+    def _session(self, row: JsonObject) -> str:
         """The client's session id, else the trace id, which LiteLLM generates if there is none. A spend log does not
         distinguish the two."""
         named, trace = row.text("session_id", ""), row.text("trace_id", "")
@@ -125,35 +132,35 @@ class _LiteLLMLog:
         return named or trace
 
 
-def _is_model_call(call_type: str, row: Checked) -> bool:
+def _is_model_call(call_type: str, row: JsonObject) -> bool:
     kind = call_type.removesuffix("_stream")
     if kind in PASSED_THROUGH or kind.removeprefix("a") in PASSED_THROUGH:
         return not _is_missing(_request(row)[1])
     return kind in MODEL_CALLS or kind.removeprefix("a") in MODEL_CALLS
 
 
-def _may_lack_its_system(row: Checked, call_type: str, body: Mapping[str, Any]) -> bool:
+def _may_lack_its_system(row: JsonObject, call_type: str, body: Mapping[str, Any]) -> bool:
     """LiteLLM's payload of a Messages or Responses call leaves `system` and `instructions` out."""
     return not body.get("system") and "completion" not in call_type and _proxy_body(row) is None
 
 
-def _request(row: Checked) -> tuple[Mapping[str, Any], Any]:
+def _request(row: JsonObject) -> tuple[Mapping[str, Any], Any]:
     """(parameters, messages): of the body that came to the proxy, where a spend log has it, else as logged."""
     body = _proxy_body(row)
     if body is not None:
         rest = {name: value for name, value in body.items() if name not in ("messages", "input", "model")}
         return rest, body.get("messages") or body.get("input")
-    return object_or_empty(row.data.get("model_parameters")), unpacked(row.data.get("messages"))
+    return object_or_empty(row.data.get("model_parameters")), parse_json_text(row.data.get("messages"))
 
 
-def _proxy_body(row: Checked) -> Mapping[str, Any] | None:
+def _proxy_body(row: JsonObject) -> Mapping[str, Any] | None:
     """The body that came to the proxy, where the database keeps it."""
-    body = unpacked(row.data.get("proxy_server_request"))
+    body = parse_json_text(row.data.get("proxy_server_request"))
     has_messages = isinstance(body, Mapping) and bool(body.get("messages") or body.get("input"))
     return body if has_messages else None
 
 
-def _status(row: Checked) -> int | None:
+def _status(row: JsonObject) -> int | None:
     """None if the call succeeded, else the provider's HTTP status."""
     metadata = _metadata(row)
     if "failure" not in (row.data.get("status"), metadata.get("status")):
@@ -163,13 +170,13 @@ def _status(row: Checked) -> int | None:
     return int(code) if code.isdecimal() and 400 <= int(code) <= 599 else FAILED
 
 
-def _metadata(row: Checked) -> Mapping[str, Any]:
-    return object_or_empty(unpacked(row.data.get("metadata")))
+def _metadata(row: JsonObject) -> Mapping[str, Any]:
+    return object_or_empty(parse_json_text(row.data.get("metadata")))
 
 
-def _usage(row: Checked) -> Usage:
+def _usage(row: JsonObject) -> Usage:
     """The provider's usage as LiteLLM kept it; else what its own columns count."""
-    metadata, response = _metadata(row), unpacked(row.data.get("response"))
+    metadata, response = _metadata(row), parse_json_text(row.data.get("response"))
     kept = metadata.get("usage_object")
     if isinstance(kept, Mapping) and kept:
         return usage_from(kept, "metadata.usage_object", _shape(kept))
@@ -185,7 +192,7 @@ def _shape(usage: Mapping[str, Any]) -> str:
     return "litellm" if "prompt_tokens" in usage else "auto"
 
 
-def _moment(row: Checked, name: str) -> float:
+def _moment(row: JsonObject, name: str) -> float:
     """Seconds since the epoch: a payload counts them, a database writes ISO 8601."""
     value = row.data.get(name)
     if isinstance(value, str):
@@ -198,7 +205,7 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11
 
 
-def _first_token(row: Checked, start: float) -> float:
+def _first_token(row: JsonObject, start: float) -> float:
     """Seconds to the first token; 0 without streaming, where LiteLLM logs the end as the first token."""
     if row.data.get("completionStartTime") is None or row.data.get("endTime") is None:
         return 0.0

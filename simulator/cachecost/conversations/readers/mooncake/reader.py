@@ -27,7 +27,8 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, json_lines, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject, json_lines
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
@@ -69,17 +70,17 @@ class _MooncakeTrace:
         self._messages: dict[tuple[int, int], Message] = {}
         self._arrived = 0.0
 
-    def call(self, line: Checked) -> RecordedCall:
+    def call(self, line: JsonObject) -> RecordedCall:
         self.lines += 1
         thread = self._thread(line)
         start = self._arrival(line) / 1000
         answer = given_block(
             "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
         )
-        line.done()
+        line.refuse_unknown_keys()
         return RecordedCall(Request(MODEL, thread), start, response=(answer,), line=line.line or 0)
 
-    def _arrival(self, line: Checked) -> float:
+    def _arrival(self, line: JsonObject) -> float:
         told: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
         if told < self._arrived:
             line.fault(
@@ -88,7 +89,7 @@ class _MooncakeTrace:
         self._arrived = max(self._arrived, told)
         return told
 
-    def _thread(self, line: Checked) -> Thread:
+    def _thread(self, line: JsonObject) -> Thread:
         """The prompt. What others had before costs a look-up an id."""
         before = len(line.faults)
         tokens: int = line.get("input_length", "a whole number from 1", _is_length, 1)

@@ -15,7 +15,8 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import counted
-from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.anthropic_batch.results import NOT_RUN
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.openai.exchange import OpenAIExchange, time_of
@@ -29,10 +30,10 @@ class OpenAIBatch:
 
     def __init__(self, path: Path, warn: Warn) -> None:
         self.path, self.warn = path, warn
-        self.requests: dict[str, Checked] = {}
-        self.results: dict[str, Checked] = {}
+        self.requests: dict[str, JsonObject] = {}
+        self.results: dict[str, JsonObject] = {}
 
-    def add(self, line: Checked) -> None:
+    def add(self, line: JsonObject) -> None:
         """Take a line: a request if it has a body, else a result."""
         name = line.text("custom_id")
         known = self.requests if "body" in line.data else self.results
@@ -58,7 +59,7 @@ class OpenAIBatch:
             if "body" in line.data:
                 self.add(line)
 
-    def _exchange(self, name: str, line: Checked) -> OpenAIExchange | None:
+    def _exchange(self, name: str, line: JsonObject) -> OpenAIExchange | None:
         body = line.mapping("body")
         result = self.results.get(name)
         response = result.mapping("response", required=False) if result else {}

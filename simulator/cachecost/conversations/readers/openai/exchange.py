@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
@@ -43,9 +43,9 @@ class OpenAIExchange:
     `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts.
     """
 
-    entry: Checked
+    entry: JsonObject
     body: Body
-    answer_in: Checked
+    answer_in: JsonObject
     answer: Body
     body_at: str = ""
     answer_at: str = ""
@@ -150,7 +150,7 @@ def time_of(answer: Body) -> float:
 def _created_at(one: OpenAIExchange) -> str | None:
     """The answer's own time, ISO 8601: whole seconds."""
     place = f"{one.answer_in.place}{one.answer_at}"
-    answer = Checked(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
+    answer = JsonObject(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
     name = "created" if "created" in one.answer else "created_at"
     at = answer.number(name)
     if at is None or at <= LATEST:
@@ -177,7 +177,7 @@ def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | Non
     return _try(one.answer_in, f"{one.answer_at}choices.0.", lambda: from_chat_message(message))
 
 
-def _try(entry: Checked, place: str, make: Callable[[], T]) -> T | None:
+def _try(entry: JsonObject, place: str, make: Callable[[], T]) -> T | None:
     """The result of `make`; its NotAMessage becomes an error at `place` in `entry`."""
     try:
         return make()
@@ -199,10 +199,10 @@ def _status(answer: Body) -> int | None:
 def _host(model: str, answer: Body) -> tuple[str, str | None]:
     """(the model's own id, the host if the answer or the id shows it)."""
     if "prompt_filter_results" in answer:
-        return named(model)[0], "foundry"
+        return parse_model_name(model)[0], "foundry"
     if str(answer.get("id")).startswith("gen-") and "provider" in answer:
-        return named(model, "openrouter")
-    own, host = named(model)
+        return parse_model_name(model, "openrouter")
+    own, host = parse_model_name(model)
     return own, host or ("openai" if OWN_MODELS.match(own) else None)
 
 

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.common.peek import top_keys
@@ -96,7 +97,7 @@ class _OpenAILog:
     def _build_calls(self, found: Iterator[OpenAIExchange]) -> Iterator[RecordedCall]:
         return (call for one in found if (call := self.exchanges.call(one)) is not None)
 
-    def _exchanges_in(self, row: Checked) -> Iterator[OpenAIExchange]:
+    def _exchanges_in(self, row: JsonObject) -> Iterator[OpenAIExchange]:
         """What a row holds."""
         if "custom_id" in row.data:
             self.batch.add(row)
@@ -108,7 +109,7 @@ class _OpenAILog:
         else:
             yield from self._stored_answer(row)
 
-    def _stored_answer(self, entry: Checked) -> Iterator[OpenAIExchange]:
+    def _stored_answer(self, entry: JsonObject) -> Iterator[OpenAIExchange]:
         kind = entry.data.get("object")
         if kind not in (CHAT, RESPONSE):
             entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {shown(kind)}")
@@ -118,7 +119,7 @@ class _OpenAILog:
             yield OpenAIExchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
 
 
-def _logged_exchange(row: Checked) -> Iterator[OpenAIExchange]:
+def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
     body, answer = row.mapping("request"), row.mapping("response", required=False)
     if body is not row.data["request"]:
         return
@@ -139,7 +140,7 @@ def _logged_exchange(row: Checked) -> Iterator[OpenAIExchange]:
     )
 
 
-def _in_time(entries: list[Checked]) -> list[Checked]:
+def _in_time(entries: list[JsonObject]) -> list[JsonObject]:
     """The list's entries, oldest first: the API lists in either order."""
     is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
     return entries[::-1] if is_newest_first else entries

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
+from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, require_object
 from cachecost.conversations.readers.openai.chat import from_chat_message
 from cachecost.conversations.readers.openai.parts import tool_use
@@ -47,10 +47,10 @@ def request_of(told: Attributes, events: Events) -> Body | None:
 
 def answer_of_span(told: Attributes, events: Events) -> list[Body] | str:
     """The blocks of the answer, from the first convention that has one. Raises NotAMessage."""
-    output = unpacked(told.get("output.value"))
+    output = parse_json_text(told.get("output.value"))
     if isinstance(output, Mapping) and ("choices" in output or isinstance(output.get("content"), list)):
         return answer_of(output)
-    messages = unpacked(told.get("gen_ai.output.messages"))
+    messages = parse_json_text(told.get("gen_ai.output.messages"))
     if isinstance(messages, list) and messages:
         return _message(messages[0], "gen_ai.output.messages.0")[1]
     return _indexed_answer(told) or _answer_before_1_37(told, events)
@@ -58,14 +58,14 @@ def answer_of_span(told: Attributes, events: Events) -> list[Body] | str:
 
 def is_cut(value: Any) -> bool:
     """Whether an attribute was JSON before it was cut at the limit of its length."""
-    return isinstance(value, str) and value.lstrip()[:2] in ("[{", '{"') and isinstance(unpacked(value), str)
+    return isinstance(value, str) and value.lstrip()[:2] in ("[{", '{"') and isinstance(parse_json_text(value), str)
 
 
 # ------------------------------------------------------------------------------------------------- requests
 
 
 def _from_raw_request(told: Attributes) -> Body | None:
-    body = unpacked(told.get("input.value"))
+    body = parse_json_text(told.get("input.value"))
     if not isinstance(body, Mapping) or not _has_messages(body):
         return None
     return body_from(body)
@@ -78,17 +78,17 @@ def _has_messages(body: Mapping[str, Any]) -> bool:
 
 def _from_messages(told: Attributes) -> Body | None:
     name = "gen_ai.input.messages"
-    messages = unpacked(told.get(name))
+    messages = parse_json_text(told.get(name))
     if not messages or is_cut(messages):
         return None
     if isinstance(messages, str):
         messages = [{"role": "user", "parts": messages}]
     items = array_at(messages, name, "an array of messages")
     body = conversation(_message(item, f"{name}.{number}") for number, item in enumerate(items))
-    instructions = unpacked(told.get("gen_ai.system_instructions"))
+    instructions = parse_json_text(told.get("gen_ai.system_instructions"))
     head = blocks_of(instructions, "gen_ai.system_instructions") if instructions else []
     system = [*head, *body.get("system", [])]
-    definitions = unpacked(told.get("gen_ai.tool.definitions"))
+    definitions = parse_json_text(told.get("gen_ai.tool.definitions"))
     tools = tools_of(definitions, "gen_ai.tool.definitions") if definitions else None
     return {**body, **({"system": system} if system else {}), **({"tools": tools} if tools else {})}
 
@@ -135,7 +135,7 @@ def _content(content: Any) -> list[Body]:
 
 def _unpack_blocks(content: Any) -> Any:
     """Blocks that are a JSON string, parsed; any other content unchanged."""
-    told = unpacked(content)
+    told = parse_json_text(content)
     is_blocks = isinstance(told, list) and all(isinstance(one, Mapping) and "type" in one for one in told)
     return told if is_blocks else content
 
@@ -153,8 +153,10 @@ def _from_openinference(told: Attributes) -> Body | None:
     if not messages or any(value == REDACTED and name.endswith(("content", ".text")) for name, value in told.items()):
         return None
     body = conversation((str(one.get("role", "user")), _openinference_blocks(one)) for one in messages)
-    tools = [unpacked(one["tool"].get("json_schema")) for one in indexed_objects(told, "llm.tools") if "tool" in one]
-    given = unpacked(told.get("llm.invocation_parameters"))
+    tools = [
+        parse_json_text(one["tool"].get("json_schema")) for one in indexed_objects(told, "llm.tools") if "tool" in one
+    ]
+    given = parse_json_text(told.get("llm.invocation_parameters"))
     more = {name: given[name] for name in INVOCATION if name in given} if isinstance(given, Mapping) else {}
     return {**more, **body, **({"tools": tools_of(tools, "llm.tools")} if tools else {})}
 
@@ -185,7 +187,7 @@ def _url(image: Any) -> Any:
 
 
 def _from_prompt(told: Attributes) -> Body | None:
-    prompt = unpacked(told.get("gen_ai.prompt"))
+    prompt = parse_json_text(told.get("gen_ai.prompt"))
     if not prompt or is_cut(prompt):
         return None
     if isinstance(prompt, Mapping) and "messages" in prompt:
@@ -199,7 +201,7 @@ def _from_events(events: Events) -> Body | None:
 
 
 def _event_fields(event: Attributes) -> dict[str, Any]:
-    return {name: value if name == "content" else unpacked(value) for name, value in event.items()}
+    return {name: value if name == "content" else parse_json_text(value) for name, value in event.items()}
 
 
 # -------------------------------------------------------------------------------------------------- answers
@@ -221,7 +223,7 @@ def _first(completions: list[dict[str, Any]]) -> Iterator[Body]:
 
 
 def _answer_before_1_37(told: Attributes, events: Events) -> list[Body] | str:
-    completion = unpacked(told.get("gen_ai.completion"))
+    completion = parse_json_text(told.get("gen_ai.completion"))
     first = completion[0] if isinstance(completion, list) and completion else completion
     if isinstance(first, Mapping):
         return from_chat_message(first)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.readers.openai.parts import SHORT, Turns, tool_use, tools
 from cachecost.prompts.wire import MARK, NotAMessage
@@ -88,14 +88,14 @@ def tool_result(id_: Any, content: Any) -> Body:
 def tools_of(definitions: Any, path: str) -> list[Body]:
     """Tools of definitions, whose schemas may stand as texts. Raises NotAMessage."""
     raw = array_at(definitions, path, "an array of tools")
-    return tools([_definition(unpacked(tool)) for tool in raw], path, SHORT)
+    return tools([_definition(parse_json_text(tool)) for tool in raw], path, SHORT)
 
 
 def _definition(told: Any) -> Any:
     if not isinstance(told, Mapping):
         return told
     tool = {name: value for name, value in told.items() if value is not None}
-    return {**tool, **{name: unpacked(tool[name]) for name in SCHEMAS if name in tool}}
+    return {**tool, **{name: parse_json_text(tool[name]) for name in SCHEMAS if name in tool}}
 
 
 def indexed_objects(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:

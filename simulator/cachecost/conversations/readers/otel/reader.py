@@ -16,11 +16,11 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
-from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_documents import must_hold
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
@@ -83,7 +83,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
         body = {"messages": []}
         cut = any(is_cut(attributes.get(name)) for name in CONTENT)
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
-    model, host = named(_first(attributes, MODELS), _first(attributes, PROVIDERS))
+    model, host = parse_model_name(_first(attributes, MODELS), _first(attributes, PROVIDERS))
     limit = attributes.get("gen_ai.request.max_tokens")
     return ParsedCall(
         body={**({"max_tokens": limit} if limit else {}), **body, "model": model},
@@ -101,7 +101,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
 
 def _usage(attributes: Attributes) -> Usage | None:
     """The usage of the recorded answer, which splits 5m and 1h writes; else that of the attributes."""
-    output = unpacked(attributes.get("output.value"))
+    output = parse_json_text(attributes.get("output.value"))
     own = output.get("usage") if isinstance(output, Mapping) else None
     if isinstance(own, Mapping) and "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.prompts.wire import shown
 
@@ -29,7 +30,7 @@ class OtelSpan:
     `events` are (name, attributes); `at` is the place of the span, for errors.
     """
 
-    at: Checked
+    at: JsonObject
     name: str = ""
     trace: str = ""
     id: str = ""
@@ -51,7 +52,7 @@ def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[OtelSp
     return values, found
 
 
-def _spans_of(value: Checked) -> Iterator[OtelSpan]:
+def _spans_of(value: JsonObject) -> Iterator[OtelSpan]:
     if "attributes" in value.data or "context" in value.data:
         yield _parse_printed_span(value)
         return
@@ -66,7 +67,7 @@ def _spans_of(value: Checked) -> Iterator[OtelSpan]:
             yield from map(_parse_log_record, scope.objects("logRecords"))
 
 
-def _parse_otlp_span(span: Checked) -> OtelSpan:
+def _parse_otlp_span(span: JsonObject) -> OtelSpan:
     status = span.mapping("status", required=False)
     return OtelSpan(
         span,
@@ -82,7 +83,7 @@ def _parse_otlp_span(span: Checked) -> OtelSpan:
     )
 
 
-def _parse_log_record(record: Checked) -> OtelSpan:
+def _parse_log_record(record: JsonObject) -> OtelSpan:
     """A log record, as a span with one event. Its name is `eventName`, before that an attribute."""
     attributes = _attributes(record, "attributes")
     name = record.text("eventName", "") or str(attributes.get("event.name") or "")
@@ -100,7 +101,7 @@ def _parse_log_record(record: Checked) -> OtelSpan:
     )
 
 
-def _parse_printed_span(span: Checked) -> OtelSpan:
+def _parse_printed_span(span: JsonObject) -> OtelSpan:
     """A span as a console exporter prints it: plain attributes, ISO times, ids that may begin with 0x."""
     context = span.within(span.mapping("context", required=False), "context")
     status = span.mapping("status", required=False)
@@ -123,7 +124,7 @@ def _hex(text: str) -> str:
     return text.removeprefix("0x")
 
 
-def _nanoseconds(span: Checked, name: str) -> float:
+def _nanoseconds(span: JsonObject, name: str) -> float:
     """Seconds of a time in nanoseconds, a number or a text of digits."""
     value = span.get(name, "nanoseconds since the epoch", _is_count, "0")
     return int(value) / NANOSECONDS
@@ -135,7 +136,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
 
 
-def _attributes(span: Checked, name: str) -> Attributes:
+def _attributes(span: JsonObject, name: str) -> Attributes:
     """Key/value pairs as a dict."""
     found: Attributes = {}
     for pair in span.objects(name):
@@ -143,7 +144,7 @@ def _attributes(span: Checked, name: str) -> Attributes:
     return found
 
 
-def _value(at: Checked, name: str, value: Any) -> Any:
+def _value(at: JsonObject, name: str, value: Any) -> Any:
     """The plain value of an AnyValue; None if it is empty."""
     if not isinstance(value, Mapping):
         at.fault(name, f"expected a value object; got {shown(value)}")
@@ -164,7 +165,7 @@ def _value(at: Checked, name: str, value: Any) -> Any:
     return None
 
 
-def _integer(at: Checked, name: str, value: Any) -> int | None:
+def _integer(at: JsonObject, name: str, value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and value.removeprefix("-").isdecimal():

@@ -11,13 +11,13 @@ import msgspec
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import TOO_DEEP, OutOfLimits
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.checked import Warn, quiet
-from cachecost.conversations.line_buffer import Line, lines_in_place
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.line_buffer import BufferLine, lines_in_place
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.request_log.frames import Frame, Frames, Gaps, around_of
-from cachecost.conversations.readers.request_log.incremental import CUT, Growing
+from cachecost.conversations.readers.request_log.frames import Frame, Frames, Gaps, frame_bytes_of
+from cachecost.conversations.readers.request_log.incremental import CUT, IncrementalParser
 from cachecost.conversations.readers.request_log.row import RawRow
 from cachecost.conversations.start_times import StartTimes
 from cachecost.conversations.wire_usage import parse_iterations, parse_usage
@@ -42,17 +42,17 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls of a log, in order; see `RequestLog.calls`. A last line that is cut off is said to `warn`."""
+    """The calls of a log, in order; see `RequestLog.calls`. A last line that is cut off gives a warning."""
     log = RequestLog(path, Intake(keep_content))
     yield from log.calls()
     if log.unfinished:
-        warn(f"{path}:{log.unfinished} the last line is still being written; it is left out")
+        warn(f"{path}:{log.unfinished} the last line is still being written: skipped")
 
 
 class RequestLog:
-    """A log, read line by line. After the last call, faults raise InputError all at once.
+    """A log, read line by line. After the last call, InputError is raised with all errors.
 
-    `unfinished` is the number of a last line that was still being written; it is left out.
+    `unfinished` is the number of a last line that was still being written; it is skipped.
     """
 
     def __init__(self, path: Path, intake: Intake) -> None:
@@ -63,18 +63,18 @@ class RequestLog:
         self._decoder = msgspec.json.Decoder(RawRow)
         self._starts = StartTimes()
         self._array = msgspec.json.Decoder(list[msgspec.Raw])
-        self._growing = Growing()
+        self._parser = IncrementalParser()
         self._frames = Frames()
         self._threads = MessageThreads()
 
     def calls(self) -> Iterator[RecordedCall]:
-        """Calls in input order, until the first fault; then the rest is only checked.
+        """Calls in input order, until the first error; the rest is only checked.
 
-        Raises InputError (an empty file, damaged lines, bodies that are no Messages request, what cannot be read).
+        Raises InputError: an empty or unreadable file, damaged lines, bodies that are no Messages request.
         """
         line = None
         for line in lines_in_place(self.path):
-            call = self._quick(line) or self._read(line.number, line.copy())
+            call = self._quick(line) or self._read_whole(line.number, line.copy())
             if call is not None and not self._faults:
                 yield call
             if len(self._faults) >= MOST_FAULTS:
@@ -86,19 +86,19 @@ class RequestLog:
         if self._faults:
             raise InputError(self._faults)
 
-    def _quick(self, line: Line) -> RecordedCall | None:
-        """The call of a line that goes on with a conversation; None where it is to be parsed whole."""
+    def _quick(self, line: BufferLine) -> RecordedCall | None:
+        """The call of a line that continues a conversation; None if the line must be parsed whole."""
         began = self._starts.last
         try:
             framed = self._frames.find(line)
-            return self._framed(line, *framed) if framed else self._grown(line)
+            return self._read_framed(line, *framed) if framed else self._read_repeated(line)
         except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._starts.last = began
             return None
 
-    def _framed(self, line: Line, frame: Frame, gaps: Gaps) -> RecordedCall | None:
+    def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> RecordedCall | None:
         """The call of a line in a known frame."""
-        found = self._growing.find(line, gaps.start)
+        found = self._parser.find(line, gaps.start)
         if found is None or found.stop > gaps.stop:
             return None
         rest = b"".join((OPEN, memoryview(line.buffer)[found.stop : gaps.stop], b"]"))
@@ -109,13 +109,13 @@ class RequestLog:
         self.intake.add(trail, raws, frame.heads)
         request = self.intake.again(frame.request, frame.heads, trail)
         start = self._starts.next(gaps.timestamp)
-        self._growing.go_on(found, trail, rest, len(OPEN), raws)
+        self._parser.go_on(found, trail, rest, len(OPEN), raws)
         row: Any = (*frame.row, line.number)
         return RecordedCall(request, start, None, gaps.timestamp, *row)
 
-    def _grown(self, line: Line) -> RecordedCall | None:
-        """The call of a line that begins as its conversation did, whatever stands around that."""
-        found = self._growing.find(line)
+    def _read_repeated(self, line: BufferLine) -> RecordedCall | None:
+        """The call of a line that repeats its conversation, in any frame."""
+        found = self._parser.find(line)
         if found is None:
             return None
         rest = line.without(found.start, found.stop, CUT)
@@ -129,23 +129,23 @@ class RequestLog:
         trail = found.talk.trail.cut(found.messages)
         call = self._call(line.number, raw, trail)
         array = found.start - line.start
-        end = self._growing.go_on(found, trail, rest, array + len(CUT), raws)
-        self._frame(rest, array, end, raw, call)
+        end = self._parser.go_on(found, trail, rest, array + len(CUT), raws)
+        self._keep_frame(rest, array, end, raw, call)
         return call
 
-    def _frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: RecordedCall) -> None:
-        """Keep what stands around the messages of `rest`, if it comes back."""
-        around = around_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
-        if around is None or not self._frames.comes_back(around):
+    def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: RecordedCall) -> None:
+        """Keep the frame of `rest` if it comes back."""
+        frame_bytes = frame_bytes_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
+        if frame_bytes is None or not self._frames.comes_back(frame_bytes):
             return
-        tried = self._decoder.decode(around.with_gaps(TRIED, CUT))
+        tried = self._decoder.decode(frame_bytes.with_gaps(TRIED, CUT))
         if bytes(tried.timestamp) == b'"%b"' % TRIED and list(map(bytes, tried.request.messages)) == [CUT]:
             heads = self.intake.heads(raw.request)
             row = tuple(getattr(call, name) for name in FRAME_FIELDS)
-            self._frames.keep(Frame(around, heads, call.request, row))
+            self._frames.keep(Frame(frame_bytes, heads, call.request, row))
 
-    def _read(self, number: int, line: bytes) -> RecordedCall | None:
-        """The call of a line, parsed whole. What is wrong with it is added to the faults."""
+    def _read_whole(self, number: int, line: bytes) -> RecordedCall | None:
+        """The call of a line, parsed whole. Errors are collected."""
         if not line.strip():
             return None
         trail = Trail({}, [], [], [])
@@ -160,7 +160,7 @@ class RequestLog:
             else:
                 self.unfinished = number
         else:
-            self._growing.begin(line, raw.request.messages, trail)
+            self._parser.begin(line, raw.request.messages, trail)
             return call
         return None
 

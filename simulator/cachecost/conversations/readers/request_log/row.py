@@ -59,13 +59,13 @@ class RawRow(msgspec.Struct):
             body.anthropic_beta = self.anthropic_beta
         if bytes(body.model) not in (b"null", b'""') or bytes(self.url) == b"null":
             return None
-        from cachecost.conversations.readers.common.model_names import named
+        from cachecost.conversations.readers.common.model_names import parse_model_name
         from cachecost.conversations.readers.http.routes import Route, route_of
 
         route = route_of("POST", self.parse("url"))
         if not isinstance(route, Route) or not route.model:
             return None
-        model, host = named(route.model, route.host or "")
+        model, host = parse_model_name(route.model, route.host or "")
         body.model = msgspec.Raw(msgspec.json.encode(model))
         return route.host or host
 

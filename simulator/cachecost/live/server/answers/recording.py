@@ -82,7 +82,7 @@ class Recorded:
 
     def _learn(self, call: RecordedCall) -> None:
         """Keep an answer under all that it can be found by; of several to the same call the first."""
-        if call.failed or not call.response or any(block.content is None for block in call.response):
+        if call.has_failed or not call.response or any(block.content is None for block in call.response):
             return
         said, request = _recorded(call), call.request
         asked = self._said(request.thread)
