@@ -270,7 +270,7 @@ def test_a_file_still_being_written_and_an_empty_one(tmp_path: Path) -> None:
     path.write_text(path.read_text() + '{"custom')
     said: list[str] = []
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
     assert faults_of(lines(path)) == ["batch.jsonl expected a batch, one request or result per line; got nothing"]
 
 
