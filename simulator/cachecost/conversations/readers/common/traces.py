@@ -90,9 +90,9 @@ class Tracing:
 
     def _calls(self) -> list[RecordedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
-        own = _once(self._found)
+        own = _drop_repeated(self._found)
         self.notes.skip("entry", "same id as another entry", len(self._found) - len(own))
-        calls = _without_twins(own)
+        calls = _drop_nested(own)
         self.notes.skip("model call", "recorded twice, by nested entries", len(own) - len(calls))
         return sorted(calls, key=attrgetter("start"))
 
@@ -101,7 +101,7 @@ EntriesOf = Callable[[JsonObject], Iterable[JsonObject]]
 AddCall = Callable[[Tracing, JsonObject], None]
 
 
-def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
+def _drop_repeated(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
     """One entry an id: that with a bill, else the first."""
     kept: dict[object, tuple[RecordedCall, str]] = {}
     for number, one in enumerate(found):
@@ -111,7 +111,7 @@ def _once(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall,
     return list(kept.values())
 
 
-def _without_twins(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
+def _drop_nested(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
     """Where a framework and an SDK both trace a call, one stands inside the other: the outer one with a bill counts,
     for it has what the framework knows; without a bill it is only a frame for those inside."""
     by_id = {call.id: call for call, _ in found if call.id}
