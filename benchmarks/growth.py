@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from math import log
 from time import process_time
 
+from cachecost.conversations.calls import date_call
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Simulation, planned
+from cachecost.replay.simulation import Simulation
 from cachecost.strategies.presets import PRESETS
 from cachecost.tokens.factory import make_counter
 
@@ -40,7 +41,7 @@ def replay_seconds(turns: int, model: str) -> float:
     gc.collect()
     start = process_time()
     calls = PRESETS["base"].plan(conversation)
-    deque(simulation.rows(map(planned, calls)), maxlen=0)
+    deque(simulation.rows(map(date_call, calls)), maxlen=0)
     return process_time() - start
 
 

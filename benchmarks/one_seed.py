@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from cachecost.replay.simulation import Call
+from cachecost.conversations.calls import Call, PlannedCall
 from cachecost.replay.workload import Traffic
 from cachecost.sweep.montecarlo.draws import Draw
 from cachecost.sweep.montecarlo.many import seeded_rules
@@ -34,6 +34,13 @@ def _timed(traffic: Traffic, draw: Draw, times: Times) -> Iterator[Call]:
             continue
         waited = call.first_token_s if times.waited is None else float(times.waited[0, main])
         if draw.retries.billed and times.retried[0, main]:
-            yield replace(call, start=float(times.first[0, main]), first_token_s=waited, purpose=RETRIED)
+            yield _retried(replace(call, start=float(times.first[0, main]), first_token_s=waited))
         yield replace(call, start=float(times.final[0, main]), first_token_s=waited)
         main += 1
+
+
+def _retried(call: Call) -> Call:
+    if call.has_failed:
+        return call
+    shared = {each.name: getattr(call, each.name) for each in fields(Call)}
+    return PlannedCall(**shared, purpose=RETRIED, turn=call.turn, inquiry=call.inquiry)

@@ -100,7 +100,7 @@ def test_a_last_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> 
     log.write_text(json.dumps(GOOD) + "\n" + json.dumps(GOOD)[:200])
     done = cachecost("replay", "log.jsonl", "--tokens", "bytes", "--json", cwd=tmp_path)
     assert done.returncode == 0 and len(rows(done)) == 1
-    assert done.stderr == "log.jsonl:2 the last line is still being written; it is left out\n"
+    assert done.stderr == "log.jsonl:2 the last line is still being written: skipped\n"
 
 
 def test_an_empty_file_says_so(tmp_path: Path) -> None:

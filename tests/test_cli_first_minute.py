@@ -81,9 +81,9 @@ def test_a_call_of_which_only_the_bill_is_known_counts_in_the_bill_and_is_not_pr
     assert (done.returncode, "as billed" in done.stdout) == (3, True)
     planned = cachecost("replay", "log.jsonl", "--strategy", "none", cwd=tmp_path)
     assert planned.returncode == 3
-    assert "1 calls of which the log holds only the bill: no part of a conversation" in planned.stderr
+    assert "1 call with only its bill in the log: not part of a conversation" in planned.stderr
     assert "log.jsonl contains no conversation that can be planned again" in planned.stderr
     made = cachecost("replay", "log.jsonl", "--json", cwd=tmp_path)
-    assert json.loads(made.stdout)["error"]["message"] == "the log holds nothing of what was sent, only the bill"
+    assert json.loads(made.stdout)["error"]["message"] == "the log has only the bill, not the request"
     judged = cachecost("validate", "log.jsonl", "--json", cwd=tmp_path)
     assert judged.returncode == 3 and json.loads(judged.stdout)["calls"] == 0

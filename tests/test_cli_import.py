@@ -71,7 +71,7 @@ def test_a_conversation_has_no_calls_to_replay(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text('{"format":1,"kind":"conversation","content":"keep","name":"n"}\n')
     done = cachecost("replay", "talk.jsonl", "--json", cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("talk.jsonl expected calls as they were sent; got a conversation (recording: ")
+    assert done.stderr.startswith("talk.jsonl expected recorded calls; got a conversation (recording: ")
 
 
 def test_names_keys_and_addresses_are_replaced_where_content_is_kept(tmp_path: Path) -> None:

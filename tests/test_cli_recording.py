@@ -62,7 +62,10 @@ def test_different_recordings_exit_with_1(folder: Path) -> None:
 
 def test_what_cannot_be_compared_exits_with_2(folder: Path) -> None:
     Path("talk.jsonl").write_text('{"format":1,"kind":"conversation","content":"keep","name":"n"}\n')
-    for pair, found in ((("a.jsonl", "talk.jsonl"), "got a conversation"), (("talk.jsonl", "a.jsonl"), "got calls")):
+    for pair, found in (
+        (("a.jsonl", "talk.jsonl"), "got a conversation"),
+        (("talk.jsonl", "a.jsonl"), "got recorded calls"),
+    ):
         done = Done("diff", *pair)
         assert done.code == 2 and done.out == "" and found in done.err
     log_file("bad.jsonl", {"request": {"messages": []}})
@@ -92,8 +95,8 @@ def test_a_part_is_cut_out(folder: Path) -> None:
         ((), "expected at least one of --calls, --from, --to and --session"),
         (("--calls", "3-2"), "expected numbers from 1, the smaller first; got '3-2'"),
         (("--from", "noon"), "expected an ISO 8601 time like 2026-03-07T10:00:00Z; got 'noon'"),
-        (("--calls", "7"), "a.jsonl no call is in the cut; the recording has 2"),
-        (("--session", "x"), "a.jsonl no call is of session 'x'; no call names its session"),
+        (("--calls", "7"), "a.jsonl no call matches; the recording has 2"),
+        (("--session", "x"), "a.jsonl no call has session 'x'; no call has a session"),
     ],
 )
 def test_a_cut_that_is_none_exits_with_2_and_writes_nothing(folder: Path, wishes: tuple[str, ...], why: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
@@ -19,7 +20,7 @@ from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
 

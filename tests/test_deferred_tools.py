@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 from bodies import MARK, Body, Engine, assistant, body, mark_last, marked, text, tool, tool_result, user
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.body import body_of
@@ -13,7 +14,7 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import tiktoken_counter

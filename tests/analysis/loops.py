@@ -10,12 +10,13 @@ from typing import Any
 
 from cachecost.analysis.explain.explaining import explain
 from cachecost.caches.breakpoints import PrefixCache
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 
 Body = dict[str, Any]

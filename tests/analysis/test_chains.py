@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 
 from cachecost.analysis.fidelity.chains import judge_steps, judge_transcript
 from cachecost.analysis.fidelity.evidence import evidence_of
-from cachecost.conversations.readers.claude_code.transcript import Step, steps_to_records
+from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, steps_to_records
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -24,13 +24,13 @@ from cachecost.providers.usage import Usage
 RULES, PRICES = RuleBook(), PriceBook()
 AT = 1767348000.0
 KEEPS, STRIPS = "claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929"
-FIRST = Step(1, 1, "main", None, KEEPS, Usage(3, 0, 5000), AT, AT + 2, AT + 4, 1)
+FIRST = TranscriptStep(1, 1, "main", None, KEEPS, Usage(3, 0, 5000), AT, AT + 2, AT + 4, 1)
 """Its entry of 5,000 tokens is touched between AT and AT + 2."""
 
 
 def after(
-    before: Step, seconds: float, read: int, write: int = 200, words: Sequence[str] = (), waited: float = 2.0
-) -> Step:
+    before: TranscriptStep, seconds: float, read: int, write: int = 200, words: Sequence[str] = (), waited: float = 2.0
+) -> TranscriptStep:
     """A step that goes on from `before`: its request at least `seconds` after the latest start of that."""
     assert before.answered is not None
     sent = before.answered + seconds
@@ -52,19 +52,19 @@ def after(
     )
 
 
-def judged(*steps: Step) -> list[Judgement]:
+def judged(*steps: TranscriptStep) -> list[Judgement]:
     """The judgements of those steps that can be judged."""
     return judge_steps(steps, "here.jsonl", RULES, PRICES)[0]
 
 
-def last(*steps: Step) -> Judgement:
+def last(*steps: TranscriptStep) -> Judgement:
     """The judgement of the last step."""
     made = judged(*steps)[-1]
     assert made.call == steps[-1].number
     return made
 
 
-def hourly(step: Step) -> Step:
+def hourly(step: TranscriptStep) -> TranscriptStep:
     return replace(step, usage=replace(step.usage, write_5m=0, write_1h=step.usage.write))
 
 
@@ -165,7 +165,7 @@ def test_a_mismatch_has_its_reason(read: int, words: Sequence[str], reason: str)
     ],
 )
 def test_an_entry_lives_for_its_lifetime_and_no_longer(
-    first: Step, seconds: float, read: int, kind: str, exact: bool
+    first: TranscriptStep, seconds: float, read: int, kind: str, exact: bool
 ) -> None:
     """Both requests began within two seconds, so an age is known to four."""
     second = last(first, after(first, seconds, read))
@@ -352,7 +352,7 @@ gaps = some.one_of(some.floats(0, 290), some.floats(305, 3500), some.floats(3700
 
 
 @some.composite
-def lawful_chains(draw: some.DrawFn) -> list[Step]:
+def lawful_chains(draw: some.DrawFn) -> list[TranscriptStep]:
     """A tool loop whose bills obey the rules."""
     first = draw(some.sampled_from([FIRST, hourly(FIRST)]))
     life = 3600 if first.usage.write_1h else 300
@@ -366,7 +366,7 @@ def lawful_chains(draw: some.DrawFn) -> list[Step]:
 
 
 @given(lawful_chains())
-def test_a_chain_that_obeys_the_rules_is_judged_exact(steps: list[Step]) -> None:
+def test_a_chain_that_obeys_the_rules_is_judged_exact(steps: list[TranscriptStep]) -> None:
     made = judged(*steps)
     assert all(one.exact and one.kind in ("hit", "cold") for one in made)
     for one, following in pairwise(made):
@@ -378,7 +378,7 @@ def test_a_chain_that_obeys_the_rules_is_judged_exact(steps: list[Step]) -> None
 
 
 @given(lawful_chains(), some.data())
-def test_a_step_is_not_judged_with_its_own_bill(steps: list[Step], data: some.DataObject) -> None:
+def test_a_step_is_not_judged_with_its_own_bill(steps: list[TranscriptStep], data: some.DataObject) -> None:
     index = data.draw(some.integers(0, len(steps) - 1))
     other = Usage(*(data.draw(some.integers(1, 10**6)) for _ in range(5)))
     changed = [*steps[:index], replace(steps[index], usage=other), *steps[index + 1 :]]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from cachecost.analysis.explain.explaining import explain
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.blocks import Block, Message, Part, Thread, digest_of
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic, recorded
 
 SESSION = Path(__file__).parents[2] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"

@@ -10,7 +10,7 @@ from test_fidelity import Crude
 
 from bodies import Body, assistant, body, mark_last, marked, text, user
 from cachecost.analysis.fidelity.checker import Judge
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import switches_from
@@ -32,7 +32,9 @@ def judged(
     for number, (after, request, bill) in enumerate(rows, 1):
         start = datetime.fromisoformat(begin).timestamp() + after
         at = datetime.fromtimestamp(start, UTC).isoformat()
-        calls.append(LoggedCall(number, start, at, intake.body({**request, "model": model}), bill))
+        calls.append(
+            RecordedCall(intake.body({**request, "model": model}), start, timestamp=at, billed=bill, line=number)
+        )
     judge = Judge(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
     judgements, not_judged = judge.judge("log", calls)
     assert not not_judged

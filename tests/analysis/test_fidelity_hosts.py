@@ -12,7 +12,7 @@ from cachecost.analysis.fidelity.checker import Judge
 from cachecost.analysis.fidelity.earlier import GONE_S, Earlier
 from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
 from cachecost.analysis.fidelity.rule_claims import claimed, refused
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.intake import Intake
@@ -31,7 +31,7 @@ def judged(host: str, model: str, *rows: tuple[Body, Usage], step_s: float = 10.
     """Judge calls `step_s` seconds apart. A block is as many tokens as bytes."""
     intake = Intake(keep_content=True)
     calls = [
-        LoggedCall(number, step_s * number, None, intake.body({**request, "model": model}), bill, host=host)
+        RecordedCall(intake.body({**request, "model": model}), step_s * number, host=host, billed=bill, line=number)
         for number, (request, bill) in enumerate(rows, 1)
     ]
     judge = Judge(RuleBook(switches_from(rules)), PriceBook.load(), lambda generation: Crude())

@@ -7,15 +7,15 @@ from datetime import date
 import pytest
 
 from cachecost.analysis.optimum.lower_bound import floor_of
+from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import Pauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import Simulation, planned
+from cachecost.replay.simulation import Simulation
 from cachecost.replay.workload import of_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import Placement
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.presets.adaptive import LEARNED
 from cachecost.strategies.presets.making import BASE
 
@@ -42,7 +42,7 @@ def talk(pause: float, turns: int = 10) -> Conversation:
 def cost(agent: Agent, told: Conversation) -> float:
     given = terms()
     simulation = Simulation(given.book(), given.prices, given.counter)
-    rows = [simulation.row(planned(call)) for call in agent.plan(told)]
+    rows = [simulation.row(date_call(call)) for call in agent.plan(told)]
     assert not any(row.error for row in rows)
     return float(sum(row.cost.total for row in rows))
 

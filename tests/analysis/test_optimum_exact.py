@@ -14,11 +14,11 @@ from cachecost.analysis.optimum.exact import Slot, exact
 from cachecost.analysis.optimum.lower_bound import bench_floor
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import Bench, Step
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import Call
 
 MODEL = "claude-sonnet-4-5"
 MINIMUM = 1024

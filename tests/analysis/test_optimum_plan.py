@@ -15,11 +15,11 @@ from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_ro
 from cachecost.analysis.optimum.plan_evaluator import Bench, Step, marked, rendered_marks, simulation_of
 from cachecost.analysis.optimum.search import rounds
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import Call
 
 MODEL = "claude-opus-4-6"
 START = 1_790_000_000.0

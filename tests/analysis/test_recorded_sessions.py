@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.call_recording.reader import calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
@@ -19,39 +19,39 @@ PRICES = PriceBook.load(None, None)
 
 
 @pytest.fixture(scope="module")
-def sessions() -> list[LoggedCall]:
+def sessions() -> list[RecordedCall]:
     return list(calls(RECORDING))
 
 
 @pytest.fixture(scope="module")
-def bill(sessions: list[LoggedCall]) -> Bill:
-    bill = Bill(PRICES)
+def bill(sessions: list[RecordedCall]) -> BillTotal:
+    bill = BillTotal(PRICES)
     for call in sessions:
         bill.add(call)
     return bill
 
 
-def cost(sessions: list[LoggedCall], strategy: str) -> tuple[int, Decimal]:
+def cost(sessions: list[RecordedCall], strategy: str) -> tuple[int, Decimal]:
     ledger = Terms(None, None, PRICES, bills=sessions).ledger(strategy, conversations_of(sessions))
     assert ledger.errors == 0
     return ledger.usage.total_input, ledger.cost.total
 
 
-def test_the_bill_is_that_of_the_transcripts(bill: Bill) -> None:
+def test_the_bill_is_that_of_the_transcripts(bill: BillTotal) -> None:
     """Counted by another way than the reader's; at 3, 15, 0.30 and 3.75 dollars per million (Sonnet 4)."""
     usage = bill.usage
     assert (bill.calls, usage.read, usage.write, usage.input_tokens) == (287, 8_377_717, 405_045, 1_333)
     assert bill.dollars.quantize(Decimal("0.0001")) == Decimal("5.1737")
 
 
-def test_uncached_it_costs_each_input_token_that_was_billed_once(sessions: list[LoggedCall], bill: Bill) -> None:
+def test_uncached_it_costs_each_input_token_that_was_billed_once(sessions: list[RecordedCall], bill: BillTotal) -> None:
     tokens, _ = cost(sessions, "none")
     assert tokens == bill.usage.total_input
 
 
 @pytest.mark.parametrize(("strategy", "least", "most"), [("claude-code", "1.00", "1.03"), ("none", "5.2", "5.4")])
 def test_planned_as_it_was_sent_it_costs_what_was_billed(
-    sessions: list[LoggedCall], bill: Bill, strategy: str, least: str, most: str
+    sessions: list[RecordedCall], bill: BillTotal, strategy: str, least: str, most: str
 ) -> None:
     """Above the bill by the heads that calls before the recording had written."""
     tokens, dollars = cost(sessions, strategy)
@@ -59,7 +59,7 @@ def test_planned_as_it_was_sent_it_costs_what_was_billed(
     assert Decimal(least) <= dollars / bill.dollars <= Decimal(most)
 
 
-def test_sessions_and_sub_agents_are_apart(sessions: list[LoggedCall]) -> None:
+def test_sessions_and_sub_agents_are_apart(sessions: list[RecordedCall]) -> None:
     talks = conversations_of(sessions)
     assert len(talks) == 13
     assert sum(len(talk.replies) for talk in talks) + sum(
@@ -68,7 +68,7 @@ def test_sessions_and_sub_agents_are_apart(sessions: list[LoggedCall]) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["claude-code", "system-only", "aider", "llama-index-cache-idx"])
-def test_layers_add_up_to_the_usage_and_to_the_dollars(sessions: list[LoggedCall], strategy: str) -> None:
+def test_layers_add_up_to_the_usage_and_to_the_dollars(sessions: list[RecordedCall], strategy: str) -> None:
     """Sizes that bills tell hold for the ends of layers, too."""
     ledger = Terms(None, None, PRICES, bills=sessions).ledger(strategy, conversations_of(sessions))
     for row in ledger.rows:

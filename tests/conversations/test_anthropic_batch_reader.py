@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.anthropic_batch.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import logged
 
 MODEL = "claude-opus-4-6"
 MARK = {"type": "ephemeral", "ttl": "1h"}
@@ -62,7 +61,7 @@ def lines(path: Path, *rows: Line | str) -> Path:
     return path
 
 
-def read(path: Path) -> list[LoggedCall]:
+def read(path: Path) -> list[RecordedCall]:
     return list(calls(path, pytest.fail))
 
 
@@ -109,8 +108,8 @@ def test_results_find_their_requests_in_the_same_file(tmp_path: Path) -> None:
     ]
     assert [block.content for block in second.response] == [{"type": "text", "text": "a complaint"}]
     assert (second.request.thread, second.request.system) == (first.request.thread, first.request.system)
-    assert logged(second).output_tokens == 11
-    assert said == [f"{path}: 1 states of a batch: left out"]
+    assert second.output_tokens == 11
+    assert said == [f"{path}: skipped 1 entry: the status of a batch"]
 
 
 @pytest.mark.parametrize(
@@ -136,8 +135,8 @@ def test_results_find_their_requests_beside_them(tmp_path: Path, results: str, r
 def test_results_without_requests_say_where_they_were_looked_for(tmp_path: Path) -> None:
     path = lines(tmp_path / "results.jsonl", result("a"))
     assert faults_of(path) == [
-        "results.jsonl holds results without requests: "
-        "expected one of requests.jsonl, requests.json, requests.jsonl.gz, requests.json.gz"
+        "results.jsonl contains results without their requests; "
+        "expected them in one of requests.jsonl, requests.json, requests.jsonl.gz, requests.json.gz"
     ]
     lines(tmp_path / "results.requests.jsonl", request("a"))
     assert len(faults_of(path)) == 1
@@ -147,7 +146,7 @@ def test_requests_without_a_result_are_said(tmp_path: Path) -> None:
     path = lines(tmp_path / "batch.jsonl", request("a"), request("b"), result("b"))
     said: list[str] = []
     assert [call.billed for call in calls(path, said.append)] == [None, BILLED]
-    assert said == [f"{path}: 1 requests have no result: calls without usage"]
+    assert said == [f"{path}: 1 request without a result: no usage"]
 
 
 # -------------------------------------------------------------------------------------- what became of them
@@ -166,7 +165,7 @@ def test_requests_without_a_result_are_said(tmp_path: Path) -> None:
 )
 def test_what_failed_costs_nothing(tmp_path: Path, line: Line, status: int) -> None:
     (call,) = read(lines(tmp_path / "batch.jsonl", request("a"), line))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
 
 
 def test_what_the_api_refused_may_be_no_request_at_all(tmp_path: Path) -> None:
@@ -174,7 +173,7 @@ def test_what_the_api_refused_may_be_no_request_at_all(tmp_path: Path) -> None:
     path = lines(tmp_path / "batch.jsonl", *rows)
     said: list[str] = []
     assert [call.line for call in calls(path, said.append)] == [2]
-    assert said == [f"{path}: 1 requests that the API refused and that are no Messages request: left out"]
+    assert said == [f"{path}: skipped 1 request: refused by the API, and not a valid request"]
     lines(path, *rows[:2], result("a", "expired"), rows[3])
     assert faults_of(path) == ["batch.jsonl:1 params.messages: expected an array; got a number"]
 
@@ -221,20 +220,20 @@ def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:
     assert faults_of(path) == [
         "batch.jsonl:1 params.model: expected a model id; got nothing",
         "batch.jsonl:2 custom_id: expected a text; got nothing",
-        "batch.jsonl:3 custom_id: 'a' is that of an earlier one",
+        "batch.jsonl:3 custom_id: expected a unique id; got 'a' again",
         "batch.jsonl:4 damaged JSON: Expecting value at character 15",
         "batch.jsonl:5 params: expected an object; got an array",
-        "batch.jsonl:6 params: expected the body of a request (or a result beside the id); got nothing",
+        'batch.jsonl:6 params: expected the body of a request (or a "result"); got nothing',
         "batch.jsonl:7 params.messages: expected an array of messages; got nothing",
-        "batch.jsonl:9 custom_id: 'z' is that of an earlier one",
+        "batch.jsonl:9 custom_id: expected a unique id; got 'z' again",
         "batch.jsonl:9 result.type: expected one of succeeded, errored, canceled, expired; got 'finished'",
-        "batch.jsonl:9 custom_id: no request in batch.jsonl has 'z'",
+        "batch.jsonl:9 custom_id: no request in batch.jsonl has the id 'z'",
         "batch.jsonl:10 result: expected an object; got 3",
-        "batch.jsonl:10 custom_id: no request in batch.jsonl has 'f'",
+        "batch.jsonl:10 custom_id: no request in batch.jsonl has the id 'f'",
         "batch.jsonl:12 result.message.usage: expected a usage object; got nothing",
         "batch.jsonl:13 result.message.content.0: expected a block object; got 3",
         "batch.jsonl:14 result.error: expected an object; got nothing",
-        "batch.jsonl:14 custom_id: no request in batch.jsonl has 'g2'",
+        "batch.jsonl:14 custom_id: no request in batch.jsonl has the id 'g2'",
         "batch.jsonl:15 result.message.usage.output_tokens: expected a whole number of tokens; got -1",
     ]
 
@@ -253,7 +252,7 @@ def test_faults_in_both_files_name_theirs(tmp_path: Path) -> None:
     path = lines(tmp_path / "results.jsonl", result("a"), result("b"), '{"a":')
     lines(tmp_path / "requests.jsonl", request("a", tools=3))
     assert faults_of(path) == [
-        "results.jsonl:2 custom_id: no request in requests.jsonl has 'b'",
+        "results.jsonl:2 custom_id: no request in requests.jsonl has the id 'b'",
         "results.jsonl:3 damaged JSON: Expecting value at character 7",
         "requests.jsonl:1 params.tools: expected an array of tools; got 3",
     ]
@@ -271,8 +270,8 @@ def test_a_file_still_being_written_and_an_empty_one(tmp_path: Path) -> None:
     path.write_text(path.read_text() + '{"custom')
     said: list[str] = []
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
-    assert faults_of(lines(path)) == ["batch.jsonl expected a batch, one request or result a line; got nothing"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
+    assert faults_of(lines(path)) == ["batch.jsonl expected a batch, one request or result per line; got nothing"]
 
 
 # --------------------------------------------------------------------------------------------- other hosts
@@ -311,7 +310,7 @@ def test_google_clouds_lines_hold_both(tmp_path: Path) -> None:
 def test_a_job_that_names_no_model_is_one_fault(tmp_path: Path) -> None:
     path = lines(tmp_path / "abc.jsonl", hosted("1"), hosted("2"), {"recordId": "3", "modelInput": 3})
     assert faults_of(path) == [
-        "abc.jsonl names no model: the job has it, here only a modelOutput or response tells it",
+        "abc.jsonl no model name: the batch job has it, this file only in a modelOutput or response",
         "abc.jsonl:3 modelInput: expected an object; got 3",
     ]
     lines(path, {"modelInput": {**BODY, "model": "claude-haiku-4-5"}})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import day_of, seconds
-from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -20,13 +20,13 @@ PRICES = PriceBook.load()
 SIMPLE = {"opus": "claude-opus-4-6", "sonnet": "claude-sonnet-4-6"}
 
 
-def call(billed: Usage | None, model: str = SIMPLE["opus"], params: Any = None, **fields: Any) -> LoggedCall:
+def call(billed: Usage | None, model: str = SIMPLE["opus"], params: Any = None, **fields: Any) -> RecordedCall:
     request = Intake().body({"model": model, "messages": [], **(params or {})})
-    return LoggedCall(1, seconds(DAY), DAY, request, billed, **fields)
+    return RecordedCall(request, seconds(DAY), timestamp=DAY, billed=billed, line=1, **fields)
 
 
-def bill(*calls: LoggedCall, **fields: Any) -> Bill:
-    made = Bill(PRICES, **fields)
+def bill(*calls: RecordedCall, **fields: Any) -> BillTotal:
+    made = BillTotal(PRICES, **fields)
     for one in calls:
         made.add(one)
     return made
@@ -84,7 +84,7 @@ def test_what_has_no_price_is_told_and_the_rest_is_added_up() -> None:
 
 
 def test_without_prices_there_are_no_dollars() -> None:
-    made = Bill()
+    made = BillTotal()
     made.add(call(OUTPUT, "claude-opus-46"))
     assert (made.usage, made.dollars, dict(made.unpriced)) == (OUTPUT, 0, {})
 

@@ -15,16 +15,16 @@ from shapes import block_shape
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import Cl100k
@@ -71,10 +71,10 @@ def saved(folder: Path, data: bytes) -> Path:
 
 def replayed(read: Any, tokens: str) -> list[str]:
     simulation = Simulation(RULES, PRICES, lambda generation: make_counter(tokens, generation))
-    return [json.dumps(replay_row_json(row)) for row in simulation.rows(map(logged, read))]
+    return [json.dumps(replay_row_json(row)) for row in simulation.rows(read)]
 
 
-def shape(call: LoggedCall) -> tuple[Any, ...]:
+def shape(call: RecordedCall) -> tuple[Any, ...]:
     """Everything about a call but its line and what the log calls its source."""
     request = call.request
     told = [(message.role, [block_shape(block) for block in message.blocks]) for message in request.thread.messages()]
@@ -357,7 +357,7 @@ BAD = [
             "{file}:3 tools: no line before this one defines block 9",
             "{file}:3 params.thinking: expected an object; got 'on'",
             "{file}:3 params.speeed: unknown key (did you mean 'speed'?)",
-            "{file}:4 head: 1 is defined before",
+            "{file}:4 head: 1 is already defined",
         ],
     ),
     (
@@ -443,7 +443,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_and_said(tmp_path: Path) -> Non
         said: list[str] = []
         path = saved(tmp_path, data[:end])
         assert len(list(calls.calls(path, said.append))) == 1
-        assert said == [f"{path}:9 the last line is cut off (still being written?): left out"]
+        assert said == [f"{path}:9 the last line is cut off (still being written?): skipped"]
     assert len(list(calls.calls(saved(tmp_path, data[:-1]), pytest.fail))) == 2
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.claude_code.calls import calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Mark
 from cachecost.providers.prices import PriceBook
@@ -31,18 +31,18 @@ HOUR = {
 }
 
 
-def calls_of(folder: Path, lines: Sequence[dict[str, Any]], name: str = "session.jsonl") -> list[LoggedCall]:
+def calls_of(folder: Path, lines: Sequence[dict[str, Any]], name: str = "session.jsonl") -> list[RecordedCall]:
     path = folder / name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return list(calls(path))
 
 
-def told(call: LoggedCall) -> list[tuple[str, list[str]]]:
+def told(call: RecordedCall) -> list[tuple[str, list[str]]]:
     """The messages of a call: who, and what in a word each."""
     return [(message.role, [_word(block.content) for block in message.blocks]) for message in _messages(call)]
 
 
-def _messages(call: LoggedCall) -> list[Any]:
+def _messages(call: RecordedCall) -> list[Any]:
     return call.request.thread.messages()
 
 
@@ -157,8 +157,8 @@ def test_planned_anew_it_costs_what_was_billed_to_the_token(tmp_path: Path) -> N
     """Uncached, the input of all calls is the sum of their bills, whatever the tokenizer thinks of the messages."""
     lines = turns(user("z", "b", 7, RESULT), answer(*NEXT))
     made = calls_of(tmp_path, lines)
-    bill = Bill(PRICES)
-    assert list(bill.adding(made)) == made
+    bill = BillTotal(PRICES)
+    assert list(bill.add_all(made)) == made
     ledger = Terms(None, None, PRICES, bills=made).ledger("none", conversations_of(made))
     assert ledger.usage == Usage(5010 + 5412, 0, 0, 0, 85)
     assert bill.usage.total_input == 10_422
@@ -168,7 +168,7 @@ def test_planned_anew_it_costs_what_was_billed_to_the_token(tmp_path: Path) -> N
 
 
 def test_an_empty_file_and_a_damaged_line_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"session\.jsonl is empty: expected a transcript"):
+    with pytest.raises(InputError, match=r"session\.jsonl is empty; expected a transcript"):
         calls_of(tmp_path, [])
     with pytest.raises(
         InputError, match=r"session\.jsonl:1 message\.content: expected a text or an array of blocks; got 5"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.block_table import BlockWriter
-from cachecost.conversations.checked import GZIP
 from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS, ContentFree, key_from, key_of
+from cachecost.conversations.input_files import GZIP
 from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import given_block
 from cachecost.prompts.wire import block_of, text_block

@@ -112,11 +112,11 @@ def test_calls_are_no_conversation_and_the_other_way_round(tmp_path: Path) -> No
     with pytest.raises(InputError) as error:
         read_conversation(log)
     why = 'request-log: its first line has a "request"'
-    assert str(error.value) == f"{log} expected a conversation; got calls as they were sent ({why})"
+    assert str(error.value) == f"{log} expected a conversation; got recorded calls ({why})"
     with pytest.raises(InputError) as error:
         read_calls(talk)
     why = "recording: its first line says format and kind"
-    told = f"expected calls as they were sent; got a conversation ({why}), whose calls a strategy decides"
+    told = f"expected recorded calls; got a conversation ({why}); choose a --strategy"
     assert str(error.value) == f"{talk} {told}"
     assert read_conversation(talk).name == "n"
 

@@ -15,13 +15,20 @@ from random_logs import lines, logs
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.editing.cutting import Cut, concat, content_of, cut, cut_conversation, ranges
-from cachecost.conversations.editing.diffing import BY_SHAPE, Change, Diff, diff_calls, diff_conversations
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.editing.cutting import (
+    CallSelection,
+    concat,
+    content_of,
+    cut,
+    cut_conversation,
+    parse_ranges,
+)
+from cachecost.conversations.editing.diffing import BY_SHAPE, Diff, ItemChange, diff_calls, diff_conversations
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.views.recording.diff import diff_lines, diff_object
@@ -41,7 +48,7 @@ def saved(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[LoggedCall]:
+def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[RecordedCall]:
     """The calls; with `digest`, as a recording without content under that key has them."""
     told = request_log.calls(saved(folder / "log.jsonl", *rows))
     if not digest:
@@ -111,13 +118,13 @@ def test_a_longer_thread_differs_where_the_shorter_ends(tmp_path: Path) -> None:
 def test_one_call_more_in_the_middle_is_one_call_more(tmp_path: Path) -> None:
     a = [row("a"), row("a", "b", "c"), row("z")]
     found = differing(tmp_path, a, [a[0], row("side"), a[1], a[2]])
-    assert found.changes == [Change(None, 2, told="claude-opus-4-6, 1 messages")]
+    assert found.changes == [ItemChange(None, 2, told="claude-opus-4-6, 1 messages")]
     assert list(diff_lines(found)) == [
         "call 2 is only in B: claude-opus-4-6, 1 messages",
         "3 calls in A, 4 in B: 3 equal, 0 differ, 0 only in A, 1 only in B",
     ]
     found = differing(tmp_path, [a[0], row("side"), a[1], a[2]], a)
-    assert found.changes == [Change(2, None, told="claude-opus-4-6, 1 messages")]
+    assert found.changes == [ItemChange(2, None, told="claude-opus-4-6, 1 messages")]
 
 
 def test_usage_marks_times_and_parameters_are_compared(tmp_path: Path) -> None:
@@ -232,7 +239,7 @@ def test_conversations_are_compared_event_by_event() -> None:
     head, first, gone = diff_conversations(a, b).changes
     assert (head.a, head.fields) == (0, {"model": ("claude-opus-4-6", "claude-opus-4-5")})
     assert (first.a, first.b, first.place) == (1, 1, "blocks.0")
-    assert gone == Change(3, None, told="inquiry")
+    assert gone == ItemChange(3, None, told="inquiry")
     with pytest.raises(ValueError, match="compare its calls"):
         diff_conversations(Conversation("n", (Rewrite(0.0, 0, (), "start"),)), a)
 
@@ -245,13 +252,13 @@ def test_conversations_are_compared_event_by_event() -> None:
     [("7", ((7, 7),)), ("10-20", ((10, 20),)), ("10-", ((10, None),)), ("1-3, 7", ((1, 3), (7, 7)))],
 )
 def test_ranges_are_read(text: str, told: Any) -> None:
-    assert ranges(text) == told
+    assert parse_ranges(text) == told
 
 
 @pytest.mark.parametrize("text", ["", "a", "-3", "1-b", "0", "0-3", "5-4", "1,,2", "1 2", "²"])
 def test_what_is_no_range_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="expected numbers"):
-        ranges(text)
+        parse_ranges(text)
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -259,25 +266,25 @@ def test_what_is_no_range_is_told(text: str) -> None:
 def test_a_cut_holds_the_calls_as_they_were(tmp_path: Path, rows: list[dict[str, Any]], data: st.DataObject) -> None:
     path = saved(tmp_path / "log.jsonl", *rows)
     first = data.draw(st.integers(1, len(rows)))
-    written = cut(path, tmp_path / "out.jsonl", Cut(((first, None),)))
+    written = cut(path, tmp_path / "out.jsonl", CallSelection(((first, None),)))
     assert (written.calls, written.of) == (len(rows) - first + 1, len(rows))
     told = [call for place, call in enumerate(read_calls(path), 1) if (call.number or place) >= first]
     assert diff_calls(told, list(calls.calls(tmp_path / "out.jsonl"))).is_equal
 
 
 CUTS = [
-    (Cut(((2, 3),)), "23"),
-    (Cut(((1, 1), (4, None))), "145"),
-    (Cut(start=1772877602.0), "2345"),
-    (Cut(end=1772877602.0), "1"),
-    (Cut(start=1772877602.0, end=1772877604.0), "23"),
-    (Cut(session="b"), "24"),
-    (Cut(((1, 3),), session="b"), "2"),
+    (CallSelection(((2, 3),)), "23"),
+    (CallSelection(((1, 1), (4, None))), "145"),
+    (CallSelection(start=1772877602.0), "2345"),
+    (CallSelection(end=1772877602.0), "1"),
+    (CallSelection(start=1772877602.0, end=1772877604.0), "23"),
+    (CallSelection(session="b"), "24"),
+    (CallSelection(((1, 3),), session="b"), "2"),
 ]
 
 
 @pytest.mark.parametrize(("wish", "kept"), CUTS)
-def test_calls_are_cut_by_number_time_and_session(tmp_path: Path, wish: Cut, kept: str) -> None:
+def test_calls_are_cut_by_number_time_and_session(tmp_path: Path, wish: CallSelection, kept: str) -> None:
     rows = [row(str(n), second=n, session="ab"[n % 2 == 0]) for n in range(1, 6)]
     cut(saved(tmp_path / "log.jsonl", *rows), tmp_path / "out.jsonl", wish)
     told = calls.calls(tmp_path / "out.jsonl")
@@ -285,14 +292,14 @@ def test_calls_are_cut_by_number_time_and_session(tmp_path: Path, wish: Cut, kep
 
 
 REFUSED = [
-    (Cut(((9, None),)), "{log} no call is in the cut; the recording has 2"),
-    (Cut(session="man"), "{log} no call is of session 'man' (did you mean 'main'?)"),
-    (Cut(start=0.0), "{log}:2 this call has no time: cut by calls or session"),
+    (CallSelection(((9, None),)), "{log} no call matches; the recording has 2"),
+    (CallSelection(session="man"), "{log} no call has session 'man' (did you mean 'main'?)"),
+    (CallSelection(start=0.0), "{log}:2 this call has no timestamp: cut by calls or session"),
 ]
 
 
 @pytest.mark.parametrize(("wish", "why"), REFUSED)
-def test_an_empty_cut_is_refused_and_nothing_is_written(tmp_path: Path, wish: Cut, why: str) -> None:
+def test_an_empty_cut_is_refused_and_nothing_is_written(tmp_path: Path, wish: CallSelection, why: str) -> None:
     log = saved(tmp_path / "log.jsonl", row("a", second=1, session="main"), row("b"))
     with pytest.raises(InputError) as error:
         cut(log, tmp_path / "out.jsonl", wish)
@@ -301,21 +308,21 @@ def test_an_empty_cut_is_refused_and_nothing_is_written(tmp_path: Path, wish: Cu
 
 
 def test_a_session_that_no_call_names_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no call is of session 'x'; no call names its session"):
-        cut(saved(tmp_path / "log.jsonl", row("a")), tmp_path / "out.jsonl", Cut(session="x"))
+    with pytest.raises(InputError, match="no call has session 'x'; no call has a session"):
+        cut(saved(tmp_path / "log.jsonl", row("a")), tmp_path / "out.jsonl", CallSelection(session="x"))
 
 
 def test_damage_leaves_nothing_behind(tmp_path: Path) -> None:
     log = saved(tmp_path / "log.jsonl", row("a"), row("b"), {"request": {"model": 1, "messages": []}})
     with pytest.raises(InputError, match=r"log\.jsonl:3 model: expected a model id; got 1"):
-        cut(log, tmp_path / "out.jsonl", Cut(((1, 1),)))
+        cut(log, tmp_path / "out.jsonl", CallSelection(((1, 1),)))
     assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_a_content_free_recording_keeps_its_digests_and_says_so(tmp_path: Path) -> None:
     was = read(tmp_path, row("a", workspace="w"), row("b"), digest=b"key")
     path, out = tmp_path / "digest.jsonl", tmp_path / "out.jsonl"
-    cut(path, out, Cut(((1, 1),)))
+    cut(path, out, CallSelection(((1, 1),)))
     assert content_of(out) == "digest" and calls.title(out) == Title("n")
     assert diff_calls(was[:1], list(calls.calls(out))) == Diff("call", (1, 1), 1, [], [])
     concat([path], tmp_path / "all.jsonl")
@@ -326,28 +333,28 @@ def test_a_content_free_recording_keeps_its_digests_and_says_so(tmp_path: Path) 
 
 def test_nothing_is_written_over_itself(tmp_path: Path) -> None:
     log = saved(tmp_path / "log.jsonl", row("a"))
-    for edit in (lambda: cut(log, log, Cut(((1, 1),))), lambda: concat([log], log)):
-        with pytest.raises(InputError, match="would be written over itself: choose another place"):
+    for edit in (lambda: cut(log, log, CallSelection(((1, 1),))), lambda: concat([log], log)):
+        with pytest.raises(InputError, match="would overwrite itself: choose another place"):
             edit()
 
 
 def test_a_conversation_is_cut_with_what_leads_to_its_calls(tmp_path: Path) -> None:
     whole = talk()
     kinds = lambda wish: [type(event).__name__ for event in cut_conversation(whole, wish).events]  # noqa: E731
-    assert kinds(Cut(((1, 1),))) == ["Human", "Reply"]
-    assert kinds(Cut(((1, 2),))) == ["Human", "Reply", "Inquiry", "Results", "Reply"]
-    assert kinds(Cut(((3, None),))) == ["Human", "Reply"]
-    assert kinds(Cut(end=4.0)) == ["Human", "Reply", "Inquiry"]
+    assert kinds(CallSelection(((1, 1),))) == ["Human", "Reply"]
+    assert kinds(CallSelection(((1, 2),))) == ["Human", "Reply", "Inquiry", "Results", "Reply"]
+    assert kinds(CallSelection(((3, None),))) == ["Human", "Reply"]
+    assert kinds(CallSelection(end=4.0)) == ["Human", "Reply", "Inquiry"]
     path, out = tmp_path / "talk.jsonl", tmp_path / "out.jsonl"
     recording.write(whole, path)
-    assert cut(path, out, Cut(((3, 3),))).of == 3
-    assert diff_conversations(recording.read(out), cut_conversation(whole, Cut(((3, 3),)))).is_equal
+    assert cut(path, out, CallSelection(((3, 3),))).of == 3
+    assert diff_conversations(recording.read(out), cut_conversation(whole, CallSelection(((3, 3),)))).is_equal
     said: list[str] = []
-    cut(path, out, Cut(start=4.0), warn=said.append)
-    assert said == [f"{path}: the cut begins with results of tools whose calls are not in it"]
+    cut(path, out, CallSelection(start=4.0), warn=said.append)
+    assert said == [f"{path}: the result begins with tool results whose tool calls are not in it"]
     for wish, why in (
-        (Cut(((4, 4),)), "no call is in the cut; the conversation has 3"),
-        (Cut(session="x"), "names no"),
+        (CallSelection(((4, 4),)), "no call matches; the conversation has 3"),
+        (CallSelection(session="x"), "without sessions"),
     ):
         with pytest.raises(InputError, match=why):
             cut(path, out, wish)
@@ -375,7 +382,7 @@ def test_without_times_the_order_is_as_given(tmp_path: Path) -> None:
     said: list[str] = []
     concat([a, b], tmp_path / "out.jsonl", warn=said.append)
     assert texts(tmp_path / "out.jsonl") == "abc"
-    assert said == ["not every call has a time: one recording after the other, as given"]
+    assert said == ["some calls have no timestamp: recordings are joined in the order given"]
 
 
 def test_recordings_without_times_do_not_run_at_once(tmp_path: Path) -> None:
@@ -395,7 +402,7 @@ def test_pauses_of_untimed_calls_are_compared_and_stay_in_a_cut(tmp_path: Path) 
     (change,) = diff_calls(a, b).changes
     assert change.fields == {"start_s": (None, 9.0)}
     call_recording.write(Title("n"), [*b, replace(a[0], start=11.0)], tmp_path / "b.jsonl")
-    cut(tmp_path / "b.jsonl", tmp_path / "out.jsonl", Cut(((2, 3),)))
+    cut(tmp_path / "b.jsonl", tmp_path / "out.jsonl", CallSelection(((2, 3),)))
     assert [call.start for call in calls.calls(tmp_path / "out.jsonl")] == [9.0, 11.0]
 
 
@@ -422,5 +429,5 @@ def test_sources_and_licences_are_put_together(tmp_path: Path) -> None:
 
 def test_a_conversation_has_no_calls_to_put_together(tmp_path: Path) -> None:
     recording.write(talk(), tmp_path / "talk.jsonl")
-    with pytest.raises(InputError, match="expected calls as they were sent; got a conversation"):
+    with pytest.raises(InputError, match="expected recorded calls; got a conversation"):
         concat([tmp_path / "talk.jsonl"], tmp_path / "out.jsonl")

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of, read
-from cachecost.conversations.readers.request_log.reader import Iteration
+from cachecost.conversations.calls import Iteration
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
@@ -39,8 +39,8 @@ USAGE = Usage(3, 40, 500, 0, 7)
 URL = "https://api.anthropic.com/v1/messages?beta=true"
 
 
-def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any) -> Exchange:
-    return Exchange(
+def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any) -> HttpExchange:
+    return HttpExchange(
         **{
             "url": url,
             "request": body if isinstance(body, bytes) else json.dumps(body).encode(),
@@ -50,13 +50,13 @@ def exchange(body: Any = BODY, answer: Any = ANSWER, url: str = URL, **more: Any
     )
 
 
-def call(one: Exchange) -> Told:
+def call(one: HttpExchange) -> ParsedCall:
     found = read(one)
-    assert isinstance(found, Told), found
+    assert isinstance(found, ParsedCall), found
     return found
 
 
-def fault(one: Exchange) -> str:
+def fault(one: HttpExchange) -> str:
     with pytest.raises(NotAMessage) as error:
         read(one)
     return str(error.value)
@@ -120,7 +120,7 @@ def test_a_call_is_told_with_its_usage_and_its_answer() -> None:
     assert found.body == BODY and found.answer == ANSWER["content"] and found.usage == USAGE
     assert (found.host, found.status, found.session, found.line) == ("anthropic", 200, "s1", 4)
     assert (found.timestamp, found.first_token_s, found.workspace) == ("2026-03-07T10:00:00Z", 1.5, "")
-    made = Teller().call(found)
+    made = CallBuilder().build(found)
     assert [(mark.layer, mark.index, mark.ttl) for mark in made.request.marks] == [("system", 0, "5m")]
     assert made.start == 1772877600.0
 
@@ -220,35 +220,35 @@ def test_who_serves_messages(url: str, body: Any, host: str | None, model: str) 
 @pytest.mark.parametrize(
     ("one", "what"),
     [
-        (exchange(url=f"{URL.partition('?')[0]}/count_tokens"), "that count tokens"),
-        (exchange(url=f"{CLOUD}/count-tokens:rawPredict"), "that count tokens"),
-        (exchange(url="https://api.anthropic.com/v1/messages/batches"), "of a batch API"),
-        (exchange(url="https://api.anthropic.com/v1/messages/batches/b1/cancel"), "of a batch API"),
-        (exchange(method="GET"), "that are no model call"),
-        (exchange(url="https://api.anthropic.com/v1/files"), "that are no model call"),
-        (exchange({"to": "+1", "text": "hi"}, url="https://sms.example/v1/messages"), "that are no model call"),
-        (exchange(b"to=1&text=hi", url="https://sms.example/v1/messages"), "that are no model call"),
+        (exchange(url=f"{URL.partition('?')[0]}/count_tokens"), "token counting"),
+        (exchange(url=f"{CLOUD}/count-tokens:rawPredict"), "token counting"),
+        (exchange(url="https://api.anthropic.com/v1/messages/batches"), "batch API"),
+        (exchange(url="https://api.anthropic.com/v1/messages/batches/b1/cancel"), "batch API"),
+        (exchange(method="GET"), "not a model call"),
+        (exchange(url="https://api.anthropic.com/v1/files"), "not a model call"),
+        (exchange({"to": "+1", "text": "hi"}, url="https://sms.example/v1/messages"), "not a model call"),
+        (exchange(b"to=1&text=hi", url="https://sms.example/v1/messages"), "not a model call"),
         (
             exchange(url="https://generativelanguage.googleapis.com/v1/models/g:batchGenerateContent"),
-            "of a batch API",
+            "batch API",
         ),
-        (exchange(url="https://generativelanguage.googleapis.com/v1/models/g:countTokens"), "that count tokens"),
-        (exchange(url="https://generativelanguage.googleapis.com/v1beta/cachedContents"), "that are no model call"),
-        (exchange(url=CLOUD.replace("anthropic", "mistralai") + "/m:rawPredict"), "of model APIs that are not read"),
+        (exchange(url="https://generativelanguage.googleapis.com/v1/models/g:countTokens"), "token counting"),
+        (exchange(url="https://generativelanguage.googleapis.com/v1beta/cachedContents"), "not a model call"),
+        (exchange(url=CLOUD.replace("anthropic", "mistralai") + "/m:rawPredict"), "unsupported model API"),
         (
             exchange({"inputText": "x"}, url=f"{BEDROCK}/amazon.titan-embed-text-v2:0/invoke"),
-            "of model APIs that are not read",
+            "unsupported model API",
         ),
         (
             exchange({"prompt": "\n\nHuman:"}, url=f"{BEDROCK}/anthropic.claude-v2/invoke"),
-            "of model APIs that are not read",
+            "unsupported model API",
         ),
-        (exchange(url="https://api.openai.com/v1/completions"), "of model APIs that are not read"),
-        (exchange(status=None), "that nobody answered"),
-        (exchange(status=307), "that were sent elsewhere (redirects)"),
+        (exchange(url="https://api.openai.com/v1/completions"), "unsupported model API"),
+        (exchange(status=None), "no answer"),
+        (exchange(status=307), "redirected"),
     ],
 )
-def test_what_is_no_call_is_named(one: Exchange, what: str) -> None:
+def test_what_is_no_call_is_named(one: HttpExchange, what: str) -> None:
     assert read(one) == what
 
 
@@ -288,7 +288,7 @@ def test_a_coding_that_cannot_be_unpacked_here_is_said(monkeypatch: pytest.Monke
     for name in ("brotli", "brotlicffi"):
         monkeypatch.setitem(sys.modules, name, None)
     one = exchange(answer=b"\x1b\x03", response_headers={"content-encoding": "br"})
-    assert fault(one) == "response.body: expected a body that can be unpacked (br needs brotli here); got bytes"
+    assert fault(one) == "response.body: expected a body that can be decompressed (br requires brotli); got bytes"
     monkeypatch.setitem(sys.modules, "brotli", SimpleNamespace(decompress=lambda data: json.dumps(ANSWER).encode()))
     assert call(one).usage == USAGE
 
@@ -474,7 +474,7 @@ def test_converse_is_the_messages_api_in_other_words() -> None:
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "text", "text": "North."},
     ]
-    assert len(Teller().call(found).request.marks) == 3
+    assert len(CallBuilder().build(found).request.marks) == 3
 
 
 def test_converse_streamed() -> None:
@@ -540,7 +540,7 @@ def test_a_stream_without_numbers_of_blocks_is_a_fault() -> None:
         ),
     ],
 )
-def test_faults_say_where(one: Exchange, message: str) -> None:
+def test_faults_say_where(one: HttpExchange, message: str) -> None:
     assert fault(one) == message
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.http.exchange import Exchange, read
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
+from cachecost.conversations.readers.http.exchange import HttpExchange, read
 from cachecost.conversations.readers.http.gemini import from_candidate, from_generate_content
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
@@ -159,7 +159,10 @@ def test_which_tools_may_be_called(config: Body, choice: Body | None) -> None:
             {"contents": [says("system", {"text": "x"})]},
             "contents.0.role: expected user, model or function; got 'system'",
         ),
-        ({"contents": [says("user", {})]}, "contents.0.parts.0: expected a part that is one thing; got an object"),
+        (
+            {"contents": [says("user", {})]},
+            "contents.0.parts.0: expected a part with one kind of content; got an object",
+        ),
         ({"contents": [ASKED], "tools": {"a": 1}}, "tools: expected an array; got an object"),
         ({"contents": [ASKED], "generationConfig": []}, "generationConfig: expected an object; got an array"),
     ],
@@ -198,9 +201,9 @@ SENT = "".join(f"data: {json.dumps(one)}\r\n\r\n" for one in PIECES).encode()
 BODY = {"contents": [ASKED]}
 
 
-def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> Told:
-    found = read(Exchange(url=url, request=json.dumps(BODY).encode(), response=answer))
-    assert isinstance(found, Told)
+def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> ParsedCall:
+    found = read(HttpExchange(url=url, request=json.dumps(BODY).encode(), response=answer))
+    assert isinstance(found, ParsedCall)
     return found
 
 
@@ -213,7 +216,7 @@ def test_an_answer_in_one_piece_or_streamed(answer: bytes) -> None:
     assert found.usage == Usage(40, 60, 0, 0, 7)
     texts = [one.get("text") or one.get("thinking") for one in found.answer if one != {"type": "text", "text": ""}]
     assert texts == ["Hm.", "North."]
-    assert Teller().call(found).billed == found.usage
+    assert CallBuilder().build(found).billed == found.usage
 
 
 @pytest.mark.parametrize(

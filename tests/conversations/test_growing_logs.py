@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.line_buffer import PIECE, Line
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.line_buffer import PIECE, BufferLine
 from cachecost.conversations.readers.request_log import incremental as growing
-from cachecost.conversations.readers.request_log.reader import LoggedCall, RequestLog
+from cachecost.conversations.readers.request_log.reader import RequestLog
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.wire import parse_message
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 from cachecost.views.replay.json_output import replay_row_json
 
@@ -69,7 +70,7 @@ JUNK = [
 class Whole(RequestLog):
     """Every line parsed whole: the one definition of what a line means."""
 
-    def _quick(self, line: Line) -> LoggedCall | None:
+    def _quick(self, line: BufferLine) -> RecordedCall | None:
         return None
 
 
@@ -202,21 +203,21 @@ def random_log(seed: int) -> bytes:
 
 def told(log: RequestLog) -> tuple[list[Any], str, int | None]:
     """What a log comes to: its calls and their rows, its faults, and which line was still being written."""
-    calls: list[LoggedCall] = []
+    calls: list[RecordedCall] = []
     faults = ""
     try:
         calls.extend(log.calls())
     except InputError as error:
         faults = str(error)
     simulation = Simulation(RuleBook(), PriceBook.load(), lambda name: make_counter("bytes", name))
-    rows = [replay_row_json(row) for row in simulation.rows(map(logged, calls))]
+    rows = [replay_row_json(row) for row in simulation.rows(calls)]
     return [(shown(call), row) for call, row in zip(calls, rows, strict=True)], faults, log.unfinished
 
 
-def shown(call: LoggedCall) -> list[Any]:
+def shown(call: RecordedCall) -> list[Any]:
     """All that a call says, block by block."""
     request = call.request
-    rest = [getattr(call, name) for name in LoggedCall.__match_args__ if name not in ("request", "response")]
+    rest = [getattr(call, name) for name in RecordedCall.__match_args__ if name not in ("request", "response")]
     messages = [
         (message.digest, message.is_human, list(map(block_shown, message.blocks)))
         for message in request.thread.messages()
@@ -236,7 +237,7 @@ def test_random_logs_say_the_same_read_either_way(tmp_path: Path, monkeypatch: p
     quick = {"calls": 0, "all": 0}
     read = RequestLog._quick
 
-    def counted(self: RequestLog, line: Line) -> LoggedCall | None:
+    def counted(self: RequestLog, line: BufferLine) -> RecordedCall | None:
         call = read(self, line)
         quick["calls"] += call is not None
         quick["all"] += 1
@@ -296,14 +297,14 @@ def test_a_conversation_is_forgotten_that_lines_passed_by(
     path.write_text("".join([mine, *others, mine]))
     log = RequestLog(path, Intake())
     was_found: list[bool] = []
-    find = log._growing.find
+    find = log._parser.find
 
-    def watched(line: Line, start: int | None = None) -> growing.Found | None:
+    def watched(line: BufferLine, start: int | None = None) -> growing.Repeat | None:
         found = find(line, start)
         was_found.append(found is not None)
         return found
 
-    monkeypatch.setattr(log._growing, "find", watched)
+    monkeypatch.setattr(log._parser, "find", watched)
     assert len(list(log.calls())) == between + 2
     assert was_found == [*[False] * (between + 1), is_kept]
 

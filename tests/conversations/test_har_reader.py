@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.har import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 URL = "https://api.anthropic.com/v1/messages"
@@ -60,7 +60,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[LoggedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
     return list(calls(path, warn))
 
 
@@ -108,10 +108,10 @@ def test_what_is_left_out_and_what_is_not_told_is_said(tmp_path: Path) -> None:
     )
     assert [(call.status, call.billed) for call in read(path, said.append)] == [(200, None), (529, None)]
     assert said == [
-        f"{path}: 1 entries that are no model call: left out",
-        f"{path}: 1 entries that count tokens: left out",
-        f"{path}: 1 entries that nobody answered: left out",
-        f"{path}: 1 calls whose answers do not tell their usage",
+        f"{path}: skipped 1 entry: not a model call",
+        f"{path}: skipped 1 entry: no answer",
+        f"{path}: skipped 1 entry: token counting",
+        f"{path}: 1 call whose answer has no usage",
     ]
 
 

@@ -52,7 +52,7 @@ def test_a_file_becomes_a_recording(tmp_path: Path) -> None:
     (one,) = report.imported
     assert (one.format, one.reason) == ("jp", "a JSON array of events that begins with chat_request")
     assert (one.file, one.recording, one.calls, one.inquiries) == (str(path), str(out), 2, 1)
-    assert said == [f"{path}: no configuration names the model of the first reply"]
+    assert said == [f"{path}: no model is configured for the first reply"]
     assert report.json() == {
         "format": 1,
         "files": 1,
@@ -179,7 +179,7 @@ def test_where_it_cannot_go_is_told(tmp_path: Path) -> None:
     path = jp_file(tmp_path)
     out = tmp_path / "out.jsonl"
     report = import_files([path, path], out)
-    told = f"holds a conversation (jp: {detect(path)[1]}): name a folder for it, not a file for all"
+    told = f"is a conversation (jp: {detect(path)[1]}): choose a folder for the output, not one file"
     assert [str(fault) for fault in report.refused] == [f"{path} {told}"] * 2
     assert not out.exists()
     with pytest.raises(InputError) as error:

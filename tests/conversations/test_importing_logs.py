@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from cachecost.base.atomic_files import CannotWrite
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.readers.call_recording import reader as calls
-from cachecost.conversations.recording import CannotWrite
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
 
@@ -94,7 +94,7 @@ def test_a_damaged_log_is_refused_whole_and_leaves_nothing(tmp_path: Path) -> No
         f"{bad}:3 model: expected a model id; got 1",
     ]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.jsonl"]
-    assert (report.calls, report.billed.output_tokens) == (1, 10)
+    assert (report.calls, report.billed_usage.output_tokens) == (1, 10)
 
 
 def test_a_log_that_is_still_being_written_is_imported_and_it_is_said(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_log_that_is_still_being_written_is_imported_and_it_is_said(tmp_path: 
     log.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:99])
     said: list[str] = []
     assert import_files([log], tmp_path / "out.jsonl", warn=said.append).calls == 1
-    assert said == [f"{log}:2 the last line is still being written; it is left out"]
+    assert said == [f"{log}:2 the last line is still being written: skipped"]
 
 
 def test_a_file_is_never_written_over_itself(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_file_is_never_written_over_itself(tmp_path: Path) -> None:
     for out in (tmp_path, log):
         report = import_files([log], out)
         assert [str(fault) for fault in report.refused] == [
-            f"{log} its recording would be written over it: choose another place"
+            f"{log} its recording would overwrite it: choose another place"
         ]
     assert log.read_bytes() == before
 

@@ -82,7 +82,7 @@ def kinds(conversation: Conversation) -> str:
     return "".join(letters[type(one)] for one in conversation.events)
 
 
-NO_MODEL = "no configuration names the model of the first reply"
+NO_MODEL = "no model is configured for the first reply"
 
 
 def test_a_turn_with_parallel_calls_and_an_inquiry(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_an_unanswered_inquiry_takes_its_default_and_is_said(tmp_path: Path) -> 
     )  # fmt: skip
     answers = [one.answer.content for one in conversation.inquiries]
     assert answers == [{"type": "text", "text": "true"}, {"type": "text", "text": ""}]
-    assert said == ["2 inquiries without an answer take their default", NO_MODEL]
+    assert said == ["2 inquiries without an answer: the default is used", NO_MODEL]
 
 
 def test_what_is_left_out_and_what_lacks_is_said(tmp_path: Path) -> None:
@@ -208,13 +208,13 @@ def test_what_is_left_out_and_what_lacks_is_said(tmp_path: Path) -> None:
     )  # fmt: skip
     assert kinds(conversation) == "HRTH"
     assert said == [
-        "1 answers to no open question: left out",
-        "1 questions that no tool asked: left out",
-        "2 tool results that answer no open call: left out",
-        "1 tool calls have no result",
-        "its last turn is unfinished: nothing replies to the last input",
+        "skipped 1 question: not asked by a tool",
+        "skipped 1 answer: no open question has its id",
+        "skipped 2 tool results: no open tool call has its id",
+        "1 tool call without a result",
+        "the last turn has no reply",
         NO_MODEL,
-        "attachments are named, but what they hold is not in the file",
+        "attachments are listed, but their content is not in the file",
     ]
 
 
@@ -263,7 +263,7 @@ def test_a_model_switch_is_said(tmp_path: Path) -> None:
         config(3, assistant={"model": {"id": haiku}}), ask(4), think(5, "x"), say(6), ask(7), say(8),
     )  # fmt: skip
     assert conversation.model == "claude-opus-4-6"
-    assert said == ["2 replies came under another model or other parameters than the first, whose are kept"]
+    assert said == ["2 replies with another model or other parameters than the first, which are used for all"]
 
 
 def test_both_alphabets_of_base64_and_plain_text_are_read(tmp_path: Path) -> None:

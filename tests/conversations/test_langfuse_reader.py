@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langfuse.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -68,7 +68,7 @@ def stored(row: Row) -> Row:
     return {SNAKE.get(name, name): "" if value is None else value for name, value in told.items()}
 
 
-def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[LoggedCall]:
+def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[RecordedCall]:
     path = folder / "observations.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -78,7 +78,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def shown(call: LoggedCall) -> list[tuple[str, list[Any]]]:
+def shown(call: RecordedCall) -> list[tuple[str, list[Any]]]:
     found: list[tuple[str, list[Any]]] = []
     thread: Thread | None = call.request.thread
     while thread is not None and thread.message is not None:
@@ -116,7 +116,7 @@ def test_every_form_of_export_is_the_same_calls(tmp_path: Path, form: str) -> No
     assert (shown(one), [block.content for block in one.response]) == ([("user", [text("hello")])], [text("hi")])
     assert one.request.params == {"max_tokens": 500}
     assert two.start - one.start == 1.0 and one.day == two.day
-    assert said == [f"{path}: 1 entries of type 'SPAN' that are no model call: left out"]
+    assert said == [f"{path}: skipped 1 entry: type 'SPAN' is not a model call"]
     assert sniff(written.encode())
 
 
@@ -216,8 +216,8 @@ def test_an_input_that_is_none_is_said(tmp_path: Path) -> None:
     ]
     path = tmp_path / "observations.jsonl"
     assert said == [
-        f"{path}: 2 calls whose input is no messages: taken for one text",
-        f"{path}: 1 calls without their input: only their usage is known",
+        f"{path}: 2 calls whose input is not a list of messages: read as one text",
+        f"{path}: 1 call without input: only usage is known",
     ]
 
 
@@ -278,7 +278,7 @@ def test_an_old_usage_has_a_unit(tmp_path: Path) -> None:
         said=said,
     )
     assert [call.billed for call in found] == [Usage(7, 0, 0, 0, 2), None]
-    assert said == [f"{tmp_path / 'observations.jsonl'}: 1 calls without usage"]
+    assert said == [f"{tmp_path / 'observations.jsonl'}: 1 call without usage"]
 
 
 def test_what_opentelemetry_said_is_read_as_such(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_cached_tokens_are_never_billed_twice(
         },
     }[way]
     (call,) = read(tmp_path, seen(model=model, usageDetails=usage, startTime="2025-05-01T10:00:00Z"))
-    sums, twice = Bill(PriceBook.load()), Bill(PriceBook.load())
+    sums, twice = BillTotal(PriceBook.load()), BillTotal(PriceBook.load())
     sums.add(call)
     assert (call.billed, sums.dollars, sums.unpriced) == (bill, Decimal(true), {})
     twice.add(replace(call, billed=replace(bill, input_tokens=bill.total_input)))
@@ -345,8 +345,8 @@ def test_a_generation_inside_another_is_told_once(tmp_path: Path) -> None:
     assert [call.id for call in read(tmp_path, inner, seen(1), seen(1), said=said)] == ["obs-1"]
     path = tmp_path / "observations.jsonl"
     assert said == [
-        f"{path}: 1 entries with the id of another: left out",
-        f"{path}: 1 model calls told twice, by one around another: left out",
+        f"{path}: skipped 1 entry: same id as another entry",
+        f"{path}: skipped 1 model call: recorded twice, by nested entries",
     ]
 
 
@@ -355,8 +355,8 @@ def test_what_names_no_model_is_left_out_and_said(tmp_path: Path) -> None:
     assert read(tmp_path, stored(seen(model=None)), seen(type="EMBEDDING"), said=said) == []
     path = tmp_path / "observations.jsonl"
     assert said == [
-        f"{path}: 1 model calls that name no model: left out",
-        f"{path}: 1 entries of type 'EMBEDDING' that are no model call: left out",
+        f"{path}: skipped 1 model call: no model name",
+        f"{path}: skipped 1 entry: type 'EMBEDDING' is not a model call",
     ]
 
 
@@ -366,7 +366,7 @@ def test_what_names_no_model_is_left_out_and_said(tmp_path: Path) -> None:
 )
 def test_a_failed_call_has_a_status_and_no_bill(tmp_path: Path, message: str | None, status: int) -> None:
     (call,) = read(tmp_path, seen(level="ERROR", statusMessage=message, usageDetails={}, output="no"))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
     (billed,) = read(tmp_path, seen(level="ERROR", statusMessage=message))
     assert (billed.status, billed.billed) == (None, BILLED)
 
@@ -404,7 +404,7 @@ def test_every_fault_is_told_with_its_place(tmp_path: Path) -> None:
         f"{path}:6 startTime: expected an ISO 8601 time; got nothing",
         f"{path}:7 usageDetails: expected an object; got an array",
         f"{path}:7 completionStartTime: expected an ISO 8601 time; got 'soon'",
-        f"{path}:8 data[1].observations: expected the observations; got only ids, as a list of traces has them",
+        f"{path}:8 data[1].observations: expected observations; got only their ids (as in a list of traces)",
         f"{path}:9 type: expected a text; got nothing",
         f"{path}:10 data[1].messages.0.content: expected a string or an array of blocks; got 7",
     ]
@@ -414,7 +414,7 @@ def test_a_cut_off_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     path, said = tmp_path / "observations.jsonl", []
     path.write_text(json.dumps(seen()) + "\n" + json.dumps(seen(1))[:80])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_a_damaged_gzip_is_a_fault(tmp_path: Path) -> None:
@@ -446,7 +446,7 @@ def test_observations_are_known_by_their_beginning() -> None:
     assert sniff(json.dumps([stored(seen())]).encode()) == (
         'its first object has a "trace_id" and a "parent_observation_id"'
     )
-    assert sniff(json.dumps({"data": [seen()], "meta": {}}).encode()) == 'its "data" are observations'
+    assert sniff(json.dumps({"data": [seen()], "meta": {}}).encode()) == 'its "data" contains observations'
     order = ("id", "traceId", "type", "startTime", "completionStartTime", "model", "modelParameters", "input")
     long = json.dumps({name: seen()[name] for name in order})[:-9]
     assert sniff(long.encode()) == 'its first object has a "traceId" and a "modelParameters"'

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.langsmith.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -99,7 +99,7 @@ def wrapped(usage: Row, version: str = "0.15.0", provider: str = "anthropic", **
     return run(extra=extra, inputs=inputs, outputs=outputs, **more)
 
 
-def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[LoggedCall]:
+def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[RecordedCall]:
     path = folder / "runs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -117,7 +117,7 @@ def messages(thread: Thread) -> list[Message]:
     return found[::-1]
 
 
-def shown(call: LoggedCall) -> list[tuple[str, list[Any]]]:
+def shown(call: RecordedCall) -> list[tuple[str, list[Any]]]:
     return [(one.role, [block.content for block in one.blocks]) for one in messages(call.request.thread)]
 
 
@@ -259,7 +259,7 @@ def test_openai_runs_come_in_openais_words(tmp_path: Path) -> None:
         {"name": "look", "input_schema": {"type": "object"}}
     ]
     assert [block.content for block in two.response] == [{"type": "text", "text": "y"}]
-    assert said == [f"{tmp_path / 'runs.jsonl'}: 1 calls without usage"]
+    assert said == [f"{tmp_path / 'runs.jsonl'}: 1 call without usage"]
 
 
 @pytest.mark.parametrize("form", ["lines", "array", "page", "pretty", "tree", "gzip", "texts"])
@@ -282,7 +282,7 @@ def test_every_form_of_export_is_the_same_calls(tmp_path: Path, form: str) -> No
         ("run-1", BILLED, 1),
         ("run-2", BILLED, 1),
     ]
-    left_out = [f"{path}: 1 entries of run_type 'chain' that are no model call: left out"]
+    left_out = [f"{path}: skipped 1 entry: run_type 'chain' is not a model call"]
     assert said == (left_out if form == "tree" else [])
     assert sniff(written.encode())
 
@@ -299,9 +299,7 @@ def test_an_event_that_ends_a_model_is_a_call(tmp_path: Path) -> None:
     (call,) = read(tmp_path, *rows, said=said)
     assert (shown(call), call.billed) == ([("user", [{"type": "text", "text": "hello"}])], BILLED)
     assert (call.timestamp, call.session, call.id) == (None, "t", "r1")
-    assert said == [
-        f"{tmp_path / 'runs.jsonl'}: 1 entries of run_type 'on_chat_model_start' that are no model call: left out"
-    ]
+    assert said == [f"{tmp_path / 'runs.jsonl'}: skipped 1 entry: run_type 'on_chat_model_start' is not a model call"]
     assert sniff(json.dumps(rows[0]).encode()) == 'its first object has an "event" and a "run_id"'
 
 
@@ -369,10 +367,10 @@ def test_cached_tokens_are_never_billed_twice(
     row["extra"]["invocation_params"] = {"model": model}
     row["start_time"] = "2025-05-01T10:00:00Z"
     (call,) = read(tmp_path, row)
-    sums = Bill(PriceBook.load())
+    sums = BillTotal(PriceBook.load())
     sums.add(call)
     assert (call.billed, sums.dollars, sums.unpriced) == (bill, Decimal(true), {})
-    twice = Bill(PriceBook.load())
+    twice = BillTotal(PriceBook.load())
     twice.add(replace(call, billed=replace(bill, input_tokens=bill.total_input)))
     assert twice.dollars == Decimal(shown_elsewhere)
 
@@ -381,9 +379,7 @@ def test_langsmiths_columns_come_last_and_it_is_said(tmp_path: Path) -> None:
     said: list[str] = []
     row = run(outputs=None, prompt_tokens=1000, completion_tokens=9, prompt_token_details={"cache_read": 600})
     assert billed(tmp_path, row, said=said) == [Usage(400, 600, 0, 0, 9)]
-    assert said == [
-        f"{tmp_path / 'runs.jsonl'}: 1 calls whose usage is LangSmith's own count, which may be an estimate"
-    ]
+    assert said == [f"{tmp_path / 'runs.jsonl'}: 1 call with usage counted by LangSmith, which may be an estimate"]
 
 
 # -------------------------------------------------------------------------------- what is not a call
@@ -399,9 +395,9 @@ def test_a_run_inside_another_is_told_once(tmp_path: Path) -> None:
     found = read(tmp_path, outer, inner, inner, frame, real, said=said)
     assert [call.id for call in found] == ["run-1", "real"]
     assert said == [
-        f"{tmp_path / 'runs.jsonl'}: 1 calls without usage",
-        f"{tmp_path / 'runs.jsonl'}: 1 entries with the id of another: left out",
-        f"{tmp_path / 'runs.jsonl'}: 2 model calls told twice, by one around another: left out",
+        f"{tmp_path / 'runs.jsonl'}: 1 call without usage",
+        f"{tmp_path / 'runs.jsonl'}: skipped 1 entry: same id as another entry",
+        f"{tmp_path / 'runs.jsonl'}: skipped 2 model calls: recorded twice, by nested entries",
     ]
 
 
@@ -415,11 +411,11 @@ def test_what_no_provider_answered_is_left_out_and_said(tmp_path: Path) -> None:
     assert [shown(call) for call in found] == [[("user", [{"type": "text", "text": '{"question":"why?"}'}])], []]
     path = tmp_path / "runs.jsonl"
     assert said == [
-        f"{path}: 1 entries of run_type 'tool' that are no model call: left out",
-        f"{path}: 1 answers from LangChain's own cache, which no provider billed: left out",
-        f"{path}: 1 model calls that name no model: left out",
-        f"{path}: 1 calls whose inputs are no messages: taken for one text",
-        f"{path}: 1 calls without their messages: only their usage is known",
+        f"{path}: skipped 1 entry: run_type 'tool' is not a model call",
+        f"{path}: skipped 1 answer: from LangChain's own cache, not billed by a provider",
+        f"{path}: skipped 1 model call: no model name",
+        f"{path}: 1 call whose input is not a list of messages: read as one text",
+        f"{path}: 1 call without messages: only usage is known",
     ]
 
 
@@ -433,7 +429,7 @@ def test_what_no_provider_answered_is_left_out_and_said(tmp_path: Path) -> None:
 )
 def test_a_failed_call_has_a_status_and_no_bill(tmp_path: Path, error: str, status: int) -> None:
     (call,) = read(tmp_path, run(error=error, outputs=None, prompt_tokens=12))
-    assert (call.status, call.failed, call.billed, call.response) == (status, True, None, ())
+    assert (call.status, call.has_failed, call.billed, call.response) == (status, True, None, ())
 
 
 def test_a_call_that_was_billed_did_not_fail(tmp_path: Path) -> None:
@@ -478,7 +474,7 @@ def test_every_fault_is_told_with_its_place(tmp_path: Path) -> None:
         f"{path}:4 usage_metadata.output_tokens: expected a whole number of tokens; got 'many'",
         f"{path}:5 inputs: expected an object; got an array",
         f"{path}:5 start_time: expected an ISO 8601 time; got 'yesterday'",
-        f"{path}:6 inputs.messages: expected one conversation a run; got '2 conversations'",
+        f"{path}:6 inputs.messages: expected one conversation per run; got '2 conversations'",
         f"{path}:7 run_type: expected a text; got nothing",
         f"{path}:8 runs[1].messages.0: expected a message object; got 'human'",
     ]
@@ -488,7 +484,7 @@ def test_a_cut_off_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     path, said = tmp_path / "runs.jsonl", []
     path.write_text(json.dumps(run()) + "\n" + json.dumps(run(1))[:80])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_an_empty_file_is_a_fault(tmp_path: Path) -> None:
@@ -507,7 +503,7 @@ def test_runs_are_known_by_their_beginning() -> None:
     assert sniff(b"\xef\xbb\xbf[" + whole.encode()) == 'its first object has a "run_type"'
     assert sniff(json.dumps({"runs": [run()]}, indent=1).encode()) == 'its first object has a "run_type"'
     cut = json.dumps({"id": "1", "inputs": run()["inputs"]})[:-20]
-    assert sniff(cut.encode()) == 'its first object has "inputs" of LangChain'
+    assert sniff(cut.encode()) == 'its first object has LangChain "inputs"'
 
 
 @pytest.mark.parametrize(

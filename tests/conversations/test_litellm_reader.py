@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.checked import quiet
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.litellm.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
 
@@ -82,7 +82,7 @@ def spend(**more: Any) -> Row:
     }
 
 
-def read(folder: Path, *rows: Any, said: list[str] | None = None) -> list[LoggedCall]:
+def read(folder: Path, *rows: Any, said: list[str] | None = None) -> list[RecordedCall]:
     path = folder / "litellm.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -96,7 +96,7 @@ def texts(blocks: tuple[Block, ...]) -> list[Any]:
     return [block.content and (block.content.get("text") or block.content) for block in blocks]
 
 
-def shape(call: LoggedCall) -> list[tuple[str, list[str]]]:
+def shape(call: RecordedCall) -> list[tuple[str, list[str]]]:
     """Roles and kinds of the messages."""
     nodes = [node.message for node in call.request.thread.back() if node.message]
     return [(message.role, [block.kind for block in message.blocks]) for message in reversed(nodes)]
@@ -269,10 +269,10 @@ def test_what_is_no_billed_model_call_is_left_out_and_said(tmp_path: Path) -> No
     assert len(read(tmp_path, *rows, said=said)) == 2
     path = tmp_path / "litellm.jsonl"
     assert said == [
-        f"{path}: 2 entries of type 'aembedding' that are no model call: left out",
-        f"{path}: 1 entries of type 'pass_through_endpoint' that are no model call: left out",
-        f"{path}: 2 entries from LiteLLM's own cache, which no provider billed: left out",
-        f"{path}: 1 entries that failed before a model was called: left out",
+        f"{path}: skipped 2 entries: call_type 'aembedding' is not a model call",
+        f"{path}: skipped 1 entry: call_type 'pass_through_endpoint' is not a model call",
+        f"{path}: skipped 2 entries: from LiteLLM's own cache, not billed by a provider",
+        f"{path}: skipped 1 entry: failed before a model was called",
     ]
 
 
@@ -288,7 +288,7 @@ def test_calls_without_messages_still_have_their_bill(tmp_path: Path) -> None:
     assert [(call.billed, call.request.thread.length, call.response) for call in found] == [
         (Usage(10, 5_000, 200, 0, 30), 0, ())
     ] * 2
-    assert said == [f"{tmp_path / 'litellm.jsonl'}: 2 calls without their messages: only their usage is known"]
+    assert said == [f"{tmp_path / 'litellm.jsonl'}: 2 calls without messages: only usage is known"]
 
 
 def test_a_system_prompt_that_litellm_does_not_log_is_said(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_system_prompt_that_litellm_does_not_log_is_said(tmp_path: Path) -> No
     rows = [payload(**asked), payload(messages=asked["messages"]), spend(proxy_server_request=bare)]
     assert len(read(tmp_path, *rows, said=said)) == 3
     assert said == [
-        f"{tmp_path / 'litellm.jsonl'}: 1 calls without a system prompt: LiteLLM does not log it for their endpoint"
+        f"{tmp_path / 'litellm.jsonl'}: 1 call without a system prompt: LiteLLM does not log it for this endpoint"
     ]
 
 
@@ -306,10 +306,7 @@ def test_texts_that_the_database_cut_short_are_said(tmp_path: Path) -> None:
     said: list[str] = []
     body = {"messages": [{"role": "user", "content": "a... (litellm_truncated skipped 9000 chars) ...b"}]}
     assert len(read(tmp_path, spend(proxy_server_request=body), said=said)) == 1
-    assert said == [
-        f"{tmp_path / 'litellm.jsonl'}: 1 calls with texts that LiteLLM cut short: "
-        "their sizes are not those of the prompt"
-    ]
+    assert said == [f"{tmp_path / 'litellm.jsonl'}: 1 call with text truncated by LiteLLM: sizes are too small"]
 
 
 # -------------------------------------------------------------------------------------------------- damage
@@ -358,7 +355,7 @@ def test_faults_of_an_array_name_its_element(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", " expected LiteLLM's log of calls; got nothing"),
+        ("", " expected a LiteLLM log; got nothing"),
         ("[{]", ":1 damaged JSON: Expecting property name enclosed in double quotes at character 3"),
         ("[\n  7\n]", ":1 [0]: expected an object; got 7"),
     ],
@@ -375,7 +372,7 @@ def test_a_last_line_that_is_cut_off_is_said_and_left_out(tmp_path: Path) -> Non
     path, said = tmp_path / "open.jsonl", []  # type: tuple[Path, list[str]]
     path.write_text(json.dumps(payload()) + "\n" + json.dumps(payload())[:90])
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_content_can_be_left_behind(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.conversations.importing import ImportReport, import_files
 from cachecost.conversations.readers.call_recording.reader import calls
-from cachecost.conversations.readers.claude_code.calls import LACKS
+from cachecost.conversations.readers.claude_code.reader import LACKS
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, Line, answer, user
 
 FIRST = [user("a", None, 0), answer("b", "a", 3, (10, 0, 5000, 30), CALL, sessionId="one")]
@@ -49,7 +49,7 @@ def test_a_folder_becomes_one_recording_in_the_order_of_time(tmp_path: Path, log
     ]
     assert (report.files, report.calls, len(report.imported)) == (3, 3, 1)
     assert report.imported[0].file == "3 files"
-    assert report.billed.total_input == 10 + 5000 + 4 + 700 + 2 + 5000 + 400
+    assert report.billed_usage.total_input == 10 + 5000 + 4 + 700 + 2 + 5000 + 400
     assert said == [LACKS, "1 repeated call in several files: each call is counted once"]
 
 
@@ -90,7 +90,7 @@ def test_a_copy_made_while_the_answer_came_does_not_count(tmp_path: Path, logs: 
     cut = [FIRST[0], answer("b", "a", 3, (10, 0, 5000, 3), CALL, sessionId="one")]
     (logs / "one.jsonl").write_text("".join(json.dumps(line) + "\n" for line in cut))
     report, _ = imported(tmp_path, logs)
-    assert (report.calls, report.billed.output_tokens) == (3, 30 + 8 + 55)
+    assert (report.calls, report.billed_usage.output_tokens) == (3, 30 + 8 + 55)
 
 
 def test_what_clients_keep_beside_their_logs_is_not_skipped_but_none(tmp_path: Path, logs: Path) -> None:
@@ -125,7 +125,7 @@ def test_nothing_readable_leaves_nothing(tmp_path: Path) -> None:
     folder.mkdir()
     report, _ = imported(tmp_path, folder)
     assert (report.files, report.calls, report.imported) == (0, 0, [])
-    assert [str(fault) for fault in report.refused] == [f"{folder} holds no file of a known format"]
+    assert [str(fault) for fault in report.refused] == [f"{folder} has no file of a known format"]
     assert not (tmp_path / "all.jsonl").exists()
 
 
@@ -135,6 +135,6 @@ def test_unknown_blocks_are_kept_counted_and_named(tmp_path: Path) -> None:
     rows = [{"request": {"model": "m", "messages": messages + messages * n}} for n in range(2)]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     _, said = imported(tmp_path, tmp_path / "log.jsonl")
-    assert said == ["4 blocks of the unknown type 'hologram': kept as they are, counted as JSON"]
+    assert said == ["4 blocks of unknown type 'hologram': kept unchanged, counted as JSON"]
     (call,) = list(calls(tmp_path / "all.jsonl"))[:1]
     assert call.request.thread.messages()[0].blocks[0].content == new

@@ -95,7 +95,7 @@ def test_what_is_read_are_the_whole_requests(tmp_path: Path) -> None:
 def test_a_call_whose_thread_began_before_the_log_is_named(tmp_path: Path) -> None:
     log = saved(tmp_path / "late.jsonl", *THREAD[1:3], whole()[2])
     made = replayed(log, "bytes", code=3)
-    why = "message thread (thread: continue): the call that got msg_{}, or its answer, is not in the log"
+    why = "message thread (thread: continue): the log has no answer msg_{} to continue from"
     assert [one.get("error") for one in made] == [
         {"type": "not_evaluated", "message": why.format(1)},
         {"type": "not_evaluated", "message": why.format(2)},

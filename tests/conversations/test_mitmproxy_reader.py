@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.mitmproxy import calls, sniff
-from cachecost.conversations.readers.http.tnetstrings import Damaged, values
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, values
 from cachecost.providers.usage import Usage
 
 BODY = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [{"role": "user", "content": "Which way?"}]}
@@ -83,7 +83,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[LoggedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
     return list(calls(path, warn))
 
 
@@ -132,9 +132,9 @@ def test_what_is_left_out_and_what_is_not_told_is_said(tmp_path: Path) -> None:
     path = dump(tmp_path, {**flow(), "type": "tcp"}, flow(method=b"GET"), hung_up, streamed, failed)
     assert [(call.status, call.billed) for call in read(path, said.append)] == [(200, None), (529, None)]
     assert said == [
-        f"{path}: 2 entries that are no model call: left out",
-        f"{path}: 1 entries that nobody answered: left out",
-        f"{path}: 1 calls whose answers do not tell their usage",
+        f"{path}: skipped 2 entries: not a model call",
+        f"{path}: skipped 1 entry: no answer",
+        f"{path}: 1 call whose answer has no usage",
     ]
 
 
@@ -143,7 +143,7 @@ def test_a_last_flow_that_is_cut_off_is_left_out_and_said(cut: int, tmp_path: Pa
     said: list[str] = []
     path = dump(tmp_path, flow(), end=packed(flow())[:cut])
     assert len(read(path, said.append)) == 1
-    assert said == [f"{path}: the last flow is cut off (still being written?): left out"]
+    assert said == [f"{path}: skipped the last flow: incomplete (still being written?)"]
 
 
 def test_every_fault_names_its_flow(tmp_path: Path) -> None:
@@ -175,33 +175,33 @@ def test_after_damage_nothing_can_be_read(tmp_path: Path) -> None:
     at = len(packed(flow(content=b"REDACTED")))
     assert faults(path) == [
         "flows[0].request.content: expected JSON; got 'REDACTED'",
-        f"damaged flows: no length at byte {at}; what comes after cannot be read",
+        f"damaged flows: expected a length at byte {at}; the rest of the file cannot be read",
     ]
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"3:abc?", "no value of its type at byte 2"),
-        (b"3:abc#", "no value of its type at byte 2"),
-        (b"1:\xff;", "no value of its type at byte 2"),
-        (b"2:no!", "no value of its type at byte 2"),
-        (b"1:x~", "no value of its type at byte 2"),
-        (b"5:9:ab,]", "a length beyond its end at byte 2"),
-        (b"4:1:ab]", "no value of its type at byte 4"),
-        (b"9:1:a,]", "a value that is cut off at byte 0"),
-        (b"3:1:a]", "a length beyond its end at byte 2"),
-        (b"4:-1:a]", "no length at byte 2"),
-        (b"4:aaaa]", "no length at byte 2"),
-        (b"4:1:a;}", "no keys with values at byte 2"),
-        (b"8:1:1#1:1#}", "no keys with values at byte 2"),
-        (b"-1:,", "no length at byte 0"),
-        (b"1234567890123:a,", "no length at byte 0"),
-        (b"12", "a length that is cut off at byte 0"),
+        (b"3:abc?", "a value that does not match its type at byte 2"),
+        (b"3:abc#", "a value that does not match its type at byte 2"),
+        (b"1:\xff;", "a value that does not match its type at byte 2"),
+        (b"2:no!", "a value that does not match its type at byte 2"),
+        (b"1:x~", "a value that does not match its type at byte 2"),
+        (b"5:9:ab,]", "a length beyond the end of its value at byte 2"),
+        (b"4:1:ab]", "a value that does not match its type at byte 4"),
+        (b"9:1:a,]", "an incomplete value at byte 0"),
+        (b"3:1:a]", "a length beyond the end of its value at byte 2"),
+        (b"4:-1:a]", "expected a length at byte 2"),
+        (b"4:aaaa]", "expected a length at byte 2"),
+        (b"4:1:a;}", "expected pairs of keys and values at byte 2"),
+        (b"8:1:1#1:1#}", "expected pairs of keys and values at byte 2"),
+        (b"-1:,", "expected a length at byte 0"),
+        (b"1234567890123:a,", "expected a length at byte 0"),
+        (b"12", "an incomplete length at byte 0"),
     ],
 )
 def test_damaged_values(data: bytes, message: str) -> None:
-    with pytest.raises(Damaged) as error:
+    with pytest.raises(DamagedNetstring) as error:
         list(values(BytesIO(data)))
     assert str(error.value) == message
 
@@ -215,10 +215,10 @@ def test_depth_and_length_are_bounded() -> None:
     deep: Any = []
     for _ in range(100):
         deep = [deep]
-    with pytest.raises(Damaged, match="too many levels"):
+    with pytest.raises(DamagedNetstring, match="nested too deeply"):
         list(values(BytesIO(packed(deep))))
     tracemalloc.start()
-    with pytest.raises(Damaged, match="cut off"):
+    with pytest.raises(DamagedNetstring, match="incomplete value"):
         list(values(BytesIO(b"999999999999:abc,")))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

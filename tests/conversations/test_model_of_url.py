@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.rules import RuleBook
 
 BEDROCK = "https://bedrock-runtime.eu-central-1.amazonaws.com/model"
@@ -28,11 +28,11 @@ WAYS = [(f"{BEDROCK}/{ESCAPED}/invoke", BODY, ANSWER), (f"{BEDROCK}/{MODEL}/invo
         (f"{BEDROCK}/{ESCAPED}/converse", CONVERSE, CONVERSED)]  # fmt: skip
 
 
-def read(path: Path) -> list[LoggedCall]:
+def read(path: Path) -> list[RecordedCall]:
     return list(read_calls(path, "auto", lambda words: None))
 
 
-def check(calls: list[LoggedCall]) -> None:
+def check(calls: list[RecordedCall]) -> None:
     (call,) = calls
     assert (call.host, call.billed and call.billed.read) == ("bedrock", 9511)
     assert RuleBook().rules("bedrock", call.request.model).model == RuleBook().rules("bedrock", MODEL).model

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.call_recording import reader as recordings
 from cachecost.conversations.readers.mooncake import reader as mooncake
 from cachecost.conversations.readers.mooncake.reader import MODEL, calls, sniff
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 
 Row = dict[str, Any]
 
@@ -31,7 +31,7 @@ def trace_file(folder: Path, *rows: Row | str) -> Path:
     return path
 
 
-def read(folder: Path, *rows: Row | str) -> list[LoggedCall]:
+def read(folder: Path, *rows: Row | str) -> list[RecordedCall]:
     return list(calls(trace_file(folder, *rows), pytest.fail))
 
 
@@ -42,11 +42,11 @@ def faults_of(folder: Path, *rows: Row | str) -> list[str]:
     return [str(fault).removeprefix(f"{path}:") for fault in caught.value.faults]
 
 
-def tokens_of(call: LoggedCall) -> list[int | None]:
+def tokens_of(call: RecordedCall) -> list[int | None]:
     return [block.tokens for message in call.request.thread.messages() for block in message.blocks]
 
 
-def shared(one: LoggedCall, other: LoggedCall) -> int:
+def shared(one: RecordedCall, other: RecordedCall) -> int:
     """How many messages two prompts begin with alike."""
     nodes = set(one.request.thread.back())
     return next((node.length for node in other.request.thread.back() if node in nodes), 0)
@@ -98,7 +98,7 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     path.write_text(json.dumps(row(0, 5, [1])) + '\n{"timestamp": 3, "inp')
     said: list[str] = []
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:
         '{"timestamp":',
         "[]",
     ) == [
-        "2 timestamp: expected 3000 or later: lines in order of arrival; got 2000",
-        "3 hash_ids: expected 3 ids, one for each 512 of 1300 tokens; got 1",
-        "4 hash_ids: expected 2 ids, one for each 512 of 655 tokens; got 3",
+        "2 timestamp: expected 3000 or later (lines are in order of arrival); got 2000",
+        "3 hash_ids: expected 3 ids, one per 512 of 1300 tokens; got 1",
+        "4 hash_ids: expected 2 ids, one per 512 of 655 tokens; got 3",
         "5 input_length: expected a whole number from 1; got 0",
         "6 hash_ids: expected an array of whole numbers; got an array",
         "6 timestamp: expected milliseconds since the trace began; got '3'",
@@ -141,7 +141,7 @@ def test_calls_come_until_the_first_fault(tmp_path: Path) -> None:
 def test_an_empty_trace_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text("\n")
-    with pytest.raises(InputError, match="is empty: expected a Mooncake trace, one request a line"):
+    with pytest.raises(InputError, match="is empty; expected a Mooncake trace, one request per line"):
         list(calls(path))
 
 
@@ -154,7 +154,7 @@ def test_an_empty_trace_is_a_fault(tmp_path: Path) -> None:
     ],
 )
 def test_a_trace_is_known_by_its_keys(head: str) -> None:
-    assert sniff(head.encode()) == "its first line has hash_ids, lengths and a timestamp, nothing else"
+    assert sniff(head.encode()) == "its first line has only hash_ids, lengths and a timestamp"
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.openai.bodies import (
-    from_chat,
-    from_chat_message,
-    from_responses,
-    from_responses_output,
-)
+from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
+from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage

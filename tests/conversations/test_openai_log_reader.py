@@ -12,9 +12,9 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.openai.reader import calls, sniff
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 Row = dict[str, Any]
@@ -79,7 +79,7 @@ def log(folder: Path, *rows: Any, name: str = "log.jsonl") -> Path:
     return path
 
 
-def read(path: Path, said: list[str] | None = None, keep: bool = True) -> list[LoggedCall]:
+def read(path: Path, said: list[str] | None = None, keep: bool = True) -> list[RecordedCall]:
     return list(calls(path, (said if said is not None else Silent()).append, keep))
 
 
@@ -88,13 +88,13 @@ class Silent(list[str]):
         pytest.fail(f"said without need: {note}")
 
 
-def texts(call: LoggedCall) -> list[str]:
+def texts(call: RecordedCall) -> list[str]:
     """What the messages say."""
     blocks = [block for node in nodes(call) for block in node.blocks]
     return [str((block.content or {}).get("text") or (block.content or {}).get("content") or "") for block in blocks]
 
 
-def nodes(call: LoggedCall) -> Sequence[Any]:
+def nodes(call: RecordedCall) -> Sequence[Any]:
     found, node = [], call.request.thread
     while node is not None and node.message is not None:
         found.append(node.message)
@@ -191,7 +191,7 @@ def test_a_model_that_only_the_answer_names(tmp_path: Path) -> None:
 )
 def test_a_call_that_failed(tmp_path: Path, response: Any, status: int | None, told: int) -> None:
     (call,) = read(log(tmp_path, pair(chat(), response, status=status)))
-    assert (call.status, call.failed, call.billed, call.timestamp) == (told, True, None, None)
+    assert (call.status, call.has_failed, call.billed, call.timestamp) == (told, True, None, None)
 
 
 def test_a_response_that_failed(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_what_is_no_model_call_is_said(tmp_path: Path) -> None:
     embedding = {"model": "text-embedding-3-small", "input": "go"}
     path = log(tmp_path, pair(chat(), completion()), pair(embedding, vectors), pair(embedding))
     assert len(read(path, said)) == 1
-    assert said == [f"{path}: 2 entries that are no model call: left out"]
+    assert said == [f"{path}: skipped 2 entries: not a model call"]
 
 
 def test_another_tier_is_said(tmp_path: Path) -> None:
@@ -215,8 +215,8 @@ def test_another_tier_is_said(tmp_path: Path) -> None:
     path = log(tmp_path, *(pair(chat(), answer) for answer in tiers))
     assert len(read(path, said)) == 4
     assert said == [
-        f"{path}: 2 calls of service tier 'flex', which has prices of its own",
-        f"{path}: 1 calls of service tier 'priority', which has prices of its own",
+        f"{path}: 2 calls in service tier 'flex', which has its own prices",
+        f"{path}: 1 call in service tier 'priority', which has its own prices",
     ]
 
 
@@ -281,9 +281,7 @@ def test_a_response_whose_start_is_elsewhere_is_said(tmp_path: Path) -> None:
     path = log(tmp_path, pair(asked("more", previous_response_id="resp_0"), answered("resp_1")))
     (call,) = read(path, said)
     assert (texts(call), call.billed) == (["more"], Usage(100, 900, 0, 0, 9))
-    assert said == [
-        f"{path}: 1 calls go on from a response that the file does not have: what was said before is missing"
-    ]
+    assert said == [f"{path}: 1 call continuing a response that is not in the file: earlier messages are missing"]
 
 
 # -------------------------------------------------------------------------------------- stored answers
@@ -315,7 +313,7 @@ def test_without_their_prompts_they_are_left_out_and_it_is_said(tmp_path: Path) 
     said: list[str] = []
     path = log(tmp_path, completion(), answered("resp_1"), completion(messages=[GO]))
     assert len(read(path, said)) == 1
-    assert said == [f"{path}: 2 stored answers without their messages or input: left out"]
+    assert said == [f"{path}: skipped 2 stored answers: its messages or input are not in the file"]
 
 
 @pytest.mark.parametrize("shape", ["array", "lines", "gzip", "indented", "one"])
@@ -366,8 +364,8 @@ def test_a_batch_in_one_file(tmp_path: Path) -> None:
     assert found[2].billed == Usage(100, 900, 0, 0, 9)
     assert all(call.is_batch and call.host == "openai" for call in found)
     assert said == [
-        f"{path}: 1 requests have no result: calls without usage",
-        f"{path}: 1 entries that are no model call: left out",
+        f"{path}: 1 request without a result: no usage",
+        f"{path}: skipped 1 entry: not a model call",
     ]
 
 
@@ -387,14 +385,14 @@ def test_requests_alone_are_calls_without_usage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "rest"),
-    [("batch_output.jsonl", ": expected batch_input.jsonl"), ("x.jsonl", "")],
+    [("batch_output.jsonl", "; expected them in batch_input.jsonl"), ("x.jsonl", "")],
 )
 def test_results_alone_are_a_fault(tmp_path: Path, name: str, rest: str) -> None:
     path = log(tmp_path, resulted("a", completion()), name=name)
     with pytest.raises(InputError) as caught:
         read(path)
     assert [str(fault) for fault in caught.value.faults] == [
-        f"{path} holds results of a batch without the requests{rest}"
+        f"{path} contains batch results without their requests{rest}"
     ]
 
 
@@ -430,7 +428,7 @@ def test_every_fault_is_told_with_its_place(tmp_path: Path) -> None:
         ":3 expected an object; got 7",
         ":4 object: expected 'chat.completion' or 'response' (or a \"request\"); got 'chat.completion.chunk'",
         ":5 object: expected 'chat.completion' or 'response' (or a \"request\"); got nothing",
-        ":6 response.usage.prompt_tokens: expected at least the 900 tokens read and written, which it includes; got 3",
+        ":6 response.usage.prompt_tokens: expected at least the 900 tokens read and written that it includes; got 3",
         ":6 request.messages.0.role: expected one of assistant, developer, function, system, tool, user; got 'usr'"
         " (did you mean 'user'?)",
         ":7 request: expected an object; got 'go'",
@@ -443,8 +441,8 @@ def test_every_fault_is_told_with_its_place(tmp_path: Path) -> None:
         ":11 first_token_s: expected a number from 0; got -1",
         ":11 status: expected a whole number from 0; got 'ok'",
         ":12 data[1].messages.0: expected a message object; got 5",
-        ":13 custom_id: no request has 'a'",
-        ":14 custom_id: 'a' is that of an earlier one",
+        ":13 custom_id: no request has the id 'a'",
+        ":14 custom_id: expected a unique id; got 'a' again",
         ":15 body.messages.1.content.0.type: expected the part's type; got nothing",
         ":16 body: expected an object; got 5",
         ":18 response.body.usage.prompt_tokens: expected a whole number of tokens; got -1",
@@ -465,11 +463,11 @@ def test_a_last_line_that_is_cut_off_is_said_and_left_out(tmp_path: Path) -> Non
     path = log(tmp_path, pair(chat(), completion()))
     path.write_text(path.read_text() + json.dumps(pair(chat(), completion()))[:80])
     assert len(read(path, said)) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected a log of OpenAI's API; got nothing"):
+    with pytest.raises(InputError, match=r"expected an OpenAI log; got nothing"):
         read(log(tmp_path))
 
 

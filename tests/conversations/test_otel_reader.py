@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.checked import quiet
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.otel.reader import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
 
@@ -94,13 +94,13 @@ def printed(attributes: Attributes, **more: Any) -> dict[str, Any]:
     }
 
 
-def read(folder: Path, *values: Any, said: list[str] | None = None) -> list[LoggedCall]:
+def read(folder: Path, *values: Any, said: list[str] | None = None) -> list[RecordedCall]:
     path = folder / "spans.jsonl"
     path.write_text("".join(json.dumps(value) + "\n" for value in values))
     return list(calls(path, fail_on_note if said is None else said.append))
 
 
-def one(folder: Path, attributes: Attributes, **more: Any) -> LoggedCall:
+def one(folder: Path, attributes: Attributes, **more: Any) -> RecordedCall:
     (call,) = read(folder, exported(span(attributes, **more)))
     return call
 
@@ -109,7 +109,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def shape(call: LoggedCall) -> list[tuple[str, list[str]]]:
+def shape(call: RecordedCall) -> list[tuple[str, list[str]]]:
     """Roles and kinds of the messages."""
     nodes = [node.message for node in call.request.thread.back() if node.message]
     return [(message.role, [block.kind for block in message.blocks]) for message in reversed(nodes)]
@@ -123,7 +123,7 @@ def text(content: str) -> dict[str, str]:
     return {"type": "text", "text": content}
 
 
-def messages(call: LoggedCall) -> list[Any]:
+def messages(call: RecordedCall) -> list[Any]:
     nodes = [node.message for node in call.request.thread.back() if node.message]
     return [content for message in reversed(nodes) for content in contents(message.blocks)]
 
@@ -430,8 +430,8 @@ def test_what_is_no_model_call_is_left_out_and_said(tmp_path: Path) -> None:
     assert len(read(tmp_path, exported(*spans, kept), logged(record), {"resourceMetrics": []}, said=said)) == 1
     path = tmp_path / "spans.jsonl"
     assert sorted(said) == [
-        f"{path}: 1 log records that tell no model call: left out",
-        f"{path}: 4 spans that are no model call: left out",
+        f"{path}: skipped 1 log record: not a model call",
+        f"{path}: skipped 4 spans: not a model call",
     ]
 
 
@@ -447,7 +447,7 @@ def test_a_call_that_two_tracers_wrote_down_counts_once(tmp_path: Path) -> None:
     ]
     found = read(tmp_path, exported(*spans), said=said)
     assert [call.start - START for call in found] == [2, 4]
-    assert f"{tmp_path / 'spans.jsonl'}: 1 spans around the same call as another span: left out" in said
+    assert f"{tmp_path / 'spans.jsonl'}: skipped 1 span: same call as a span inside it" in said
 
 
 def test_spans_without_messages_still_have_their_bill(tmp_path: Path) -> None:
@@ -457,8 +457,8 @@ def test_spans_without_messages_still_have_their_bill(tmp_path: Path) -> None:
     found = read(tmp_path, exported(*(span(told, n, f"a{n}") for n, told in enumerate((CHAT, hidden, cut)))), said=said)
     assert [(call.billed, call.request.thread.length) for call in found] == [(BILL, 0)] * 3
     assert said == [
-        f"{tmp_path / 'spans.jsonl'}: 2 spans without their messages: only usage is known",
-        f"{tmp_path / 'spans.jsonl'}: 1 spans whose messages were cut off: only usage is known",
+        f"{tmp_path / 'spans.jsonl'}: 2 spans without messages: only usage is known",
+        f"{tmp_path / 'spans.jsonl'}: 1 span with truncated messages: only usage is known",
     ]
 
 
@@ -517,7 +517,7 @@ def test_every_fault_is_told_with_its_place(tmp_path: Path) -> None:
         ":5 SPAN.attributes: messages.0.role: expected one of assistant, system, user; got 'alien'",
         ":6 SPAN.attributes: gen_ai.input.messages.0.parts.0: expected a part with a type; got an object",
         ":7 SPAN.attributes: model: expected a model id; got ''",
-        ":8 resourceSpans: expected spans (or attributes, of a printed span); got nothing",
+        ":8 resourceSpans: expected spans (or the attributes of a printed span); got nothing",
         ":9 start_time: expected an ISO 8601 time; got 'never'",
     ]
 
@@ -533,7 +533,7 @@ def test_values_that_are_none(tmp_path: Path) -> None:
     assert [str(fault).removeprefix(place) for fault in caught.value.faults] == [
         "[0].value.intValue: expected a whole number; got 'x'",
         "[1].value: expected a value object; got 5",
-        "[2].value: expected a kind of value; got 'newValue'",
+        "[2].value: expected a value type; got 'newValue'",
         "[3].key: expected a text; got nothing",
     ]
 
@@ -545,7 +545,7 @@ def test_an_empty_file_and_one_that_is_cut_off(tmp_path: Path) -> None:
         list(calls(path))
     path.write_text(json.dumps(exported(span(current()))) + "\n" + '{"resourceSpans": [')
     assert len(list(calls(path, said.append))) == 1
-    assert said == [f"{path}:2 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
     path.write_text('{\n  "resourceSpans": [\n')
     with pytest.raises(InputError, match=r"spans\.jsonl:3 damaged JSON: Expecting value at character 1"):
         list(calls(path))

@@ -272,7 +272,7 @@ BAD = [
         ["{file}:3 event: expected one of human, reply, results, inquiry; got 'humna' (did you mean 'human'?)"],
     ),
     (HEAD + HUMAN + BLOCK, ["{file}:2 blocks: no line before this one defines block 1"]),
-    (HEAD + BLOCK + BLOCK, ["{file}:3 block: 1 is defined before"]),
+    (HEAD + BLOCK + BLOCK, ["{file}:3 block: 1 is already defined"]),
     (HEAD + BLOCK + '{"blok":2}\n', ["{file}:3 line: expected a block or an event"]),
     (
         HEAD + BLOCK.replace("user", "usr"),
@@ -341,7 +341,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_and_said(tmp_path: Path) -> Non
         path.write_bytes(data[:end])
         cut = read(path, said.append)
         assert len(cut.events) == 4
-        assert said == [f"{path}:14 the last line is cut off (still being written?): left out"]
+        assert said == [f"{path}:14 the last line is cut off (still being written?): skipped"]
     path.write_bytes(data[:-1])
     assert len(read(path, pytest.fail).events) == 5
 

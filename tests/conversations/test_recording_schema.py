@@ -21,7 +21,7 @@ from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, R
 from cachecost.conversations.readers.call_recording.reader import TTLS
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.conversations.recording import CONTENTS, EVENTS
-from cachecost.conversations.steps import BETWEEN, MODES, Step, steps_to_records
+from cachecost.conversations.transcript_steps import BETWEEN, MODES, TranscriptStep, steps_to_records
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.wire import ROLES, block_of, text_block
@@ -118,8 +118,8 @@ def test_what_is_written_of_conversations_validates(content: Any) -> None:
 
 
 def test_what_is_written_of_steps_validates() -> None:
-    one = Step(1, 1, "main", None, "m", Usage(1, 2, 3, 4, 5), 0.0, 1.0, 2.5, 3, True, BETWEEN, MODES, True)
-    two = Step(2, 2, "side 1", 1, "m", Usage())
+    one = TranscriptStep(1, 1, "main", None, "m", Usage(1, 2, 3, 4, 5), 0.0, 1.0, 2.5, 3, True, BETWEEN, MODES, True)
+    two = TranscriptStep(2, 2, "side 1", 1, "m", Usage())
     assert not list(faults(steps_to_records([one, two], "n")))
 
 

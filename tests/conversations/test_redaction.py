@@ -16,19 +16,19 @@ from shapes import blocks_of, event_shapes, pattern
 
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.redaction.keys import KEYS
 from cachecost.conversations.redaction.names import Names
 from cachecost.conversations.redaction.redactor import Redactor
-from cachecost.conversations.redaction.text import Hider
+from cachecost.conversations.redaction.text import SecretHider
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 from cachecost.views.replay.json_output import replay_row_json
 
@@ -37,20 +37,20 @@ TOKEN = "gh" + "p_" + "a1B2" * 9
 """Never whole in this file: what scans repositories for keys would find it."""
 
 
-def read(folder: Path, rows: list[dict[str, Any]]) -> list[LoggedCall]:
+def read(folder: Path, rows: list[dict[str, Any]]) -> list[RecordedCall]:
     path = folder / "log.jsonl"
     path.write_bytes(lines(rows))
     return list(request_log.calls(path))
 
 
-def redacted(told: list[LoggedCall]) -> list[LoggedCall]:
+def redacted(told: list[RecordedCall]) -> list[RecordedCall]:
     redactor = Redactor()
     for call in told:
         redactor.learn(call)
     return [redactor.call(call) for call in told]
 
 
-def written(told: Iterable[LoggedCall]) -> str:
+def written(told: Iterable[RecordedCall]) -> str:
     stream = BytesIO()
     call_recording.write(Title("n"), told, stream)
     return json.dumps([json.loads(line) for line in stream.getvalue().splitlines()], ensure_ascii=False)
@@ -72,21 +72,21 @@ PLANTED = {
 GONE = ("Quillfeather", "zquill", "firm.io", TOKEN, "hunter2")
 
 
-def replayed(told: list[LoggedCall]) -> list[str]:
+def replayed(told: list[RecordedCall]) -> list[str]:
     simulation = Simulation(RULES, PRICES, lambda generation: make_counter("bytes", generation))
-    return [json.dumps(replay_row_json(row)) for row in simulation.rows(map(logged, told))]
+    return [json.dumps(replay_row_json(row)) for row in simulation.rows(told)]
 
 
-def all_blocks(call: LoggedCall) -> list[Block]:
+def all_blocks(call: RecordedCall) -> list[Block]:
     sent = [block for message in call.request.thread.messages() for block in message.blocks]
     return [*call.request.tools.blocks, *call.request.system.blocks, *sent, *call.response]
 
 
-def marks(call: LoggedCall) -> list[Any]:
+def marks(call: RecordedCall) -> list[Any]:
     return [(mark.layer, mark.index, mark.ttl, mark.node and mark.node.length) for mark in call.request.marks]
 
 
-def nodes(told: list[LoggedCall]) -> list[Any]:
+def nodes(told: list[RecordedCall]) -> list[Any]:
     """Which calls share which nodes, by the first place of each."""
     all_nodes = [node for call in told for node in call.request.thread.back()]
     first: dict[int, int] = {}
@@ -134,7 +134,7 @@ def test_learning_after_the_first_redaction_is_refused(tmp_path: Path) -> None:
     (call,) = read(tmp_path, [row("hi")])
     redactor = Redactor()
     redactor.call(call)
-    with pytest.raises(RuntimeError, match="learn all before the first redaction"):
+    with pytest.raises(RuntimeError, match="learn everything before the first redaction"):
         redactor.learn(call)
 
 
@@ -216,7 +216,7 @@ def test_conversations_are_redacted_everywhere_but_in_what_others_gave_them() ->
 
 
 def test_a_conversation_found_in_calls_is_refused() -> None:
-    with pytest.raises(ValueError, match="tell its calls again"):
+    with pytest.raises(ValueError, match="rewrite its calls"):
         Redactor().conversation(Conversation("n", (Rewrite(0.0, 0, (), "start"),)))
 
 
@@ -268,7 +268,7 @@ def hidden(text: str, *learned: str) -> str:
     names = Names()
     for told in (text, *learned):
         names.learn(told)
-    hider = Hider(names)
+    hider = SecretHider(names)
     out = hider.text(text)
     assert len(json.dumps(out, ensure_ascii=False)) == len(json.dumps(text, ensure_ascii=False)) or not text.isascii()
     for made in hider._placeholders.values():
@@ -333,7 +333,7 @@ def test_a_secret_of_an_object_is_known_by_its_key() -> None:
         "name": "x",
         "input": {"db": {"password": "correcthorse", "note": "correcthorse"}},
     }
-    now = Hider(Names()).value(use)
+    now = SecretHider(Names()).value(use)
     assert now["input"]["db"]["note"] == "correcthorse" and now["input"]["db"]["password"].startswith("KEY1-")
     assert len(now["input"]["db"]["password"]) == len("correcthorse")
 
@@ -379,7 +379,7 @@ def test_e_mail_addresses(text: str, out: str | None) -> None:
 def test_names_are_found_wherever_they_stand(learned: str, text: str, out: str) -> None:
     names = Names()
     names.learn(learned)
-    hider = Hider(names)
+    hider = SecretHider(names)
     now = hider.text(text)
     for made in hider._placeholders.values():
         now = now.replace(made, made.rstrip("x"))
@@ -423,19 +423,19 @@ def test_payloads_types_and_keys_of_objects_stay() -> None:
         {"type": "search", "encrypted_content": data, "url": f"data:image/png;base64,{data}"},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "tamsin"}},
     ]
-    now = Hider(names).value(content)
+    now = SecretHider(names).value(content)
     assert now == json.loads(json.dumps(content).replace('"tamsin"}', '"NAME1x"}').replace(': "tamsin"', ': "NAME1x"'))
 
 
 def test_keys_of_tool_inputs_do_not_stay() -> None:
     names = Names()
     names.learn("/home/tamsin/x")
-    now = Hider(names).value({"type": "tool_use", "name": "x", "input": {"/home/tamsin": {"type": "a@firm.io"}}})
+    now = SecretHider(names).value({"type": "tool_use", "name": "x", "input": {"/home/tamsin": {"type": "a@firm.io"}}})
     assert now["input"] == {"/home/NAME1x": {"type": "MAIL1xxxx"}}
 
 
 def test_placeholders_are_as_long_as_secrets_and_never_the_same() -> None:
-    hider = Hider(Names())
+    hider = SecretHider(Names())
     users = [f"/home/{chr(97 + n % 26)}{chr(97 + n // 26)}q" for n in range(600)]
     now = [hider.text(user) for user in users]
     assert len(set(now)) == 600 and {len(text) for text in now} == {9}
@@ -445,6 +445,6 @@ def test_placeholders_are_as_long_as_secrets_and_never_the_same() -> None:
 
 
 def test_overlapping_secrets_are_one_of_the_graver_kind() -> None:
-    hider = Hider(Names())
+    hider = SecretHider(Names())
     assert hider.text("https://bob:pass1word@firm.io/x").startswith("https://bob:KEY1-")
     assert hider.counts == {"keys": 1}

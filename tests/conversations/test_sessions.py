@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cachecost.conversations.calls import PlannedCall, RecordedCall
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Rewrite, Switch
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import conversations_of
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
@@ -18,7 +18,6 @@ from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.usage import Usage
 from cachecost.strategies.build import build
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.presets import ARMS, PLACEMENTS
 from strategies.small_talks import SIX_CALLS, conversation
 
@@ -32,14 +31,14 @@ class Log:
 
     def __init__(self) -> None:
         self.root = Thread()
-        self.calls: list[LoggedCall] = []
+        self.calls: list[RecordedCall] = []
 
-    def add(self, *texts: str, head: int = 0, model: str = MODEL, answer: str = "", **more: Any) -> LoggedCall:
+    def add(self, *texts: str, head: int = 0, model: str = MODEL, answer: str = "", **more: Any) -> RecordedCall:
         params = more.pop("params", {})
         at = more.pop("at", 10.0 * len(self.calls))
         request = Request(model, self.thread(texts), system=HEADS[head], params=params)
         response = (text_block("assistant", answer),) if answer else ()
-        call = LoggedCall(len(self.calls) + 1, at, "told", request, response=response, **more)
+        call = RecordedCall(request, at, timestamp="told", response=response, line=len(self.calls) + 1, **more)
         self.calls.append(call)
         return call
 
@@ -67,7 +66,7 @@ def kinds(talk: Conversation) -> list[str]:
     ]
 
 
-def sent(call: PlannedCall | LoggedCall) -> tuple[Any, ...]:
+def sent(call: PlannedCall | RecordedCall) -> tuple[Any, ...]:
     """What a request is, without the tree that it stands in."""
     request = call.request
     return (
@@ -82,23 +81,23 @@ def sent(call: PlannedCall | LoggedCall) -> tuple[Any, ...]:
     )
 
 
-def replanned(calls: list[LoggedCall], strategy: str = "none") -> list[tuple[Any, ...]]:
+def replanned(calls: list[RecordedCall], strategy: str = "none") -> list[tuple[Any, ...]]:
     """What a strategy makes of the conversations that `calls` are, in the order they start."""
     plans = (call for talk in conversations_of(calls) for call in build(strategy).plan(talk))
     return sorted(map(sent, plans), key=repr)
 
 
-def recorded(plan: list[PlannedCall]) -> list[LoggedCall]:
+def recorded(plan: list[PlannedCall]) -> list[RecordedCall]:
     """A plan as somebody would have logged it."""
     return [
-        LoggedCall(
-            number,
-            call.start,
-            "told",
+        RecordedCall(
             call.request,
-            Usage(output_tokens=call.output_tokens or 0),
-            call.first_token_s or 0.0,
+            call.start,
+            timestamp="told",
+            first_token_s=call.first_token_s,
             response=call.output,
+            billed=Usage(output_tokens=call.output_tokens or 0),
+            line=number,
         )
         for number, call in enumerate(plan, 1)
     ]
@@ -221,7 +220,7 @@ def test_failed_calls_are_left_out_and_it_is_said() -> None:
     log.add("user: a")
     (talk,) = conversations_of(log.calls, notes.append)
     assert kinds(talk) == ["human", "reply"]
-    assert notes == ["1 failed or refused calls: no part of a conversation"]
+    assert notes == ["1 failed or refused call: not part of a conversation"]
 
 
 def test_the_same_request_twice_at_once_is_asked_twice() -> None:
@@ -306,4 +305,6 @@ def test_what_cannot_be_told_apart_is_said() -> None:
     log.add("user: b")
     log.add("user: c", head=1)
     assert len(conversations_of(log.calls, notes.append)) == 3
-    assert notes == ["1 conversations begin under the head of an earlier one: new, or compacted; taken as new"]
+    assert notes == [
+        "1 conversation with the tools and system prompt of an earlier one: new or compacted, taken as new"
+    ]

@@ -62,9 +62,9 @@ def test_a_damaged_line_is_told_and_nothing_is_written(tmp_path: Path) -> None:
 def test_what_is_there_and_what_does_not_stand_alone_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_bytes(b'{"kind": "recording", "format": 1}\n')
-    with pytest.raises(InputError, match="whose lines do not stand alone"):
+    with pytest.raises(InputError, match="which cannot be split by line"):
         split(log, tmp_path / "out")
-    with pytest.raises(InputError, match="is there already: choose another place"):
+    with pytest.raises(InputError, match="already exists: choose another place"):
         split(log, tmp_path)
 
 
@@ -74,7 +74,7 @@ def test_calls_without_a_time_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     split(log, tmp_path / "out", told.append)
     assert [words.partition(": ")[2] for words in told] == [
-        "1 calls without a time: in their session's file they come 2 s after the one before"
+        "1 call without a timestamp: in their session's file they are 2 s apart"
     ]
 
 

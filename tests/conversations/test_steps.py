@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Checked
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.claude_code.transcript import read_steps
-from cachecost.conversations.steps import BETWEEN, MODES, Step, steps_of, steps_to_records
+from cachecost.conversations.transcript_steps import BETWEEN, MODES, TranscriptStep, parse_steps, steps_to_records
 from cachecost.providers.usage import Usage
 
 AT = 1767348000.0
-FULL = Step(
+FULL = TranscriptStep(
     2,
     0,
     "side 1",
@@ -33,7 +33,7 @@ FULL = Step(
     ("fast",),
     True,
 )
-BARE = Step(1, 0, "main", None, "claude-opus-4-6", Usage(1))
+BARE = TranscriptStep(1, 0, "main", None, "claude-opus-4-6", Usage(1))
 
 
 def test_the_form_is_short_and_plain() -> None:
@@ -74,14 +74,14 @@ counts = some.integers(0, 10**9)
 
 
 @some.composite
-def chains(draw: some.DrawFn) -> list[Step]:
+def chains(draw: some.DrawFn) -> list[TranscriptStep]:
     """Steps of one file, numbered in order."""
-    made: list[Step] = []
+    made: list[TranscriptStep] = []
     for number in range(1, draw(some.integers(0, 4)) + 1):
         answered = draw(some.none() | moments)
         waited, took = draw(some.none() | spans), draw(spans)
         made.append(
-            Step(
+            TranscriptStep(
                 number,
                 number + 1,
                 draw(some.sampled_from(("main", "side 1"))),
@@ -102,11 +102,11 @@ def chains(draw: some.DrawFn) -> list[Step]:
 
 
 @given(chains())
-def test_what_goes_in_comes_out(steps: list[Step]) -> None:
+def test_what_goes_in_comes_out(steps: list[TranscriptStep]) -> None:
     faults: list[Fault] = []
     records = json.loads(json.dumps(list(steps_to_records(steps, "x"))))
-    lines = [Checked(record, faults, "x", number) for number, record in enumerate(records, 1)]
-    assert (steps_of(lines), faults) == (steps, [])
+    lines = [JsonObject(record, faults, "x", number) for number, record in enumerate(records, 1)]
+    assert (parse_steps(lines), faults) == (steps, [])
 
 
 def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.checked import quiet
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.importing import import_files
+from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.conversations.time_order import in_file_order, in_time
+from cachecost.conversations.time_order import in_file_order, order_by_time
 
 LONG = "word " * 2_000
 AT = "2026-03-07T10:00:{:02}Z"
@@ -125,7 +125,7 @@ def test_equal_times_on_all_calls_are_no_times(tmp_path: Path) -> None:
     assert [(call.start - read[0].start, call.timestamp, str(call.day)) for call in read] == [
         (2.0 * place, None, "2026-03-07") for place in range(5)
     ]
-    told = "all 5 calls have the same time: taken as untimed, 2 s apart in file order"
+    told = "all 5 calls have the same timestamp: ignored, taken as 2 s apart in file order"
     assert said == [f"{tmp_path / 'same.jsonl'}: {told}"]
     untimed = [{name: value for name, value in one.items() if name != "timestamp"} for one in IN_ORDER]
     log = saved(tmp_path / "none.jsonl", *untimed)
@@ -154,12 +154,12 @@ def test_an_ordered_log_is_never_held_in_memory(tmp_path: Path) -> None:
     log = saved(tmp_path / "log.jsonl", *IN_ORDER)
     asked: list[int] = []
 
-    def watched() -> Iterator[LoggedCall]:
+    def watched() -> Iterator[RecordedCall]:
         for call in read_calls(log):
             asked.append(call.line)
             yield call
 
-    for place, _ in enumerate(in_time(watched(), log, quiet, TIMES["request-log"]), 1):
+    for place, _ in enumerate(order_by_time(watched(), log, quiet, TIMES["request-log"]), 1):
         assert len(asked) == place
 
 
@@ -187,7 +187,7 @@ def test_a_line_with_two_times_is_refused(tmp_path: Path) -> None:
     lines[2] = lines[2][:-1] + f', "timestamp": "{AT.format(1)}"}}'
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join(lines) + "\n")
-    with pytest.raises(InputError, match=":3 timestamp: expected one; got several in this line"):
+    with pytest.raises(InputError, match=":3 timestamp: expected one in this line; got several"):
         list(read_calls(log))
 
 

@@ -121,7 +121,7 @@ def test_each_session_is_recognized_and_billed_as_counted(tmp_path: Path, seed: 
     path = Session(seed).written_to(tmp_path)
     report = import_files([path], tmp_path / "out.jsonl", prices=PriceBook.load())
     assert (report.refused, report.skipped) == ([], [])
-    assert (report.calls, report.billed, report.billed_usd) == plain_count([path])
+    assert (report.calls, report.billed_usage, report.billed_usd) == plain_count([path])
 
 
 def test_a_folder_of_sessions_is_billed_as_counted_and_copies_once(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_folder_of_sessions_is_billed_as_counted_and_copies_once(tmp_path: Pat
     for out in ("all.jsonl", "again.jsonl"):
         report = import_files([logs], tmp_path / out, prices=PriceBook.load())
         assert (report.files, report.refused, report.skipped) == (38, [], [])
-        assert (report.calls, report.billed, report.billed_usd) == expected
+        assert (report.calls, report.billed_usage, report.billed_usd) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.claude_code.transcript import read_steps, sniff
-from cachecost.conversations.steps import Step
+from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.providers.usage import Usage
 
 MODEL = "claude-opus-4-5"
@@ -58,7 +58,7 @@ def system(uuid: str, parent: str | None, at: float, subtype: str, **more: Any) 
     return record("system", uuid, parent, at, subtype=subtype, **more)
 
 
-def steps_of(folder: Path, lines: Sequence[Line], said: list[str] | None = None) -> list[Step]:
+def parse_steps(folder: Path, lines: Sequence[Line], said: list[str] | None = None) -> list[TranscriptStep]:
     path = folder / "session.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return read_steps(path, said.append if said is not None else fail_on_note)
@@ -75,7 +75,7 @@ def two_steps(between: Sequence[Line], **second: Any) -> list[Line]:
 
 
 def between(folder: Path, lines: Sequence[Line], **second: Any) -> tuple[str, ...]:
-    return steps_of(folder, two_steps(lines, **second), [])[-1].between
+    return parse_steps(folder, two_steps(lines, **second), [])[-1].between
 
 
 # -------------------------------------------------------------------------------------------- one step
@@ -90,11 +90,11 @@ def test_an_answer_on_several_lines_is_one_step(tmp_path: Path) -> None:
         user("e", "d", 7.125, RESULT),
         answer("f", "e", 9, (2, 5020, 400, 55), SAYS, "msg_2", "req_2"),
     ]
-    first, second = steps_of(tmp_path, lines)
-    assert first == Step(
+    first, second = parse_steps(tmp_path, lines)
+    assert first == TranscriptStep(
         1, 2, "main", None, MODEL, Usage(10, 20, 5000, 0, 321), START, START + 3.25, START + 5.5, 1, True, ("human",)
     )
-    assert second == Step(
+    assert second == TranscriptStep(
         2, 6, "main", 1, MODEL, Usage(2, 5020, 400, 0, 55), START + 7.125, START + 9, START + 9, 4, False, ()
     )
 
@@ -108,7 +108,7 @@ def test_results_may_stand_between_the_lines_of_an_answer(tmp_path: Path) -> Non
         user("e", "d", 6, RESULT),
         answer("f", "e", 8, (1, 900, 80, 5), SAYS, "msg_2"),
     ]
-    first, second = steps_of(tmp_path, lines)
+    first, second = parse_steps(tmp_path, lines)
     assert (first.usage, first.answered, first.ended) == (Usage(1, 0, 900, 0, 90), START + 3, START + 4)
     assert (second.before, second.after, second.blocks, second.between) == (1, START + 6, 4, ())
 
@@ -117,7 +117,7 @@ def test_a_later_line_with_less_output_does_not_lower_the_bill(tmp_path: Path) -
     lines = [
         answer(name, None, at, (1, 0, 900, out), SAYS) for name, at, out in (("b", 3, 7), ("c", 5, 90), ("d", 4, 8))
     ]
-    (step,) = steps_of(tmp_path, lines)
+    (step,) = parse_steps(tmp_path, lines)
     assert (step.usage.output_tokens, step.answered, step.ended) == (90, START + 3, START + 5)
 
 
@@ -125,26 +125,26 @@ def test_copies_count_nothing(tmp_path: Path) -> None:
     lines = [user("a", None, 0), answer("b", "a", 3, (10, 0, 5000, 30), CALL), user("c", "b", 4, RESULT)]
     last = answer("d", "c", 6, (2, 5000, 200, 40), SAYS, "msg_2")
     said: list[str] = []
-    first, second = steps_of(tmp_path, [*lines, last])
-    assert steps_of(tmp_path, [*lines, *lines, last], said) == [first, replace(second, line=7)]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 3 lines with the uuid of an earlier line: left out"]
+    first, second = parse_steps(tmp_path, [*lines, last])
+    assert parse_steps(tmp_path, [*lines, *lines, last], said) == [first, replace(second, line=7)]
+    assert said == [f"{tmp_path / 'session.jsonl'}: skipped 3 lines: same uuid as an earlier line"]
 
 
 def test_a_message_counts_once_by_its_id_and_its_request(tmp_path: Path) -> None:
     bill = (10, 0, 5000, 30)
     resumed = [user("a", None, 0), answer("b", "a", 3, bill), user("c", "b", 9), answer("d", "c", 9, bill)]
-    assert [step.usage.write for step in steps_of(tmp_path, resumed)] == [5000]
+    assert [step.usage.write for step in parse_steps(tmp_path, resumed)] == [5000]
     retried = [user("a", None, 0), answer("b", "a", 3, bill), answer("d", "a", 9, bill, request="req_2")]
-    assert [step.number for step in steps_of(tmp_path, retried)] == [1, 2]
+    assert [step.number for step in parse_steps(tmp_path, retried)] == [1, 2]
     nameless = [answer(name, None, 3, bill, name="", request=None) for name in "ab"]
-    assert len(steps_of(tmp_path, nameless)) == 2
+    assert len(parse_steps(tmp_path, nameless)) == 2
 
 
 @pytest.mark.parametrize("error", [{"model": "<synthetic>"}, {"isApiErrorMessage": True}])
 def test_the_clients_own_words_cost_nothing(tmp_path: Path, error: Line) -> None:
     said: list[str] = []
     own = answer("z", "b", 50, (7, 7, 7, 7), SAYS, "msg_x", None, **error)
-    first, second = steps_of(tmp_path, two_steps([own]), said)
+    first, second = parse_steps(tmp_path, two_steps([own]), said)
     assert (first.usage, second.usage) == (Usage(10, 0, 5000, 0, 30), Usage(2, 5000, 200, 0, 40))
     assert (second.before, second.between, second.after) == (1, ("error",), START + 50)
     assert said == [f"{tmp_path / 'session.jsonl'}: 1 client-generated message ignored"]
@@ -153,8 +153,8 @@ def test_the_clients_own_words_cost_nothing(tmp_path: Path, error: Line) -> None
 def test_an_answer_without_usage_is_left_out_and_said(tmp_path: Path) -> None:
     said: list[str] = []
     lines = [answer("a", None, 0, {"input_tokens": 5}), answer("b", "a", 1, None, name="msg_2")]
-    assert [step.usage for step in steps_of(tmp_path, lines, said)] == [Usage(5)]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 1 answer without usage: left out"]
+    assert [step.usage for step in parse_steps(tmp_path, lines, said)] == [Usage(5)]
+    assert said == [f"{tmp_path / 'session.jsonl'}: skipped 1 answer: no usage"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_an_answer_without_usage_is_left_out_and_said(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_written_is_divided_by_lifetime(tmp_path: Path, usage: Line, write_5m: int, write_1h: int) -> None:
-    (step,) = steps_of(tmp_path, [answer("a", None, 0, {"input_tokens": 1, **usage})])
+    (step,) = parse_steps(tmp_path, [answer("a", None, 0, {"input_tokens": 1, **usage})])
     assert step.usage == Usage(1, 0, write_5m, write_1h)
 
 
@@ -192,7 +192,7 @@ def test_what_is_written_is_divided_by_lifetime(tmp_path: Path, usage: Line, wri
     ],
 )
 def test_what_else_a_usage_says(tmp_path: Path, usage: Line, modes: tuple[str, ...], summed: bool) -> None:
-    (step,) = steps_of(tmp_path, [answer("a", None, 0, usage)])
+    (step,) = parse_steps(tmp_path, [answer("a", None, 0, usage)])
     assert (step.modes, step.summed) == (modes, summed)
 
 
@@ -205,7 +205,7 @@ def test_times_that_are_not_told(tmp_path: Path) -> None:
         user("e", "d", 20, RESULT),
         answer("f", "e", 18, name="msg_4"),
     ]
-    times = [(step.after, step.answered, step.ended) for step in steps_of(tmp_path, lines)]
+    times = [(step.after, step.answered, step.ended) for step in parse_steps(tmp_path, lines)]
     at = START.__add__
     assert times == [
         (None, at(4), at(4)),
@@ -250,7 +250,7 @@ def test_another_version_of_the_client_is_told_only_where_both_are_known(tmp_pat
     lines = [answer(name, before, 0, name=f"msg_{name}") for name, before in (("a", None), ("b", "a"), ("c", "b"))]
     for line, version in zip(lines, ("2.1.5", "2.1.9", None), strict=True):
         line["version"] = version
-    assert [step.between for step in steps_of(tmp_path, lines)] == [(), ("client",), ()]
+    assert [step.between for step in parse_steps(tmp_path, lines)] == [(), ("client",), ()]
 
 
 def test_titles_and_unknown_lines_say_nothing_of_calls(tmp_path: Path) -> None:
@@ -259,11 +259,11 @@ def test_titles_and_unknown_lines_say_nothing_of_calls(tmp_path: Path) -> None:
     odd = {"type": "mood", "uuid": "y", "parentUuid": "b", "timestamp": "2026-01-02T10:00:40Z"}
     queue = {"type": "queue-operation", "operation": "enqueue", "timestamp": "never"}
     lines = two_steps([title, odd, queue, record("progress", "z", "y", 60)])
-    assert [(step.between, step.after) for step in steps_of(tmp_path, lines, said)] == [
+    assert [(step.between, step.after) for step in parse_steps(tmp_path, lines, said)] == [
         (("human",), START),
         ((), START + 60),
     ]
-    assert said == [f"{tmp_path / 'session.jsonl'}: 1 line of type 'mood', which says nothing of calls"]
+    assert said == [f"{tmp_path / 'session.jsonl'}: skipped 1 line: unknown type 'mood'"]
 
 
 # ---------------------------------------------------------------------------------------------- chains
@@ -280,7 +280,7 @@ def test_a_fork_goes_on_from_where_it_was_made(tmp_path: Path) -> None:
         user("g", "f", 30),
         answer("h", "g", 33, (1, 960, 50, 9), SAYS, "msg_4"),
     ]
-    told = [(step.number, step.before, step.between, step.after) for step in steps_of(tmp_path, lines)]
+    told = [(step.number, step.before, step.between, step.after) for step in parse_steps(tmp_path, lines)]
     assert told == [
         (1, None, ("human",), START),
         (2, 1, ("human",), START + 10),
@@ -308,7 +308,7 @@ def test_sub_agents_are_chains_of_their_own(tmp_path: Path, agents: tuple[str | 
         user("c", "b", 10, RESULT),
         answer("d", "c", 12, (1, 900, 80, 9), SAYS, "m5"),
     ]
-    steps = steps_of(tmp_path, lines)
+    steps = parse_steps(tmp_path, lines)
     assert [(step.chain, step.before, step.between) for step in steps] == [
         ("main", None, ("human",)),
         ("side 1", None, ("human",)),
@@ -325,26 +325,26 @@ def test_an_agent_goes_on_though_the_tree_is_cut(tmp_path: Path) -> None:
         side(answer("t", "lost", 2, name="m2"), "y"),
         side(answer("u", "lost too", 3, name="m3"), "x"),
     ]
-    told = [(step.chain, step.before, step.after) for step in steps_of(tmp_path, lines)]
+    told = [(step.chain, step.before, step.after) for step in parse_steps(tmp_path, lines)]
     assert told == [("side 1", None, None), ("side 2", None, None), ("side 1", 1, START + 1)]
 
 
 def test_a_side_chain_that_hangs_on_the_main_thread_is_its_own(tmp_path: Path) -> None:
     lines = [answer("a", None, 1, name="m1"), side(user("s", "a", 2)), side(answer("t", "s", 3, name="m2"))]
-    assert [(step.chain, step.before) for step in steps_of(tmp_path, lines)] == [("main", None), ("side 1", None)]
+    assert [(step.chain, step.before) for step in parse_steps(tmp_path, lines)] == [("main", None), ("side 1", None)]
 
 
 def test_sessions_in_one_file(tmp_path: Path) -> None:
     cut = [answer("a", None, 1, name="m1"), answer("b", "lost", 2, name="m2")]
-    assert [step.before for step in steps_of(tmp_path, cut)] == [None, 1]
+    assert [step.before for step in parse_steps(tmp_path, cut)] == [None, 1]
     apart = [{**cut[0], "sessionId": "one"}, {**cut[1], "sessionId": "two"}]
-    assert [(step.chain, step.before) for step in steps_of(tmp_path, apart)] == [("main", None), ("main 2", None)]
+    assert [(step.chain, step.before) for step in parse_steps(tmp_path, apart)] == [("main", None), ("main 2", None)]
     resumed = [
         apart[0],
         {**apart[1], "logicalParentUuid": "a"},
         {**answer("c", None, 3, name="m3"), "sessionId": "two"},
     ]
-    assert [(step.chain, step.before) for step in steps_of(tmp_path, resumed)] == [
+    assert [(step.chain, step.before) for step in parse_steps(tmp_path, resumed)] == [
         ("main", None),
         ("main", 1),
         ("main", 2),
@@ -389,7 +389,7 @@ def test_a_last_line_that_is_cut_off_is_said_and_left_out(tmp_path: Path) -> Non
     whole = json.dumps(answer("a", None, 0, (5, 0, 0, 1)))
     path.write_text(f"{whole}\n\n{json.dumps(answer('b', 'a', 1, name='m2'))[:90]}")
     assert [step.usage for step in read_steps(path, said.append)] == [Usage(5, output_tokens=1)]
-    assert said == [f"{path}:3 the last line is cut off (still being written?): left out"]
+    assert said == [f"{path}:3 the last line is cut off (still being written?): skipped"]
 
 
 def test_an_empty_file_and_one_that_is_not_there(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_an_empty_file_and_one_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.jsonl cannot be read: No such file or directory"):
         read_steps(path)
     path.write_text("\n")
-    with pytest.raises(InputError, match=r"none\.jsonl is empty: expected a transcript, one JSON object a line"):
+    with pytest.raises(InputError, match=r"none\.jsonl is empty; expected a transcript, one JSON object per line"):
         read_steps(path)
 
 

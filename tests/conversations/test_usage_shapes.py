@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import seconds
-from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.usage_names import SHAPES
 from cachecost.conversations.usage_shapes import shape_of, usage_from
 from cachecost.prompts.intake import Intake
@@ -22,8 +22,9 @@ Raw = dict[str, Any]
 
 
 def dollars(usage: Usage, model: str, day: str) -> Decimal:
-    bill = Bill(PRICES)
-    bill.add(LoggedCall(1, seconds(day), day, Intake().body({"model": model, "messages": []}), usage))
+    bill = BillTotal(PRICES)
+    request = Intake().body({"model": model, "messages": []})
+    bill.add(RecordedCall(request, seconds(day), timestamp=day, billed=usage, line=1))
     assert bill.dollars is not None
     return bill.dollars
 
@@ -342,27 +343,27 @@ def test_openai_writes_are_inside_its_input() -> None:
     ("raw", "shape", "message"),
     [
         (7, "auto", "usage: expected a usage object; got 7"),
-        ({}, "auto", "usage: expected a usage of a known shape; got nothing"),
-        ({"tokens": 5, "cost": 2}, "auto", "usage: expected a usage of a known shape; got only cost, tokens"),
+        ({}, "auto", "usage: expected a usage in a known format; got nothing"),
+        ({"tokens": 5, "cost": 2}, "auto", "usage: expected a usage in a known format; got only cost, tokens"),
         (
             chat(3, 7, cache_read_input_tokens=900, cache_creation_input_tokens=100),
             "litellm",
-            "usage.prompt_tokens: expected at least the 1000 tokens read and written, which it includes; got 3",
+            "usage.prompt_tokens: expected at least the 1000 tokens read and written that it includes; got 3",
         ),
         (
             {"input_tokens": 899, "input_tokens_details": {"cached_tokens": 900}},
             "openai",
-            "usage.input_tokens: expected at least the 900 tokens read and written, which it includes; got 899",
+            "usage.input_tokens: expected at least the 900 tokens read and written that it includes; got 899",
         ),
         (
             {"input_tokens": 3, "input_token_details": {"cache_read": 900}},
             "langchain",
-            "usage.input_tokens: expected at least the 900 tokens read and written, which it includes; got 3",
+            "usage.input_tokens: expected at least the 900 tokens read and written that it includes; got 3",
         ),
         (
             {"cachedContentTokenCount": 5, "candidatesTokenCount": 1},
             "gemini",
-            "usage.promptTokenCount: expected at least the 5 tokens read and written, which it includes; got 0",
+            "usage.promptTokenCount: expected at least the 5 tokens read and written that it includes; got 0",
         ),
         (chat(-1, 7), "openai", "usage.prompt_tokens: expected a whole number of tokens; got -1"),
         (
@@ -380,17 +381,17 @@ def test_openai_writes_are_inside_its_input() -> None:
         (
             {"input_tokens": 1003, "cache_read_tokens": 900, "output_tokens": 7},
             "auto",
-            "usage: expected the cached tokens under a known name; got 'cache_read_tokens'",
+            "usage: expected cached tokens under a known key; got 'cache_read_tokens'",
         ),
         (
             {"input": 3, "output": 7, "cacheRead": 900},
             "auto",
-            "usage: expected the cached tokens under a known name; got 'cacheRead'",
+            "usage: expected cached tokens under a known key; got 'cacheRead'",
         ),
         (
             chat(1003, 7, prompt_tokens_details={"cached": 900}),
             "openai",
-            "usage: expected the cached tokens under a known name; got 'cached'",
+            "usage: expected cached tokens under a known key; got 'cached'",
         ),
     ],
 )

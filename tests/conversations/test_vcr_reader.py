@@ -13,8 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.vcr import calls, sniff
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.providers.usage import Usage
 
 URL = "https://api.anthropic.com/v1/messages"
@@ -90,7 +90,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[LoggedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
     assert sniff(path.read_bytes())
     return list(calls(path, warn))
 
@@ -162,7 +162,7 @@ interactions:
     texts = [message.blocks[0].content for message in call.request.thread.messages()]
     assert [block and block["text"] for block in texts] == ["1e3", "2026-03-07", "yes"]
     assert call.request.params == {"max_tokens": 10}
-    assert said == [f"{path}: 1 calls whose answers do not tell their usage"]
+    assert said == [f"{path}: 1 call whose answer has no usage"]
 
 
 @pytest.mark.parametrize(
@@ -274,11 +274,11 @@ def test_what_is_no_call_is_counted_and_said(tmp_path: Path) -> None:
     said: list[str] = []
     path = cassette(tmp_path, *others, failed, refused)
     (call,) = read(path, said.append)
-    assert (call.status, call.billed, call.failed) == (429, None, True)
+    assert (call.status, call.billed, call.has_failed) == (429, None, True)
     assert said == [
-        f"{path}: 2 entries that are no model call: left out",
-        f"{path}: 1 entries that count tokens: left out",
-        f"{path}: 1 entries that the API refused and that are no Messages request: left out",
+        f"{path}: skipped 1 entry: token counting",
+        f"{path}: skipped 2 entries: not a model call",
+        f"{path}: skipped 1 entry: refused by the API, and not a valid request",
     ]
 
 
@@ -336,9 +336,9 @@ def test_every_fault_names_its_interaction(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("interactions:\n- request: [\n", ":3 damaged YAML: expected the node content, but found '<stream end>'"),
-        ("interactions:\n- request:\n    a: b\n    a: c\n", ":3 damaged YAML: a key given twice"),
-        ("interactions: &a\n- request: {b: *a}\n", ":1 damaged YAML: aliases within what they stand for, or too many"),
-        ("interactions:\n- request: !!binary '?'\n", ":2 damaged YAML: base64 that is none"),
+        ("interactions:\n- request:\n    a: b\n    a: c\n", ":3 damaged YAML: duplicate key"),
+        ("interactions: &a\n- request: {b: *a}\n", ":1 damaged YAML: recursive aliases, or too many"),
+        ("interactions:\n- request: !!binary '?'\n", ":2 damaged YAML: invalid base64"),
         ("interactions:\n- request: a\x00\n", ":2 damaged YAML: a character that is not allowed"),
         ("interactions: 3\n", " interactions: expected an array of interactions; got 3"),
         ("", " expected an array of interactions; got nothing"),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bodies import MARK, Body, assistant, marked, text, tool, user
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.intake import Intake
@@ -20,7 +21,7 @@ from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.translated import translated
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 21)

@@ -11,10 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from naive_openai import Asked, NaiveOpenAI, Turn
 
 from bodies import Body, marked, text
+from cachecost.conversations.calls import Call
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 21)

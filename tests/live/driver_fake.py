@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 
 from cachecost.base.times import day_of
+from cachecost.conversations.calls import Call
 from cachecost.live.driver.driving import Drive, Driven, drive
 from cachecost.live.driver.journal import Journal
 from cachecost.live.driver.planning import Options, Plan, plan
@@ -23,7 +24,7 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.scenario.loading import from_mapping
 from cachecost.tokens.bytecount import BytesCounter
 

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from cachecost.conversations.calls import Call
 from cachecost.live.driver.model import CallFailed, OverBudget, Sent
 from cachecost.live.probes import Finding, PricedProbe, plan, registry, verify
 from cachecost.prompts.counting import TokenCounter
@@ -18,7 +19,7 @@ from cachecost.prompts.render import Renderer
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 22)

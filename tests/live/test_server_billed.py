@@ -13,7 +13,7 @@ from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import Simulation, logged
+from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 
 START = 1_793_500_000.0
@@ -47,7 +47,7 @@ def test_a_replay_of_the_record_says_what_was_told(tmp_path):
         served = served_by(answerer, bill, log=log, faults=faults, clock=clock)
         told = asyncio.run(conversation(served))
     simulation = Simulation(RuleBook(), PriceBook.load(None, None), lambda name: make_counter("tiktoken", name))
-    rows = list(simulation.rows(map(logged, calls(path))))
+    rows = list(simulation.rows(calls(path)))
     assert len(rows) == 7
     assert [row.usage.wire() for row in rows if row.usage.total_input] == [row.usage.wire() for row in bill.rows]
     assert sum(row.cost.total for row in rows) == sum(row.cost.total for row in bill.rows)

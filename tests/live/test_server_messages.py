@@ -208,7 +208,7 @@ def test_every_call_is_recorded_as_a_reader_takes_it(tmp_path):
     assert [line["first_token_s"] for line in lines[:2]] == [0.5, 0.5]
     assert [line["status"] for line in lines] == [200, 200, 400]
     assert served.unreadable == 1
-    assert [call.failed for call in calls(path)] == [False, False, True]
+    assert [call.has_failed for call in calls(path)] == [False, False, True]
 
 
 def test_answers_come_when_the_clock_says(tmp_path):

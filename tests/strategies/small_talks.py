@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block, Part, given_block
 from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.strategies.plan import PlannedCall
 
 MODEL = "claude-opus-4-6"
 

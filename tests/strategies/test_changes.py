@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 from small_talks import MODEL, SIX_CALLS, conversation, fingerprint
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply
 from cachecost.prompts.blocks import given_block
 from cachecost.prompts.wire import text_block
@@ -18,7 +19,6 @@ from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.changes.switching import SwitchAt
 from cachecost.strategies.inquiry import Asking
 from cachecost.strategies.placements import LastMessage, Placement
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import CHANGES_TABLE, MARKS, StrategySpec
 from cachecost.strategies.spread import Spread
 

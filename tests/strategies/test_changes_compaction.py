@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from small_talks import MODEL
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Block, Message, Part, given_block
@@ -15,7 +16,6 @@ from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.compaction import Compaction
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 
 OTHER = "claude-haiku-4-5"

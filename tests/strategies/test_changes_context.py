@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 from small_talks import MODEL, conversation, fingerprint, question, result, said, thought, used, user
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
@@ -22,7 +23,6 @@ from cachecost.strategies.changes.overlay import Overlay
 from cachecost.strategies.changes.pruning import Prune
 from cachecost.strategies.changes.results import Deduplicate, OutputCap
 from cachecost.strategies.changes.truncation import Truncate
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 from cachecost.strategies.window import Window
 

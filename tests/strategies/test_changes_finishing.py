@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from small_talks import MODEL, conversation, fingerprint, head, question
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
@@ -18,7 +19,6 @@ from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.finishing import FinalAnswer
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, question, said, spelled, used, user
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
@@ -22,7 +23,6 @@ from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.changes.quiet import needs_output
 from cachecost.strategies.changes.routing import Retries, RouteAsides
 from cachecost.strategies.changes.warming import PreWarm, WarmBeforeFanOut
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 
 OTHER = "claude-haiku-4-5"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, fingerprint, head, question, result, said, used, user
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
@@ -23,7 +24,6 @@ from cachecost.strategies.changes.sessions import SessionResume
 from cachecost.strategies.changes.system_parts import DateInSystem, SplitSystem
 from cachecost.strategies.changes.text_tools import TextTools
 from cachecost.strategies.changes.texts import in_one_text
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 
 

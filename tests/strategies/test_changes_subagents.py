@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from small_talks import MODEL, conversation, fingerprint, head, question, said, user
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
@@ -17,7 +18,6 @@ from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.subagents import SubAgents
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 
 OTHER = "claude-haiku-4-5"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from small_talks import SIX_CALLS, asked, conversation, fingerprint, question, result, said, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import is_markable
@@ -23,7 +24,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.placements import MAXIMUM_MARKS, ORDER, Placement, Primitive, Spot, View
-from cachecost.strategies.plan import PlannedCall, Strategy
+from cachecost.strategies.plan import Strategy
 from cachecost.strategies.registry import names
 
 CLAUDE = partial(RuleBook().rules, "anthropic")
@@ -97,7 +98,7 @@ def test_the_main_calls_send_what_was_said(name: str, talk: Conversation) -> Non
             call = next(main)
             assert [id(block) for message in call.request.thread.messages() for block in message.blocks] == said_so_far
             assert (call.output, call.output_tokens) == (event.blocks, event.output_tokens)
-            assert call.start >= event.at and call.first_token_s == event.first_token_s
+            assert call.start >= event.at and call.first_token_s == (event.first_token_s or 0.0)
         said_so_far += [id(block) for block in event.blocks]
     assert next(main, None) is None
 

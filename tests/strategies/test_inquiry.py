@@ -10,13 +10,13 @@ import pytest
 from small_talks import MODEL, asked, conversation, question, result, said, spelled, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Thread, given_block
 from cachecost.prompts.refusals import last_markable
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import ANSWER_TOOL, Asking
 from cachecost.strategies.placements import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.presets import BASE, CHEAPER_MODEL, PRESETS
 
 FORCED = {"type": "tool", "name": ANSWER_TOOL}
@@ -62,7 +62,7 @@ def test_a_question_stands_between_two_main_calls() -> None:
         (50, "inquiry", 1, 1),
         (101, "main", 1, None),
     ]
-    assert (first.first_token_s, side.first_token_s) == (0.5, None)
+    assert (first.first_token_s, side.first_token_s) == (0.5, 0.0)
 
 
 def test_a_side_call_goes_on_from_the_main_thread_and_leaves_no_trace_in_it() -> None:

@@ -9,10 +9,10 @@ import pytest
 from small_talks import SIX_CALLS, asked, conversation, question
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import PlannedCall
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent, Facts
 from cachecost.strategies.build import build
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 
 NAME = "best-per-provider"

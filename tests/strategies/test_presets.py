@@ -12,12 +12,13 @@ from functools import cache
 import pytest
 from small_talks import SIX_CALLS, conversation, spelled
 
+from cachecost.conversations.calls import date_call
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import Simulation, planned
+from cachecost.replay.simulation import Simulation
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.adapting import Adapt
 from cachecost.strategies.placements import MAXIMUM_MARKS, LastTool, Placement, SystemBlock
@@ -68,7 +69,7 @@ def long_talk(turns: int = 8, pause: float = 400.0) -> Conversation:
 def rows_of(agent: Agent, talk: Conversation | None = None) -> list[CallRow]:
     """A ledger of an agent that need not be registered."""
     simulation = Simulation(TERMS.book(agent.rules), PRICES, TERMS.counter, "anthropic", agent.name)
-    return [simulation.row(planned(call)) for call in agent.plan(talk or long_talk())]
+    return [simulation.row(date_call(call)) for call in agent.plan(talk or long_talk())]
 
 
 @cache

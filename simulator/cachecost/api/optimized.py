@@ -13,7 +13,7 @@ from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source, bills_in, taken, talks_in
 from cachecost.api.terms import TermOptions, terms_of
 from cachecost.base.formatting import change, counted, dollars, percent
-from cachecost.replay.simulation import AS_RECORDED, logged
+from cachecost.replay.simulation import AS_RECORDED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +127,7 @@ def optimize(source: Source, *, pings: bool = True, **terms: Unpack[TermOptions]
 
     recorded = taken(source)
     shared = terms_of(recorded, **terms)
-    calls = [logged(call) for call in bills_in(recorded)]
+    calls = bills_in(recorded)
     if calls:
         return Optimized(optimum_of(calls, shared, pings, first=AS_RECORDED))
     return Optimized(optimum_of(of_strategy("none", talks_in(recorded), shared).calls, shared, pings, first="none"))

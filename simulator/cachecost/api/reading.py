@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import read_talks
 from cachecost.scenario import head_parts
 from cachecost.scenario.models import Head
@@ -21,7 +21,7 @@ class Recording:
 
     name: str
     conversations: list[Conversation]
-    calls: list[LoggedCall]
+    calls: list[RecordedCall]
 
     @property
     def model(self) -> str | None:
@@ -63,7 +63,7 @@ def talks_in(source: Conversation | Recording) -> Sequence[Conversation]:
     return source.conversations if isinstance(source, Recording) else [source]
 
 
-def bills_in(source: Conversation | Recording) -> Sequence[LoggedCall]:
+def bills_in(source: Conversation | Recording) -> Sequence[RecordedCall]:
     """The recorded calls; a conversation has none."""
     return source.calls if isinstance(source, Recording) else []
 

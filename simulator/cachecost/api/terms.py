@@ -11,13 +11,13 @@ from typing import Any, Literal, TypedDict
 from cachecost.api.reading import Recording, Source, bills_in, taken, talks_in
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.schema_errors import one_of
+from cachecost.conversations.calls import date_call
 from cachecost.conversations.model import Conversation
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.replay.setup import Terms, in_time, own_readings
-from cachecost.replay.simulation import logged, planned
 from cachecost.replay.workload import Traffic
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
@@ -100,14 +100,13 @@ def _sent(recorded: Recording, *, tokens: str | None = None, **given: Any) -> Tr
     has_bills = any(call.billed for call in recorded.calls)
     counter, may_anchor = _counter(tokens, has_bills)
     bills = recorded.calls if may_anchor and has_bills else []
-    sent = [logged(call) for call in recorded.calls]
-    return Traffic(recorded.name, sent, rules, prices, host, counter, bills, starts_warm=True)
+    return Traffic(recorded.name, recorded.calls, rules, prices, host, counter, bills, starts_warm=True)
 
 
 def _planned(recorded: Conversation | Recording, spec: StrategySpec, terms: Terms) -> Traffic:
     book = terms.book()
     strategy = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
-    calls = [planned(call) for call in in_time(strategy, talks_in(recorded))]
+    calls = [date_call(call) for call in in_time(strategy, talks_in(recorded))]
     read_as = terms.book(own_readings(strategy))
     traffic = Traffic(recorded.name, calls, read_as, terms.prices, terms.host, terms.tokens, terms.bills)
     return replace(traffic, strategy=strategy.name, counters=terms.counters, starts_warm=True)

@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from filecmp import cmp
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 from cachecost.base.errors import Fault, InputError
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write the file and create its folders, or leave the old file unchanged. Raises OSError."""
+class CannotWrite(InputError):
+    """A file cannot be written at its place."""
+
+
+@contextmanager
+def replace_when_done(path: Path) -> Iterator[Path]:
+    """A path in the same folder, for a file or a folder that becomes `path` when all went well. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        part.write_bytes(content)
+        yield part
         part.replace(path)
     finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+        with suppress(OSError):  # if the folder itself is out of reach, that error is on its way
+            if part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_whole(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """A stream that becomes `path` when all is written, and nothing before. Raises CannotWrite.
+
+    Without `overwrite`, InputError if there is a file with other content.
+    """
+    try:
+        with replace_when_done(path) as part:
+            with part.open("wb") as stream:
+                yield stream
+            if not overwrite and path.is_file() and not cmp(part, path, shallow=False):
+                raise InputError([Fault(str(path), "exists with other content: --force overwrites it")])
+    except OSError as error:
+        raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write the file, with its folders, or leave what was there. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_when_done(path) as part:
+        part.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -143,8 +143,11 @@ def times(ratio: Decimal) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A count with its noun: "1 call", "1,204 calls"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """A count with its noun: "1 call", "1,204 calls", "2 entries"."""
+    if count == 1:
+        return f"1 {noun}"
+    ends_in_ies = noun.endswith("y") and noun[-2] not in "aeiou"
+    return f"{count:,} {noun[:-1]}ies" if ends_in_ies else f"{count:,} {noun}s"
 
 
 def quoted(name: str) -> str:

@@ -2,7 +2,7 @@
 
 Such classes are written like dataclasses, and `dataclasses.replace`, `fields` and `asdict` take them; but they are
 msgspec structs: they cost nothing at start-up, where a dataclass compiles half a millisecond of code, and an object is
-created in half the time.
+created in half the time. A value may inherit from another; its own defaults are then plain values, without `field()`.
 """
 
 from __future__ import annotations
@@ -29,24 +29,35 @@ def thing(kind: type[Kind]) -> type[Kind]:
 
 
 class _Fields:
-    """`__dataclass_fields__` of a struct: computed on first use from the class as written."""
+    """`__dataclass_fields__` of a struct, made on first use: those of its base, then those of the class as written."""
 
-    def __init__(self, written: type) -> None:
+    def __init__(self, written: type, base: type | None = None) -> None:
         self._written = written
-        self._found: dict[str, Field[Any]] = {}
+        self._base = base
+        self._made: dict[str, Field[Any]] = {}
 
     def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
-        if not self._found:
-            self._found = {field.name: field for field in fields(dataclass(self._written))}
-        return self._found
+        if not self._made:
+            inherited = fields(self._base) if self._base else ()
+            self._made = {field.name: field for field in (*inherited, *fields(dataclass(self._written)))}
+        return self._made
 
 
 def _struct(kind: type[Kind], eq: bool) -> type[Kind]:
+    if issubclass(kind, msgspec.Struct):
+        return cast("type[Kind]", _inheriting(kind))
     written = {name: value for name, value in vars(kind).items() if name not in OWN_OF_CLASS}
     defaults = {name: _default(value) for name, value in written.items() if isinstance(value, Field)}
     body = {**written, **defaults, "__annotations__": kind.__annotations__, "__dataclass_fields__": _Fields(kind)}
     metaclass: Any = type(msgspec.Struct)
     return cast("type[Kind]", metaclass(kind.__name__, (msgspec.Struct,), body, frozen=True, eq=eq))
+
+
+def _inheriting(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """A class that inherits from a value is a struct already. Its fields go after those of its base, undefaulted."""
+    own = type(kind.__name__, (), {"__annotations__": kind.__annotations__})
+    cast("Any", kind).__dataclass_fields__ = _Fields(own, kind.__base__)
+    return kind
 
 
 def _default(value: Field[Any]) -> Any:

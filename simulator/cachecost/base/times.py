@@ -32,3 +32,8 @@ def iso(at: float) -> str:
 def day_of(at: float) -> date:
     """The day, in UTC, that picks rules and prices."""
     return datetime.fromtimestamp(at, UTC).date()
+
+
+def iso_milliseconds(at: float) -> str:
+    """`at` in UTC with milliseconds and its zone, for a time that a simulation made up."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

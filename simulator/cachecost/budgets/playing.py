@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Human
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
 from cachecost.replay.setup import Progress, quiet
-from cachecost.replay.simulation import AS_RECORDED, Call, Simulated, logged
+from cachecost.replay.simulation import AS_RECORDED, Simulated
 from cachecost.replay.workload import Traffic, of_scenario, terms_of
 from cachecost.scenario import Scenario, talks_of
 
@@ -95,5 +96,4 @@ def _recorded(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
         return
     bills = talks_of(scenario, folder).bills
     terms = terms_of(scenario, folder, bills if any(call.billed for call in bills) else [])
-    calls = [logged(call) for call in bills]
-    yield Traffic(scenario.name, calls, terms.book(), terms.prices, terms.host, terms.tokens, terms.bills, AS_RECORDED)
+    yield Traffic(scenario.name, bills, terms.book(), terms.prices, terms.host, terms.tokens, terms.bills, AS_RECORDED)

@@ -9,12 +9,13 @@ from decimal import Decimal
 
 from cachecost.budgets.playing import Played
 from cachecost.caches.breakpoints import Outcome
+from cachecost.conversations.calls import Call
 from cachecost.ledger.unread import Unread
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Call, Simulated
+from cachecost.replay.simulation import Simulated
 
 OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""

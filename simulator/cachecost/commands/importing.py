@@ -100,14 +100,14 @@ def import_(
         )
     for fault in report.refused:
         print_diagnostic(str(fault))
-    for why, number in sorted(report.unpriced.items()):
+    for why, number in sorted(report.unpriced_calls.items()):
         print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
     if as_json:
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
         _tell(report)
     _name_skipped(report, may_skip)
-    if report.refused or report.unpriced:
+    if report.refused or report.unpriced_calls:
         return ExitCode.INVALID_INPUT if report.refused else ExitCode.NOT_EVALUATED
     return ExitCode.CHECK_FAILED if report.skipped and not may_skip else ExitCode.OK
 
@@ -131,7 +131,7 @@ def _tell(report: ImportReport) -> None:
         click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
         if one.hidden:
             click.echo("redacted: " + ", ".join(f"{number:,} {kind}" for kind, number in sorted(one.hidden.items())))
-    billed = report.billed
+    billed = report.billed_usage
     if billed.total_input:
         parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"
         click.echo(f"billed {dollars(report.billed_usd)}: {parts}, {tokens(billed.output_tokens)} output")

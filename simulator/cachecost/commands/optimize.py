@@ -27,8 +27,8 @@ from cachecost.commands.progress import progress_bar, reading_bar
 from cachecost.tokens.factory import ANCHORED, counter_name
 
 if TYPE_CHECKING:
+    from cachecost.conversations.calls import Call
     from cachecost.replay.setup import Terms
-    from cachecost.replay.simulation import Call
 
 SCENARIOS = (".yaml", ".yml")
 
@@ -90,18 +90,18 @@ def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple
     """The recorded calls; a recording that holds none is a conversation, planned without marks."""
     from cachecost.conversations.sessions import read_talks
     from cachecost.replay.setup import Terms
-    from cachecost.replay.simulation import AS_RECORDED, logged
+    from cachecost.replay.simulation import AS_RECORDED
 
     with reading_bar("reading", [path]):
-        talks, logged_calls = read_talks(path, format_, print_diagnostic)
-    has_bills = any(call.billed for call in logged_calls)
+        talks, recorded = read_talks(path, format_, print_diagnostic)
+    has_bills = any(call.billed for call in recorded)
     counter = counter_name(tokens, has_bills)
-    bills = logged_calls if tokens in (None, ANCHORED) else []
+    bills = recorded if tokens in (None, ANCHORED) else []
     terms = Terms(
         None, base.rules.as_of, base.prices, base.host, counter, base.readings, bills=bills, own=base.rules.own
     )
-    if logged_calls:
-        return AS_RECORDED, [logged(call) for call in logged_calls], terms
+    if recorded:
+        return AS_RECORDED, recorded, terms
     from cachecost.replay.workload import of_strategy
 
     return "none", of_strategy("none", talks, terms).calls, terms

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.conversations.checked import WATCH
+from cachecost.conversations.input_files import WATCH
 
 SECONDS_BEFORE_SHOWN = 1.0
 SECONDS_BETWEEN_LINES = 30.0

@@ -66,10 +66,10 @@ def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None
 
 
 def _ranges(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    from cachecost.conversations.editing.cutting import ranges
+    from cachecost.conversations.editing.cutting import parse_ranges
 
     try:
-        return () if value is None else ranges(value)
+        return () if value is None else parse_ranges(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -108,8 +108,8 @@ def cut(
     """
     from cachecost.conversations.editing import cutting
 
-    wish = cutting.Cut(calls, start, end, session)
-    if wish == cutting.Cut():
+    wish = cutting.CallSelection(calls, start, end, session)
+    if wish == cutting.CallSelection():
         raise click.UsageError("expected at least one of --calls, --from, --to and --session")
     written = cutting.cut(log, out, wish, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")

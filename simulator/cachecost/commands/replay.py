@@ -22,13 +22,13 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, csv_option, format_option, ground_options, tokens_option, write_rows
 from cachecost.commands.progress import reading_bar
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.time_order import in_file_order
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
-from cachecost.replay.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
+from cachecost.replay.simulation import AS_RECORDED, NOT_EVALUATED, Simulation
 from cachecost.tokens.factory import ANCHORED, counter_name, make_counter
 from cachecost.views.replay.json_output import replay_row_json
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cachecost.ledger.results import Ledger
     from cachecost.prompts.counting import TokenCounter
     from cachecost.replay.setup import Terms
-    from cachecost.replay.simulation import Call, Simulated
+    from cachecost.replay.simulation import Simulated
     from cachecost.views.replay.text import Billed
 
 
@@ -97,7 +97,7 @@ def replay(
         raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
     if capacities:
         _check_capacities(base.host, bool(strategies) or ranks)
-    bill = Bill(base.prices, base.host)
+    bill = BillTotal(base.prices, base.host)
     if model and base.rules.as_of is None:
         day = data_date(base.host)
         print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
@@ -136,7 +136,7 @@ class _Asked:
     model: str | None
     tokens: str | None
     ground: Ground
-    bill: Bill
+    bill: BillTotal
     capacities: tuple[int, ...] = ()
 
     @property
@@ -148,8 +148,8 @@ class _Asked:
         """What counts the tokens that no bill tells."""
         return counter_name(self.tokens, bool(self.bill.usage.total_input))
 
-    def calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
-        return self.bill.adding(read_calls(self.log, self.format_, print_diagnostic, keep_content))
+    def calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
+        return self.bill.add_all(read_calls(self.log, self.format_, print_diagnostic, keep_content))
 
     @property
     def plans(self) -> bool:
@@ -175,7 +175,9 @@ class _Asked:
             with_room = replace(self, ground=self.ground.reading("capacity_tokens", kept))
             yield with_room.as_recorded(pictured, f"{AS_RECORDED}, {kept:,} tokens kept", calls)
 
-    def as_recorded(self, pictured: bool, name: str = AS_RECORDED, calls: Sequence[LoggedCall] | None = None) -> Ledger:
+    def as_recorded(
+        self, pictured: bool, name: str = AS_RECORDED, calls: Sequence[RecordedCall] | None = None
+    ) -> Ledger:
         """The calls as they were sent, under this name; those of the log where none are given."""
         counters: dict[str, TokenCounter] = {}
         from cachecost.ledger.margin import margin
@@ -195,10 +197,10 @@ class _Asked:
         return replace(made, token_source=source, band=band, lifetimes=lifetimes_of([rules] if rules else []))
 
     def simulated(
-        self, counters: dict[str, TokenCounter], name: str = AS_RECORDED, given: Sequence[LoggedCall] | None = None
+        self, counters: dict[str, TokenCounter], name: str = AS_RECORDED, given: Sequence[RecordedCall] | None = None
     ) -> Iterator[Simulated]:
         """Each call as recorded, sized by all bills of the recording where it has any; `counters` are filled."""
-        calls: Iterable[LoggedCall] = given or self.calls(keep_content=self.tokens != "bytes")
+        calls: Iterable[RecordedCall] = given or self.calls(keep_content=self.tokens != "bytes")
         base = self.ground
 
         def counter(generation: str) -> TokenCounter:
@@ -208,7 +210,7 @@ class _Asked:
         if self.may_anchor:
             calls = list(calls)
             simulation.learn_all(calls)
-        return in_file_order((call.number, simulation.simulated(logged(call)).at(call.number)) for call in calls)
+        return in_file_order((call.number, simulation.simulated(call).at(call.number)) for call in calls)
 
     def planned(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, one after the other: the recording as it would have sent it.
@@ -255,7 +257,7 @@ class _Asked:
         ]
         return list(dict.fromkeys((*self.strategies, *fitting)))
 
-    def _talks(self) -> tuple[list[Conversation], list[LoggedCall]]:
+    def _talks(self) -> tuple[list[Conversation], list[RecordedCall]]:
         from cachecost.conversations.sessions import read_talks
 
         talks, calls = read_talks(self.log, self.format_, print_diagnostic)
@@ -304,7 +306,7 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
     return failed
 
 
-def _billed(bill: Bill) -> Billed | None:
+def _billed(bill: BillTotal) -> Billed | None:
     from cachecost.views.replay.text import Billed
 
     is_priced = sum(bill.unpriced.values()) < bill.calls

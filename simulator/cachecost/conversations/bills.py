@@ -1,4 +1,4 @@
-"""What the API charged for recorded calls: the usage it sent back, at the prices of each call's day."""
+"""What the API charged for recorded calls: the usage it returned, at the prices of each call's day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.providers.prices import PriceBook, ways_of
 from cachecost.providers.usage import Usage
 
@@ -17,11 +17,11 @@ APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 
 
-class Bill(msgspec.Struct):
-    """Adds up calls. Without `prices` there are no dollars; `host` is that of calls that name none.
+class BillTotal(msgspec.Struct):
+    """The sum of the bills of calls. Without `prices` there are no dollars; `host` is for calls that name none.
 
-    `usage` is what the calls' usage says, `dollars` what it cost in USD, with the passes that it leaves out;
-    `unpriced` says why calls are not in the dollars, and how many. A failed call costs nothing.
+    `usage` is the usage that the API returned, `dollars` its cost in USD, including the passes that the usage leaves
+    out; `unpriced` counts, by reason, the calls that are not in the dollars. A failed call costs nothing.
     """
 
     prices: PriceBook | None = None
@@ -31,22 +31,22 @@ class Bill(msgspec.Struct):
     dollars: Decimal = Decimal(0)
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, call: LoggedCall) -> None:
-        """Take a call into the sums."""
+    def add(self, call: RecordedCall) -> None:
+        """Add a call to the sums."""
         self.calls += 1
-        if call.billed is None or call.failed:
+        if call.billed is None or call.has_failed:
             return
         self.usage += call.billed
         if self.prices:
             self._price(call, call.billed, self.prices)
 
-    def adding(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
-        """The calls as they come, each taken into the sums."""
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+        """Yield the calls unchanged, and add each to the sums."""
         for call in calls:
             self.add(call)
             yield call
 
-    def _price(self, call: LoggedCall, billed: Usage, prices: PriceBook) -> None:
+    def _price(self, call: RecordedCall, billed: Usage, prices: PriceBook) -> None:
         parts = [(call.request.model, billed)]
         parts += [(one.model or call.request.model, one.usage) for one in call.iterations if one.kind in APART]
         try:
@@ -54,7 +54,7 @@ class Bill(msgspec.Struct):
         except CannotEvaluate as error:
             self.unpriced[str(error)] += 1
 
-    def _cost(self, call: LoggedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
+    def _cost(self, call: RecordedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
         day = call.day
         found = prices.prices(
             call.host or self.host,

@@ -1,12 +1,11 @@
 """The block table of a recording: each block is written once, where it is first used.
 
-A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` tells from
-role and content (kind, digest, size, flags) is left out unless the block says otherwise; "brought" are the definitions
-of the deferred tools that it refers to. One
-without says {"block": 7, "kind": "text", "role": "user", "digest": 32 hex digits, "size": bytes,
-"counts": {tokenizer: tokens}, "prose": content kind}, and "tokens", "image", "citations", "empty" (a text
-of no characters) where set. Where a recording was made with `round_to`, "size", "tokens" and "counts" are rounded up
-(content_free.py).
+A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` derives
+from role and content (kind, digest, size, flags) is left out unless it differs; "brought" are the definitions of the
+deferred tools that the block refers to. A line without content says {"block": 7, "kind": "text", "role": "user",
+"digest": 32 hex digits, "size": bytes, "counts": {tokenizer: tokens}, "prose": content kind}, and
+"tokens", "image", "citations", "empty" (a text of no characters) where set. In a recording made with `round_to`,
+"size", "tokens" and "counts" are rounded up (content_free.py).
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachecost.conversations.checked import Checked
 from cachecost.conversations.content_free import ContentFree
+from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.blocks import DIGEST_BYTES, NO_COUNTS, Block
 from cachecost.prompts.output_format import PLACES, counts_unseen, schema_text
 from cachecost.prompts.wire import ROLES, block_of, text_block
@@ -28,7 +27,7 @@ DEFAULT_PROSE = "text"
 
 @dataclass(slots=True)
 class BlockWriter:
-    """Numbers blocks from 1. With `free` it writes no content, and counts it with `count` before it goes."""
+    """Numbers blocks from 1. With `free` it writes no content; `count` counts the content before."""
 
     free: ContentFree | None = None
     count: Count | None = None
@@ -47,7 +46,7 @@ class BlockWriter:
         return numbers, lines
 
     def params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Request parameters as they are written. Where a schema is taken out, its token counts stay."""
+        """Request parameters as written. The token counts of a removed schema stay."""
         if self.free is None:
             return dict(params)
         told: dict[str, Any] = self.free.params(dict(params))
@@ -68,10 +67,10 @@ class BlockWriter:
 
     def _fields(self, block: Block) -> dict[str, Any]:
         if self.free:
-            return _told(block, block.digest, *self._counted(block), free=self.free)
-        return _told(block, block.digest, block.counts, block.prose, free=None)
+            return _block_fields(block, block.digest, *self._count(block), free=self.free)
+        return _block_fields(block, block.digest, block.counts, block.prose, free=None)
 
-    def _counted(self, block: Block) -> tuple[Mapping[str, int], str]:
+    def _count(self, block: Block) -> tuple[Mapping[str, int], str]:
         if block.content is None or block.tokens is not None or self.count is None:
             return block.counts, block.prose
         return self.count(block)
@@ -83,12 +82,12 @@ def _within(value: Any, names: Iterable[str]) -> Any:
     return value
 
 
-def _told(
+def _block_fields(
     block: Block, digest: bytes, counts: Mapping[str, int], prose: str, free: ContentFree | None
 ) -> dict[str, Any]:
     content = None if free else block.content
     base = None if content is None else block_of(block.role, content)
-    size, tokens = (block.size, block.tokens) if free is None else _rounded(block, free)
+    size, tokens = (block.size, block.tokens) if free is None else _round(block, free)
     counts = free.counts(counts) if free else counts
     fields: dict[str, Any] = {
         "kind": block.kind if base is None or base.kind != block.kind else None,
@@ -107,7 +106,7 @@ def _told(
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _rounded(block: Block, free: ContentFree) -> tuple[int, int | None]:
+def _round(block: Block, free: ContentFree) -> tuple[int, int | None]:
     return free.size(block.size), None if block.tokens is None else free.size(block.tokens)
 
 
@@ -117,17 +116,17 @@ class BlockReader:
     def __init__(self) -> None:
         self.blocks: dict[int, Block] = {}
 
-    def add(self, line: Checked) -> None:
-        """Take a block line. What is wrong with it becomes faults of its file."""
+    def add(self, line: JsonObject) -> None:
+        """Read a block line. Errors go to its file."""
         number = line.whole("block", required=True)
         if number in self.blocks:
-            line.fault("block", f"{number} is defined before")
+            line.fault("block", f"{number} is already defined")
         block = _block(line)
         self.blocks[number or 0] = block
-        line.done()
+        line.refuse_unknown_keys()
 
-    def get(self, line: Checked, name: str, required: bool = True) -> tuple[Block, ...]:
-        """The blocks that field `name` of `line` numbers; one that no line read so far defines is a fault."""
+    def get(self, line: JsonObject, name: str, required: bool = True) -> tuple[Block, ...]:
+        """The blocks that field `name` of `line` numbers; one that no earlier line defines is an error."""
         numbers = line.wholes(name, required)
         for number in numbers:
             if number not in self.blocks:
@@ -135,7 +134,7 @@ class BlockReader:
         return tuple(self.blocks[number] for number in numbers if number in self.blocks)
 
 
-def _block(line: Checked) -> Block:
+def _block(line: JsonObject) -> Block:
     role = line.one_of("role", (*ROLES, ""))
     content = line.mapping("content", required=False) if line.has("content") else None
     base = block_of(role, content) if content is not None else None
@@ -159,7 +158,7 @@ def _are_tools(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
-def _digest(line: Checked, base: Block | None) -> bytes:
+def _digest(line: JsonObject, base: Block | None) -> bytes:
     if base and not line.has("digest"):
         return base.digest
     text = line.get("digest", f"{2 * DIGEST_BYTES} hex digits", _is_digest, "00" * DIGEST_BYTES)
@@ -170,8 +169,8 @@ def _is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")
 
 
-def _counts(line: Checked) -> Mapping[str, int]:
+def _counts(line: JsonObject) -> Mapping[str, int]:
     if not line.has("counts"):
         return NO_COUNTS
-    counts = Checked(line.mapping("counts"), line.faults, line.file, line.line, f"{line.place}counts.")
+    counts = JsonObject(line.mapping("counts"), line.faults, line.file, line.line, f"{line.place}counts.")
     return {name: counts.whole(name) or 0 for name in counts.data}

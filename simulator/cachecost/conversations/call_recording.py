@@ -1,4 +1,4 @@
-"""Our recording of calls: a request log in which nothing is said twice, with content or content-free. JSON Lines.
+"""cachecost's recording of calls: a request log without repetition, with content or content-free. JSON Lines.
 
 Line 1 is the header: {"format": 1, "kind": "calls", "content": "keep"|"digest", "name", "source", "licence"}. Then
 come blocks (see block_table.py), heads and calls, each before the first line that uses it:
@@ -13,12 +13,11 @@ come blocks (see block_table.py), heads and calls, each before the first line th
                "ephemeral_1h_input_tokens", "output_tokens"},
      "iterations": [{"type", "model", …usage…}], "response": [block numbers]}
 
-A call has the first 12 messages of call 6, then `messages`: a log that grows is as long as what is new in it. A mark
-says layer, message (as the API counts them, from 0), block and TTL; places are the indices that the blocks of `tools`
-and `system` had in the request as sent, where these are others (deferred tools, tools of the server's own). `start_s`
-is when a call without a timestamp began, since some unknown moment, where that is not 2 s after the one before it;
-`fault` is what the API refuses in the body as sent. Whatever is not said is absent, in a usage 0. The fields of a body
-that shape no prompt are not kept.
+A call has the first 12 messages of call 6, then `messages`: each message is written once. A breakpoint
+is layer, message (as the API counts them, from 0), block and TTL; places are the indices that the blocks of `tools`
+and `system` had in the request as sent, if they differ (deferred tools, server tools). `start_s` is when a call without
+a timestamp began, since an unknown moment, if that is not 2 s after the call before it; `fault` is what the API refuses
+in the body. Missing fields are absent, in a usage 0. Body fields that do not shape the prompt are not kept.
 
 Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source, licence, models and
 hosts are written as given.
@@ -32,11 +31,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cachecost.base.atomic_files import open_whole
 from cachecost.conversations.block_table import BlockWriter, Count
-from cachecost.conversations.checked import parsed
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall, Starts
-from cachecost.conversations.recording import Content, encoded, replacing
+from cachecost.conversations.json_object import parse_json
+from cachecost.conversations.recording import Content, encode_record
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Part, Thread
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.usage import Usage
@@ -55,7 +56,7 @@ TOKENS = {
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What the header says of a recording as a whole."""
+    """What the header of a recording says."""
 
     name: str
     source: str = ""
@@ -64,14 +65,14 @@ class Title:
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a recording of calls; None if they do not."""
-    first = parsed(head.split(b"\n", 1)[0])
+    first = parse_json(head.split(b"\n", 1)[0])
     is_ours = isinstance(first, dict) and "format" in first and first.get("kind") == KIND
     return f"its first line says format and kind {KIND}" if is_ours else None
 
 
 def write(
     title: Title,
-    calls: Iterable[LoggedCall],
+    calls: Iterable[RecordedCall],
     target: str | Path | BinaryIO,
     content: Content = "keep",
     key: bytes | None = None,
@@ -85,15 +86,15 @@ def write(
     `round_to` and `overwrite` are as in recording.write. Raises the same, and what iterating over `calls` raises.
     """
     free = ContentFree(key or b"", round_to) if content == "digest" else None
-    lines = map(encoded, records(title, calls, BlockWriter(free, count)))
+    lines = map(encode_record, records(title, calls, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
-        with replacing(Path(target), overwrite) as stream:
+        with open_whole(Path(target), overwrite) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)
 
 
-def records(title: Title, calls: Iterable[LoggedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:
+def records(title: Title, calls: Iterable[RecordedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:
     """The lines of a recording as objects, in order."""
     yield {
         "format": FORMAT,
@@ -103,25 +104,25 @@ def records(title: Title, calls: Iterable[LoggedCall], table: BlockWriter) -> It
         "source": title.source,
         "licence": title.licence,
     }
-    writer = _Writer(table)
+    writer = _CallWriter(table)
     for call in calls:
         yield from writer.lines(call)
 
 
-class _Writer:
-    """Knows what was written, so that nothing is written twice."""
+class _CallWriter:
+    """Writes calls; what was written before is written as a reference."""
 
     def __init__(self, table: BlockWriter) -> None:
         self.table = table
         self.free = table.free
         self._calls = 0
-        self._starts = Starts()
+        self._starts = StartTimes()
         self._heads: dict[str, int] = {}
         self._parts: dict[Part, list[int]] = {}
         self._params: dict[str, dict[str, Any]] = {}
-        self._told_in: dict[Thread, int] = {}
+        self._written_in: dict[Thread, int] = {}
 
-    def lines(self, call: LoggedCall) -> Iterator[dict[str, Any]]:
+    def lines(self, call: RecordedCall) -> Iterator[dict[str, Any]]:
         """The line of a call, after those of the blocks and the head that are new with it."""
         self._calls += 1
         head, lines = self._head(call.request)
@@ -135,15 +136,15 @@ class _Writer:
             messages.append([node.message.role, numbers])
         response, lines = self.table.add(call.response)
         yield from lines
-        fields = {"call": self._calls, "head": head, **self._circumstances(call), "after": after, "messages": messages}
-        fields |= {**self._placed(call.request), **_billed(call, self.free), "response": response}
+        fields = {"call": self._calls, "head": head, **self._call_fields(call), "after": after, "messages": messages}
+        fields |= {**self._mark_fields(call.request), **_bill_fields(call, self.free), "response": response}
         yield {name: value for name, value in fields.items() if value is not None and value != []}
 
     def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
         tools, tool_lines = self._part(request.tools)
         system, system_lines = self._part(request.system)
         places = {"tool_places": request.tools.places, "system_places": request.system.places}
-        told = self._told(request)
+        told = self._params_of(request)
         head = {"model": request.model, "params": told, "tools": tools, "system": system, **places}
         key = json.dumps(head)
         known = len(self._heads)
@@ -158,30 +159,30 @@ class _Writer:
         self._parts[part] = numbers
         return numbers, lines
 
-    def _told(self, request: Request) -> dict[str, Any]:
+    def _params_of(self, request: Request) -> dict[str, Any]:
         key = json.dumps(request.params)
         if key not in self._params:
             self._params[key] = self.table.params(request.params)
         return self._params[key]
 
     def _new(self, thread: Thread) -> tuple[list[int] | None, list[Thread]]:
-        """Where the messages begin (call, how many of its messages), and those that no call has told yet."""
+        """Where the messages begin (call, how many of its messages), and the messages that no earlier call has."""
         new: list[Thread] = []
         node: Thread = thread
-        while node.message is not None and node not in self._told_in:
+        while node.message is not None and node not in self._written_in:
             new.append(node)
             assert node.parent is not None
             node = node.parent
-        self._told_in |= dict.fromkeys(new, self._calls)
-        after = [self._told_in[node], node.length] if node.message is not None else None
+        self._written_in |= dict.fromkeys(new, self._calls)
+        after = [self._written_in[node], node.length] if node.message is not None else None
         return after, new[::-1]
 
-    def _circumstances(self, call: LoggedCall) -> dict[str, Any]:
+    def _call_fields(self, call: RecordedCall) -> dict[str, Any]:
         word = self.free.word if self.free else str
         return {
             "timestamp": call.timestamp,
-            "start_s": self._starts.unusual(call.start, call.timestamp),
-            "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
+            "start_s": self._starts.next_if_unusual(call.start, call.timestamp),
+            "seen_on": call.day.isoformat() if call.day and call.timestamp is None else None,
             "first_token_s": call.first_token_s or None,
             "host": call.host,
             "workspace": word(call.workspace) or None,
@@ -190,7 +191,7 @@ class _Writer:
             "service": "batch" if call.is_batch else None,
         }
 
-    def _placed(self, request: Request) -> dict[str, Any]:
+    def _mark_fields(self, request: Request) -> dict[str, Any]:
         fault = self.free.fault(request.fault) if self.free and request.fault else request.fault
         return {"marks": list(map(_mark, request.marks)), "automatic": request.automatic, "fault": fault}
 
@@ -200,7 +201,7 @@ def _mark(mark: Mark) -> list[Any]:
     return [str(mark.layer), *message, mark.index, mark.ttl]
 
 
-def _billed(call: LoggedCall, free: ContentFree | None) -> dict[str, Any]:
+def _bill_fields(call: RecordedCall, free: ContentFree | None) -> dict[str, Any]:
     return {
         "usage": None if call.billed is None else _tokens(call.billed),
         "iterations": [_iteration(one, free) for one in call.iterations],

@@ -1,12 +1,12 @@
-"""Taking the words out: keyed digests for whatever a person or a model wrote.
+"""Removes content: keyed digests replace everything that a person or a model wrote.
 
-The key comes from the source itself and is stored nowhere. So the same source always gives the
-same digests, and who has two recordings but not their sources cannot tell that both hold a text.
-A key of one's own (`key_from`) lets those who have it, and nobody else, match the texts of several recordings.
+The key is derived from the source and is stored nowhere. The same source always gives the same digests, and without the
+sources nobody can tell whether two recordings contain the same text. With a user's own key (`key_from`), its owner can
+match the texts of several recordings.
 
-Sizes and token counts can give a known text away. Rounded up to a multiple they do not: each block then seems up to
-`round_to - 1` bytes and tokens longer than it is, and predictions from such a recording are too high by as much a block
-(exact zeros stay). What was billed stays exact: it tells the length of whole prompts.
+Exact sizes and token counts can identify a known text. Rounding up to a multiple prevents that: each block then seems
+up to `round_to - 1` bytes and tokens longer, and predictions are too high by as much per block (exact zeros stay).
+Bills stay exact, so the length of whole prompts is known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import FILE, read_whole
-from cachecost.conversations.checked import opened
+from cachecost.conversations.input_files import open_input
 from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import DIGEST_BYTES, compact
 
@@ -60,14 +60,14 @@ LENGTHS = re.compile(r"cl100k|ctok-.*|unseen")
 
 def key_of(path: Path) -> bytes:
     """The key for a source's digests: a digest of all its bytes. Raises InputError if it cannot be read."""
-    with opened(path) as stream:
+    with open_input(path) as stream:
         return file_digest(stream, lambda: blake2b(digest_size=32, person=b"recording key")).digest()
 
 
 def key_from(path: Path) -> bytes:
-    """The key that a user's own file is: a digest of its bytes, packed or not, and as hard to guess as they are.
+    """The key from a user's own file: a digest of its bytes, packed or not, as hard to guess as they are.
 
-    Never the key that `key_of` makes of the same file. Raises InputError if it cannot be read or is empty.
+    It differs from the key that `key_of` derives from the same file. Raises InputError: unreadable, or empty.
     """
     data = read_whole(path, FILE.value())
     if not data:
@@ -77,7 +77,7 @@ def key_from(path: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ContentFree:
-    """Replaces words by digests under `key` (1 to 64 bytes). Equal stays equal, nothing else stays.
+    """Replaces words by digests under `key` (1 to 64 bytes). Equal words stay equal; nothing else is kept.
 
     Sizes and token counts of blocks are rounded up to multiples of `round_to`; 1 leaves them exact.
     """
@@ -122,7 +122,7 @@ class ContentFree:
         return value
 
     def fault(self, text: str) -> str:
-        """What the API says of a body: its own words stay, the name of a tool does not."""
+        """The API's error for a body: its own words stay, the name of a tool does not."""
         if named := TOOL_REFUSED.fullmatch(text):
             return f"Tool '{self.word(named[1])}' cannot {named[2]}"
         return text if BODY_REFUSED.fullmatch(text) else self.word(text)

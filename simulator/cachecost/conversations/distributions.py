@@ -1,4 +1,4 @@
-"""The few shapes a number can have in a synthetic conversation.
+"""The distributions of a number in a synthetic conversation.
 
 As written: a number · [low, high] (uniform, both included) · {mean, sd, min?, max?} (lognormal with
 that mean and standard deviation) · {choices: […], weights?: […]}.
@@ -18,7 +18,7 @@ from cachecost.base.errors import nearest
 from cachecost.base.limits import MOST_NUMBER, is_number
 
 WIDEST = 1_000_000
-"""Of a standard deviation, in means: beyond that the sums of its squares are no numbers any more."""
+"""The largest standard deviation, in means: beyond it the sums of squares overflow."""
 SHAPES = "a number, [low, high], {mean, sd} or {choices, weights}"
 
 
@@ -79,7 +79,7 @@ def draw(of: Distribution, random: Random) -> float:
 
 
 def mean(of: Distribution) -> float:
-    """About what is drawn on average; what a `min` or `max` cuts off is not looked at."""
+    """The mean, ignoring what `min` or `max` cut off."""
     if isinstance(of, Uniform):
         return (of.low + of.high) / 2
     if isinstance(of, Choice):
@@ -93,7 +93,7 @@ def whole(of: Distribution, random: Random) -> int:
 
 
 def distribution(value: object) -> Distribution:
-    """The distribution that `value` writes down, e.g. from a scenario. Raises ValueError saying what was expected."""
+    """Parse a distribution, for example from a scenario. Raises ValueError that says what was expected."""
     if isinstance(value, Uniform | LogNormal | Choice):
         return value
     if _is_number(value):
@@ -112,7 +112,7 @@ def _uniform(value: list[object] | tuple[object, ...]) -> Uniform:
 
 
 def _lognormal(value: Mapping[str, object]) -> LogNormal:
-    _known(value, ("mean", "sd", "min", "max"))
+    _refuse_unknown_keys(value, ("mean", "sd", "min", "max"))
     for name in ("mean", "sd"):
         if name not in value:
             raise ValueError(f"expected {SHAPES}; {name} is missing in {dict(value)!r}")
@@ -123,7 +123,7 @@ def _lognormal(value: Mapping[str, object]) -> LogNormal:
 
 
 def _choice(value: Mapping[str, object]) -> Choice:
-    _known(value, ("choices", "weights"))
+    _refuse_unknown_keys(value, ("choices", "weights"))
     choices, weights = value["choices"], value.get("weights")
     if not isinstance(choices, (list, tuple)) or not choices:
         raise ValueError(f"expected choices, one number or more; got {choices!r}")
@@ -136,7 +136,7 @@ def _choice(value: Mapping[str, object]) -> Choice:
     return drawn
 
 
-def _known(value: Mapping[str, object], names: tuple[str, ...]) -> None:
+def _refuse_unknown_keys(value: Mapping[str, object], names: tuple[str, ...]) -> None:
     for name in value:
         if name not in names:
             raise ValueError(f"{name}: unknown key{nearest(str(name), names)}; expected {SHAPES}")

@@ -1,4 +1,4 @@
-"""What an import did, file by file."""
+"""The result of an import, file by file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """One file, or several together: what was taken for what and why, the recording made of it, what is in that.
+class ImportedFile:
+    """One file, or several merged ones: the detected format and the reason, and the recording with its contents.
 
-    `calls` counts the calls of a log, or replies, each a call of the main thread. `bill` is what the file tells
-    of usage and dollars, `hidden` how much was redacted, by kind.
+    `calls` counts the calls of a log, or the replies of a conversation. `bill` has the usage and dollars of the file,
+    `hidden` the number of redactions by kind.
     """
 
     file: str
@@ -28,15 +28,15 @@ class Imported:
     calls: int
     conversations: int = 1
     inquiries: int = 0
-    bill: Bill = field(default_factory=Bill)
+    bill: BillTotal = field(default_factory=BillTotal)
     hidden: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. `refused` files left nothing behind; `skipped` ones in folders are of no known format."""
+    """The result of an import. `refused` files left nothing behind; `skipped` files in folders have no known format."""
 
-    imported: list[Imported] = field(default_factory=list)
+    imported: list[ImportedFile] = field(default_factory=list)
     refused: list[Fault] = field(default_factory=list)
     files: int = 0
     skipped: list[Fault] = field(default_factory=list)
@@ -46,8 +46,8 @@ class ImportReport:
         return sum(one.calls for one in self.imported)
 
     @property
-    def billed(self) -> Usage:
-        """The usage that the files tell."""
+    def billed_usage(self) -> Usage:
+        """The usage in the files."""
         return sum((one.bill.usage for one in self.imported), Usage())
 
     @property
@@ -56,18 +56,18 @@ class ImportReport:
         return sum((one.bill.dollars for one in self.imported), Decimal(0))
 
     @property
-    def unpriced(self) -> Counter[str]:
-        """Why calls are missing from the dollars, and how many."""
+    def unpriced_calls(self) -> Counter[str]:
+        """The calls that are missing from the dollars, by reason."""
         return sum((one.bill.unpriced for one in self.imported), Counter())
 
     def json(self) -> dict[str, Any]:
-        """The object of `import --json` (docs/output-formats.md), without its dollars, which a view spells."""
+        """The object of `import --json` (docs/output-formats.md), without its dollars, which a view formats."""
         return {
             "format": 1,
             "files": self.files,
             "conversations": sum(one.conversations for one in self.imported),
             "calls": self.calls,
-            "billed": self.billed.wire(),
+            "billed": self.billed_usage.wire(),
             "refused": [{"file": one.file, "line": one.line, "reason": one.message} for one in self.refused],
             "skipped": [{"file": one.file, "reason": one.message} for one in self.skipped],
         }

@@ -1,4 +1,4 @@
-"""Any known format to our recordings, whole or not at all, file by file."""
+"""Imports any known format as cachecost recordings. Each file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
 
+from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations import call_recording, recording
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.block_table import Count
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.content_free import key_from, key_of
-from cachecost.conversations.import_report import Imported, ImportReport
-from cachecost.conversations.merging import Found, found_in, merged
+from cachecost.conversations.import_report import ImportedFile, ImportReport
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.merging import InputFile, find_input_files, merge_calls
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
-from cachecost.conversations.recording import CannotWrite, Content
+from cachecost.conversations.recording import Content
 from cachecost.conversations.redaction.redactor import Redactor
 from cachecost.conversations.sessions import CallTree
 from cachecost.conversations.unknown_blocks import UnknownBlocks
@@ -30,8 +31,8 @@ from cachecost.providers.prices import PriceBook
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """How recordings are to be made: see `import_files`."""
+class ImportOptions:
+    """The options of `import_files`."""
 
     content: Content = "keep"
     count: Count | None = None
@@ -77,21 +78,20 @@ def import_files(
     key_file: Path | None = None,
     overwrite: bool = True,
 ) -> ImportReport:
-    """Make recordings of files, and of all files of a known format in folders.
+    """Import files, and all files of a known format in folders, as recordings.
 
-    Where `out` ends in .jsonl it is one recording of all calls, in the order of their times, each call once however
-    many files hold it; else each file becomes NAME.jsonl in the folder `out`. "digest" keeps no word: see
-    recording.write; `count` then counts blocks while they have content. `source` and `licence` are written into every
-    header. `redact` replaces names, keys and e-mail addresses in what is kept (redaction/). A recording without
-    content has sizes and counts rounded up to multiples of `round_to`, and digests under the key that `key_file`
-    holds, or else under one that only its own source gives. `prices` turn the usage of logged calls into dollars, on
-    `host` where they name none. A file that cannot be read is refused, with all its faults, and the others are
-    imported; so is, without `overwrite`, one whose recording is there with other content. Raises InputError where `out`
-    cannot take them.
+    If `out` ends in .jsonl, it becomes one recording of all calls, in time order, each call once even if several files
+    hold it; else each file becomes NAME.jsonl in the folder `out`. "digest" keeps no content (see recording.write);
+    `count` then counts blocks before their content is removed. `source` and `licence` go into every header. `redact`
+    replaces names, keys and e-mail addresses in kept content (redaction/). In a recording without content, sizes and
+    counts are rounded up to multiples of `round_to`, and digests use the key in `key_file`, or else one derived from
+    the source. `prices` turn the usage of logged calls into dollars, on `host` if they name none. A file that cannot
+    be read is refused with all its errors, and the others are imported; without `overwrite`, so is a file whose
+    recording exists with other content. Raises InputError if `out` cannot be written.
     """
-    wishes = Wishes(
+    options = ImportOptions(
         content,
-        _once(count) if count else None,
+        _count_once(count) if count else None,
         format_,
         source,
         licence,
@@ -105,40 +105,40 @@ def import_files(
     )
     target = _Target(Path(out))
     skipped: list[Fault] = []
-    found = list(found_in(list(map(Path, paths)), format_, warn, skipped))
+    found = list(find_input_files(list(map(Path, paths)), format_, warn, skipped))
     report = ImportReport(files=len(found), skipped=skipped)
     if not found:
-        report.refused.extend(Fault(str(path), "holds no file of a known format") for path in map(Path, paths))
+        report.refused.extend(Fault(str(path), "has no file of a known format") for path in map(Path, paths))
     for lack in dict.fromkeys(filter(None, map(_lacks, found))):
         warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]
     for group in groups:
-        _import_group(group, target, wishes, report)
+        _import_group(group, target, options, report)
     return report
 
 
-def _lacks(one: Found) -> str:
-    """What the format of a file never tells; empty where nobody knows it, which is a fault later on."""
+def _lacks(one: InputFile) -> str:
+    """What the format of a file lacks; empty if the format is unknown, which is an error later on."""
     try:
         return lacks(one.format[0])
     except InputError:
         return ""
 
 
-def _import_group(group: list[Found], target: _Target, wishes: Wishes, report: ImportReport) -> None:
+def _import_group(group: list[InputFile], target: _Target, options: ImportOptions, report: ImportReport) -> None:
     if len(group) > 1:
-        group = _readable(group, wishes, report)
+        group = _readable(group, options, report)
     try:
         if group:
-            report.imported.append(_import(group, target, wishes))
+            report.imported.append(_import(group, target, options))
     except CannotWrite:
         raise
     except InputError as error:
         report.refused.extend(error.faults)
 
 
-def _readable(group: list[Found], wishes: Wishes, report: ImportReport) -> list[Found]:
-    """Those of the files whose calls can all be read: what is merged is whole, so it is known before."""
+def _readable(group: list[InputFile], options: ImportOptions, report: ImportReport) -> list[InputFile]:
+    """The files whose calls can all be read. A merged file is whole or not written, so this is checked first."""
     kept = []
     for one in group:
         try:
@@ -150,59 +150,59 @@ def _readable(group: list[Found], wishes: Wishes, report: ImportReport) -> list[
     return kept
 
 
-def _once(count: Count) -> Count:
-    """Counts a block that stands in several files once: counting is most of the work."""
+def _count_once(count: Count) -> Count:
+    """Counts a block of several files once: counting is most of the work."""
     known: dict[bytes, tuple[Mapping[str, int], str]] = {}
 
-    def counted(block: Block) -> tuple[Mapping[str, int], str]:
+    def count_once(block: Block) -> tuple[Mapping[str, int], str]:
         if block.digest not in known:
             known[block.digest] = count(block)
         return known[block.digest]
 
-    return counted
+    return count_once
 
 
-def _import(group: list[Found], target: _Target, wishes: Wishes) -> Imported:
+def _import(group: list[InputFile], target: _Target, options: ImportOptions) -> ImportedFile:
     format_, _ = group[0].format
     if len(group) == 1 and format_ in CONVERSATIONS:
-        return _import_conversation(group[0], target, wishes)
-    return _import_calls(group, target, wishes)
+        return _import_conversation(group[0], target, options)
+    return _import_calls(group, target, options)
 
 
-def _import_conversation(one: Found, target: _Target, wishes: Wishes) -> Imported:
+def _import_conversation(one: InputFile, target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = one.format
-    read = CONVERSATIONS[name].read(one.path, wishes.warn)
-    redactor = Redactor() if wishes.redact else None
+    read = CONVERSATIONS[name].read(one.path, options.warn)
+    redactor = Redactor() if options.redact else None
     if redactor:
         redactor.learn(read)
         read = redactor.conversation(read)
-    told = wishes.header(read.name, read.source, read.licence)
+    told = options.header(read.name, read.source, read.licence)
     place = target.place(told.name, [one.path])
     whole = replace(read, source=told.source, licence=told.licence)
-    how = wishes.content, wishes.key([one.path]), wishes.count, wishes.round_to, wishes.overwrite
+    how = options.content, options.key([one.path]), options.count, options.round_to, options.overwrite
     recording.write(whole, place, *how)
-    found = Imported(str(one.path), name, reason, str(place), told.name, len(read.replies), 1, len(read.inquiries))
+    found = ImportedFile(str(one.path), name, reason, str(place), told.name, len(read.replies), 1, len(read.inquiries))
     return replace(found, hidden=redactor.counts) if redactor else found
 
 
-def _import_calls(group: list[Found], target: _Target, wishes: Wishes) -> Imported:
+def _import_calls(group: list[InputFile], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
     header = calls.title(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
-    redactor = _learned(group) if wishes.redact else None
+    redactor = _learn_names(group) if options.redact else None
     named = replace(header, name=redactor.text(header.name)) if redactor else header
-    told = wishes.header(named.name, named.source, named.licence)
+    told = options.header(named.name, named.source, named.licence)
     place = target.place(told.name, paths)
-    bill, tree = Bill(wishes.prices, wishes.host), CallTree()
+    bill, tree = BillTotal(options.prices, options.host), CallTree()
     unknown = UnknownBlocks()
-    read = unknown.watching(merged([one.calls(wishes.warn) for one in group], wishes.warn))
-    stream = tree.adding(bill.adding(read))
+    read = unknown.add_all(merge_calls([one.calls(options.warn) for one in group], options.warn))
+    stream = tree.add_all(bill.add_all(read))
     kept = map(redactor.call, stream) if redactor else stream
-    how = wishes.content, wishes.key(paths), wishes.count, wishes.round_to, wishes.overwrite
+    how = options.content, options.key(paths), options.count, options.round_to, options.overwrite
     call_recording.write(told, kept, place, *how)
-    unknown.tell(wishes.warn)
+    unknown.report(options.warn)
     whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
-    return Imported(
+    return ImportedFile(
         whole,
         name,
         reason,
@@ -215,8 +215,8 @@ def _import_calls(group: list[Found], target: _Target, wishes: Wishes) -> Import
     )
 
 
-def _learned(group: list[Found]) -> Redactor:
-    """Knows all names in the files: one that shows itself late must be gone from what was said before, too."""
+def _learn_names(group: list[InputFile]) -> Redactor:
+    """A redactor that knows all names in the files: a name found late must be hidden in earlier calls, too."""
     redactor = Redactor()
     for one in group:
         for call in one.calls(quiet):
@@ -229,7 +229,7 @@ def _name_of(paths: Sequence[Path], target: _Target) -> str:
 
 
 class _Target:
-    """Where recordings go: one file, or files in a folder, which is made if it is not there."""
+    """Where recordings go: one file, or files in a folder, which is created if needed."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -245,11 +245,11 @@ class _Target:
             raise InputError([Fault(str(self.out), f"cannot be made: {error.strerror}")]) from error
 
     def place(self, name: str, sources: Sequence[Path]) -> Path:
-        """Where the recording of `sources` goes. Raises InputError where that is one of them."""
+        """Where the recording of `sources` goes. Raises InputError if it is one of them."""
         place = self.out if self.is_file else self._free(re.sub(r"[/\\]|^\.+|^$", "_", name))
         same = next((source for source in sources if place.exists() and place.samefile(source)), None)
         if same is not None:
-            raise InputError([Fault(str(same), "its recording would be written over it: choose another place")])
+            raise InputError([Fault(str(same), "its recording would overwrite it: choose another place")])
         return place
 
     def _free(self, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""The lines of a file where they lie: read in pieces into one buffer, found there, and never copied out of it."""
+"""Reads a file into one buffer, piece by piece, and finds its lines there without copying them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachecost.base.limits import LINE
-from cachecost.conversations.checked import WATCH, opened, too_long
+from cachecost.conversations.input_files import WATCH, open_input, too_long
 
 PIECE = 256 * 1024
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
 
 
 BOM = b"\xef\xbb\xbf"
-"""A byte order mark, with which some editors begin a file; no part of the first line."""
+"""A byte order mark, which some editors put at the start of a file; not part of the first line."""
 
 
-class Line(NamedTuple):
-    """One line, its newline included: `buffer[start:stop]`. What it points at is there until the next is asked for."""
+class BufferLine(NamedTuple):
+    """One line, its newline included: `buffer[start:stop]`. Valid until the next line is read."""
 
     number: int
     buffer: bytearray
@@ -30,16 +30,16 @@ class Line(NamedTuple):
         return bytes(memoryview(self.buffer)[self.start : self.stop])
 
     def without(self, start: int, stop: int, instead: bytes) -> bytes:
-        """A copy that has `instead` in the place of `buffer[start:stop]`."""
+        """A copy with `instead` in place of `buffer[start:stop]`."""
         view = memoryview(self.buffer)
         return b"".join((view[self.start : start], instead, view[stop : self.stop]))
 
 
-def lines_in_place(path: Path) -> Iterator[Line]:
+def lines_in_place(path: Path) -> Iterator[BufferLine]:
     """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
     watch, most = WATCH.get(), LINE.value()
     buffer, start, filled, number = bytearray(PIECE), 0, 0, 0
-    with opened(path) as stream:
+    with open_input(path) as stream:
         while True:
             searched = start
             while (end := buffer.find(b"\n", searched, filled) + 1) == 0:
@@ -64,5 +64,5 @@ def lines_in_place(path: Path) -> Iterator[Line]:
             watch(end - start)
             if number == 1 and buffer.startswith(BOM, start):
                 start += len(BOM)
-            yield Line(number, buffer, start, end)
+            yield BufferLine(number, buffer, start, end)
             start = end

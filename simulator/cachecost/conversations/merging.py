@@ -1,4 +1,4 @@
-"""Many files as one stream of calls: what lies in a folder, in the order of time, each call once."""
+"""Many files as one stream of calls: all files of a folder, in time order, each call once."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted
-from cachecost.conversations.checked import Warn
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 
 NEVER_LOGS = (
     *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),
     *("sessions-index.json", ".meta.json"),
 )
-"""How names of files end that lie beside logs in a folder and are none; they are not even opened."""
+"""Endings of files in a log folder that are no logs; they are not opened."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file to be read. `named` is the format it was said to be in ("auto": it is looked at)."""
+class InputFile:
+    """A file to read. `format_` is the value of --format ("auto": detect it)."""
 
     path: Path
-    named: str = "auto"
+    format_: str = "auto"
 
     @cached_property
     def format(self) -> tuple[str, str]:
-        """(name of its format, why). Raises InputError where no reader knows it."""
-        return detect(self.path, self.named)
+        """(name of its format, why). Raises InputError if no reader knows it."""
+        return detect(self.path, self.format_)
 
     @property
     def is_empty(self) -> bool:
         return not self.path.stat().st_size
 
-    def calls(self, warn: Warn) -> Iterator[LoggedCall]:
+    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
         """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
         name, reason = self.format
         if name not in CALLS:
-            what = f"holds a conversation ({name}: {reason})"
-            raise InputError([Fault(str(self.path), f"{what}: name a folder for it, not a file for all")])
+            what = f"is a conversation ({name}: {reason})"
+            raise InputError([Fault(str(self.path), f"{what}: choose a folder for the output, not one file")])
         return calls_in_time(self.path, name, warn, says=warn)
 
 
-def found_in(paths: Sequence[Path], named: str, warn: Warn, skipped: list[Fault]) -> Iterator[Found]:
+def find_input_files(paths: Sequence[Path], format_: str, warn: Warn, skipped: list[Fault]) -> Iterator[InputFile]:
     """The files among `paths`, and those below its folders that a reader knows.
 
-    What no reader knows there is added to `skipped` and said to `warn`; an empty file is none.
+    Files in folders that no reader knows are added to `skipped`, with a warning; empty files are ignored.
     """
     for path in paths:
         if path.is_dir():
-            yield from _known(path, named, warn, skipped)
+            yield from _files_in(path, format_, warn, skipped)
         else:
-            yield Found(path, named)
+            yield InputFile(path, format_)
 
 
-def _known(folder: Path, named: str, warn: Warn, skipped: list[Fault]) -> Iterator[Found]:
+def _files_in(folder: Path, format_: str, warn: Warn, skipped: list[Fault]) -> Iterator[InputFile]:
     for path in sorted(folder.rglob("*")):
-        found = Found(path, named)
+        found = InputFile(path, format_)
         if not path.is_file() or path.name.startswith(".") or path.name.endswith(NEVER_LOGS) or found.is_empty:
             continue
         try:
@@ -73,23 +73,24 @@ def _known(folder: Path, named: str, warn: Warn, skipped: list[Fault]) -> Iterat
         yield found
 
 
-def merged(streams: Sequence[Iterator[LoggedCall]], warn: Warn) -> Iterator[LoggedCall]:
-    """The calls of all streams in the order they start; a call that several hold comes once, with its whole bill.
+def merge_calls(streams: Sequence[Iterator[RecordedCall]], warn: Warn) -> Iterator[RecordedCall]:
+    """The calls of all streams in the order they start. A call that several streams hold comes once.
 
-    Copies share id and input: a session that was copied while an answer came has less of its output.
+    Copies share id and input. The copy with the most output counts: a session that was copied during an answer has
+    less of it.
     """
     if len(streams) == 1:
         yield from streams[0]
         return
     found = [sorted(stream, key=_start) for stream in streams]
-    whole: dict[tuple[object, ...], LoggedCall] = {}
+    whole: dict[tuple[object, ...], RecordedCall] = {}
     for call in chain.from_iterable(found):
-        known = whole.setdefault(_copies(call), call) if call.id else call
+        known = whole.setdefault(_shared_key(call), call) if call.id else call
         if _output(call) > _output(known):
-            whole[_copies(call)] = call
+            whole[_shared_key(call)] = call
     copies = 0
     for call in merge(*found, key=_start):
-        if not call.id or whole[_copies(call)] is call:
+        if not call.id or whole[_shared_key(call)] is call:
             yield call
         else:
             copies += 1
@@ -97,15 +98,15 @@ def merged(streams: Sequence[Iterator[LoggedCall]], warn: Warn) -> Iterator[Logg
         warn(f"{counted(copies, 'repeated call')} in several files: each call is counted once")
 
 
-def _start(call: LoggedCall) -> float:
+def _start(call: RecordedCall) -> float:
     return call.start
 
 
-def _copies(call: LoggedCall) -> tuple[object, ...]:
-    """What all copies of a call share."""
+def _shared_key(call: RecordedCall) -> tuple[object, ...]:
+    """Equal for all copies of a call."""
     billed = call.billed
     return (call.id, replace(billed, output_tokens=0) if billed else None)
 
 
-def _output(call: LoggedCall) -> int:
+def _output(call: RecordedCall) -> int:
     return call.billed.output_tokens if call.billed else 0

@@ -1,4 +1,4 @@
-"""A conversation as it happened, before any strategy decided what to send and mark.
+"""A conversation as it happened, before any strategy decides what to send and where to place breakpoints.
 
 Times are seconds since the epoch (UTC). Blocks carry their role, so an event is a message to be.
 """
@@ -61,7 +61,7 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The thread goes on otherwise: its first `keep` messages stay, then come `messages`, without a call.
+    """The thread was rewritten: its first `keep` messages stay, then come `messages`, without a call.
 
     `why` is "start" (said before the recording begins), "fork", "compaction", "edit" or "insertion".
     """
@@ -89,7 +89,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A call beside the main thread that leaves nothing in it. The marks of `request` are as recorded."""
+    """A side call that leaves nothing in the main thread. The breakpoints of `request` are as recorded."""
 
     at: float
     request: Request
@@ -97,9 +97,9 @@ class Aside:
 
 
 Talk = Human | Reply | Results | Inquiry
-"""What recordings of conversations tell."""
+"""The events of recorded conversations."""
 Event = Talk | Rewrite | Switch | Aside
-"""What conversations that are found in calls tell, too."""
+"""Conversations that are built from calls also have the other events."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from cachecost.base.atomic_files import open_whole
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.block_table import BlockReader, BlockWriter, Count
-from cachecost.conversations.checked import Checked, Warn, json_lines, parsed, quiet
 from cachecost.conversations.content_free import ContentFree
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Talk
 from cachecost.prompts.blocks import NOTHING, Block, Part
 from cachecost.prompts.wire import shown
@@ -56,9 +56,9 @@ def write(
     `round_to`. Raises CannotWrite; without `overwrite`, InputError where other content is there.
     """
     free = ContentFree(key or b"", round_to) if content == "digest" else None
-    lines = (encoded(line) for line in records(conversation, BlockWriter(free, count)))
+    lines = (encode_record(line) for line in records(conversation, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
-        with replacing(Path(target), overwrite) as stream:
+        with open_whole(Path(target), overwrite) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)
@@ -72,7 +72,7 @@ def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str
     yield from tool_lines + system_lines
     for event in conversation.events:
         if not isinstance(event, Talk):
-            raise ValueError(f"{conversation.name}: found in calls; write the calls (call_recording.write)")
+            raise ValueError(f"{conversation.name}: built from calls; write the calls (call_recording.write)")
         numbers, lines = table.add(_blocks(event))
         yield from lines
         yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **_details(event, table.free)}
@@ -110,7 +110,7 @@ def _details(event: Talk, free: ContentFree | None) -> dict[str, Any]:
     return {}
 
 
-def encoded(record: dict[str, Any]) -> bytes:
+def encode_record(record: dict[str, Any]) -> bytes:
     """One line of JSON. Non-ASCII stays as it is, unless it is half a surrogate pair."""
     try:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
@@ -118,36 +118,12 @@ def encoded(record: dict[str, Any]) -> bytes:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-class CannotWrite(InputError):
-    """The place of a recording does not take it."""
-
-
-@contextmanager
-def replacing(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """A stream that becomes `path` when all is written, and nothing before. Raises CannotWrite.
-
-    Without `overwrite`, InputError where a file with other content is there.
-    """
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as stream:
-            yield stream
-        if not overwrite and path.is_file() and not cmp(part, path, shallow=False):
-            raise InputError([Fault(str(path), "exists with other content: --force overwrites it")])
-        part.replace(path)
-    except OSError as error:
-        raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
-    finally:
-        with suppress(OSError):  # where the folder itself is out of reach, that fault is on its way
-            part.unlink(missing_ok=True)
-
-
 # ---------------------------------------------------------------------------------------- reading
 
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a recording of ours; None if they do not."""
-    first = parsed(head.split(b"\n", 1)[0])
+    first = parse_json(head.split(b"\n", 1)[0])
     if isinstance(first, dict) and "format" in first and "kind" in first:
         return "its first line says format and kind"
     return None
@@ -159,11 +135,11 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
     A last line that was cut off is left out and said to `warn`.
     """
     faults: list[Fault] = []
-    reading = _Reading(faults)
+    parser = _RecordingParser(faults)
     for line in json_lines(Path(path), faults, warn):
-        if not reading.take(line):
+        if not parser.parse_line(line):
             break
-    whole = reading.conversation()
+    whole = parser.conversation()
     if whole is None and not faults:
         faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
     if whole is None or faults:
@@ -171,16 +147,16 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
     return whole
 
 
-class _Reading:
+class _RecordingParser:
     """A recording while it is read, line by line."""
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = faults
-        self.header: Checked | None = None
+        self.header: JsonObject | None = None
         self.table = BlockReader()
         self.events: list[Talk] = []
 
-    def take(self, line: Checked) -> bool:
+    def parse_line(self, line: JsonObject) -> bool:
         """Read a line; False if nothing after it can be understood."""
         if self.header is None:
             return self._head(line)
@@ -192,7 +168,7 @@ class _Reading:
             line.fault("line", "expected a block or an event")
         return True
 
-    def _head(self, line: Checked) -> bool:
+    def _head(self, line: JsonObject) -> bool:
         number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
         if number is None:
             return False
@@ -202,9 +178,9 @@ class _Reading:
         self.header = line if line.one_of("kind", KINDS) == line.data.get("kind") else None
         return self.header is not None
 
-    def _event(self, line: Checked) -> None:
+    def _event(self, line: JsonObject) -> None:
         event = READERS[line.one_of("event", READERS)](line, line.time("at"), self.table.get(line, "blocks"))
-        line.done()
+        line.refuse_unknown_keys()
         if event is not None:
             self.events.append(event)
 
@@ -224,19 +200,19 @@ class _Reading:
             head.text("licence", ""),
             head.mapping("params", required=False),
         )
-        head.done()
+        head.refuse_unknown_keys()
         return whole
 
-    def _part(self, head: Checked, name: str) -> Part:
+    def _part(self, head: JsonObject, name: str) -> Part:
         blocks = self.table.get(head, name, required=False)
         return Part(blocks) if blocks else NOTHING
 
 
-def _reply(line: Checked, at: float, blocks: tuple[Block, ...]) -> Reply:
+def _reply(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Reply:
     return Reply(at, blocks, line.number("first_token_s"), line.whole("output_tokens"))
 
 
-def _inquiry(line: Checked, at: float, blocks: tuple[Block, ...]) -> Inquiry | None:
+def _inquiry(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Inquiry | None:
     answer_type = line.text("answer_type", "boolean")
     tool_use = line.text("tool_use", "")
     batch = line.whole("batch", 0) or 0
@@ -245,7 +221,7 @@ def _inquiry(line: Checked, at: float, blocks: tuple[Block, ...]) -> Inquiry | N
     return Inquiry(at, *blocks, answer_type, tool_use, batch) if len(blocks) == 2 else None
 
 
-READERS: dict[str, Callable[[Checked, float, tuple[Block, ...]], Talk | None]] = {
+READERS: dict[str, Callable[[JsonObject, float, tuple[Block, ...]], Talk | None]] = {
     "human": lambda line, at, blocks: Human(at, blocks),
     "reply": _reply,
     "results": lambda line, at, blocks: Results(at, blocks),

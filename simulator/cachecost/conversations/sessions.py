@@ -1,10 +1,11 @@
-"""From calls to conversations: who goes on from whom, which calls stand aside, where a thread was rewritten.
+"""From calls to conversations: which call continues which, which are side calls, where a thread was rewritten.
 
-Nothing but the requests is needed; a session named in the log is respected. What decides:
+Only the requests are needed; sessions named in the log are respected. The rules:
 
-- A call goes on from the latest call whose messages are all at its beginning, one with the same head before others.
-- Of several that go on from one call, the one that most follows from is the main thread. Others that nothing follows
-  from are side calls, the rest forks: conversations of their own. So is a last call with another head or schema.
+- A call continues the latest call whose messages it all begins with; one with the same head comes before others.
+- Of several calls that continue one call, the one with the most descendants is the main thread. Of the others, those
+  without descendants are side calls, the rest are forks: conversations of their own. So is a last call with another
+  head or schema.
 - A call that shares only the first messages with an earlier one under the same head rewrote the thread (an edit); one
   that shares none, in a session of that name, compacted it. Without a name it begins a conversation: a compaction and
   a new session with the same head look alike.
@@ -18,12 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.base.formatting import counted
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block, Message, Thread
 
+SAME_HEAD = " with the tools and system prompt of an earlier one: new or compacted, taken as new"
 SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
 """What side calls change beside the head: they force a tool or ask for a schema."""
 Place = tuple[str, str | None, str, bool]
@@ -34,7 +37,7 @@ Place = tuple[str, str | None, str, bool]
 class Turn:
     """A call in the tree of calls: `before` is the one it goes on from, `follows` counts itself and all after it."""
 
-    call: LoggedCall
+    call: RecordedCall
     number: int
     before: Turn | None = None
     after: list[Turn] = field(default_factory=list)
@@ -55,7 +58,7 @@ class Turn:
         return self.before is not None and self.before.thread.common(self.thread) is self.before.thread
 
 
-def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[LoggedCall]]:
+def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[RecordedCall]]:
     """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
 
     Raises InputError with every fault.
@@ -67,35 +70,38 @@ def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[l
     return conversations_of(calls, lambda words: warn(f"{path}: {words}")), calls
 
 
-def conversations_of(calls: Iterable[LoggedCall], warn: Warn = quiet) -> list[Conversation]:
+def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[Conversation]:
     """The conversations that `calls` (in time order) are, in the order they begin. What is left out goes to `warn`."""
     tree = CallTree()
     for call in calls:
         tree.add(call)
-    for note, times in sorted(tree.notes.items()):
-        warn(f"{times:,} {note}")
-    return [_Telling(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)]
+    for (noun, rest), times in sorted(tree.notes.items()):
+        warn(f"{counted(times, noun)}{rest}")
+    return [
+        _ConversationBuilder(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)
+    ]
 
 
 class CallTree:
-    """Calls, each put behind the one that it goes on from."""
+    """A tree of calls: each is a child of the call that it continues."""
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
-        self.notes: Counter[str] = Counter()
+        self.notes: Counter[tuple[str, str]] = Counter()
+        """How many, of what (a noun), and what about them."""
         self._ends: dict[tuple[Place, Thread], list[Turn]] = {}
         self._through: dict[tuple[Place, Thread], Turn] = {}
         self._latest: dict[tuple[Place, tuple[str, bytes, bytes]], Turn] = {}
 
-    def add(self, call: LoggedCall) -> None:
-        if call.failed or call.request.fault:
-            self.notes["failed or refused calls: no part of a conversation"] += 1
+    def add(self, call: RecordedCall) -> None:
+        if call.has_failed or call.request.fault:
+            self.notes["failed or refused call", ": not part of a conversation"] += 1
             return
         if call.is_bill_only:
-            self.notes["calls of which the log holds only the bill: no part of a conversation"] += 1
+            self.notes["call", " with only its bill in the log: not part of a conversation"] += 1
             return
         if call.why_unknown:
-            self.notes[f"calls left out: {call.why_unknown}"] += 1
+            self.notes["call", f" skipped: {call.why_unknown}"] += 1
             return
         turn = Turn(call, len(self.turns))
         place = _place(call)
@@ -105,8 +111,8 @@ class CallTree:
         self.turns.append(turn)
         self._enter(turn, place)
 
-    def adding(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
-        """The calls as they come, each put into the tree."""
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+        """Yield the calls unchanged, and add each to the tree."""
         for call in calls:
             self.add(call)
             yield call
@@ -133,7 +139,7 @@ class CallTree:
             shared = shared or self._through.get((place, node))
         tip = self._latest.get((place, turn.head))
         if tip is not None and not place[2] and shared is None:
-            self.notes["conversations begin under the head of an earlier one: new, or compacted; taken as new"] += 1
+            self.notes["conversation", SAME_HEAD] += 1
         if tip is not None and (place[2] or (shared is not None and _root(shared) is _root(tip))):
             return tip
         return None
@@ -145,14 +151,14 @@ class CallTree:
         begins = [turn for turn in self.turns if turn.before is None]
         found = []
         while begins:
-            main, asides, forks = _followed(begins.pop())
+            main, asides, forks = _follow(begins.pop())
             begins += forks
             found.append((main, asides))
         yield from sorted(found, key=lambda one: one[0][0].number)
 
 
-def _followed(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
-    """The main thread from `first` on, the calls beside it, and those that begin forks."""
+def _follow(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
+    """The main thread from `first` on, its side calls, and the calls that begin forks."""
     main, asides, forks = [first], list[Turn](), list[Turn]()
     while main[-1].after:
         turn = main[-1]
@@ -167,7 +173,7 @@ def _followed(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
 
 
 def _stands_aside(turn: Turn) -> bool:
-    """Whether nothing follows from a call that was sent otherwise than the one before it."""
+    """Whether a call has no descendants and other settings than the call before it."""
     if turn.after or turn.before is None:
         return False
     mine, theirs = turn.call.request, turn.before.call.request
@@ -175,7 +181,7 @@ def _stands_aside(turn: Turn) -> bool:
     return heads or any(mine.params.get(name) != theirs.params.get(name) for name in SIDE_PARAMETERS)
 
 
-def _place(call: LoggedCall) -> Place:
+def _place(call: RecordedCall) -> Place:
     return call.workspace, call.host, call.session, call.is_batch
 
 
@@ -191,12 +197,12 @@ def _root(turn: Turn) -> Turn:
     return turn
 
 
-class _Telling:
-    """Tells a main thread and its side calls as events."""
+class _ConversationBuilder:
+    """Builds the events of a main thread and its side calls."""
 
     def __init__(self, main: list[Turn], asides: list[Turn], number: int) -> None:
         self._main = main
-        self._asides = sorted(asides, key=_when)
+        self._asides = sorted(asides, key=_order_key)
         self._number = number
         self._events: list[Event] = []
 
@@ -204,9 +210,9 @@ class _Telling:
         first = self._main[0].call
         request = first.request
         for index, turn in enumerate(self._main):
-            self._tell_asides(before=turn)
-            self._tell(turn, index)
-        self._tell_asides(before=None)
+            self._add_asides(before=turn)
+            self._add(turn, index)
+        self._add_asides(before=None)
         return Conversation(
             first.session or f"conversation {self._number}",
             tuple(self._events),
@@ -221,20 +227,20 @@ class _Telling:
             root=request.thread.up_to(0),
         )
 
-    def _tell_asides(self, before: Turn | None) -> None:
-        while self._asides and (before is None or _when(self._asides[0]) < _when(before)):
+    def _add_asides(self, before: Turn | None) -> None:
+        while self._asides and (before is None or _order_key(self._asides[0]) < _order_key(before)):
             call = self._asides.pop(0).call
             self._events.append(Aside(call.start, call.request, _reply(call, call.response)))
 
-    def _tell(self, turn: Turn, index: int) -> None:
+    def _add(self, turn: Turn, index: int) -> None:
         call = turn.call
-        if index and _sent(call) != _sent(self._main[index - 1].call):
+        if index and _request_settings(call) != _request_settings(self._main[index - 1].call):
             request = call.request
             self._events.append(Switch(call.start, request.model, request.tools, request.system, request.params))
-        self._tell_messages(turn, index)
+        self._add_messages(turn, index)
         self._events.append(_reply(call, self._answer(index)))
 
-    def _tell_messages(self, turn: Turn, index: int) -> None:
+    def _add_messages(self, turn: Turn, index: int) -> None:
         """What came into the thread since the main call before."""
         at = turn.call.start
         keep = self._main[index - 1].thread.common(turn.thread).length if index else 0
@@ -266,15 +272,15 @@ class _Telling:
         return new[0].blocks if new and new[0].role == "assistant" else ()
 
 
-def _when(turn: Turn) -> tuple[float, int]:
+def _order_key(turn: Turn) -> tuple[float, int]:
     return turn.call.start, turn.number
 
 
-def _reply(call: LoggedCall, blocks: tuple[Block, ...]) -> Reply:
+def _reply(call: RecordedCall, blocks: tuple[Block, ...]) -> Reply:
     return Reply(call.start, blocks, call.first_token_s or None, call.output_tokens)
 
 
-def _sent(call: LoggedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
+def _request_settings(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
     """How a call is sent: everything but messages and marks."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params

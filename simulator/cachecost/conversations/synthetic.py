@@ -117,7 +117,7 @@ class _Making:
         self.most = BLOCKS.value()
 
     def events(self) -> Iterator[Event]:
-        self._take(round(self._expected()))
+        self._take(round(self._expected_blocks()))
         self.blocks = 0
         for turn in range(self.spec.turns):
             self._take(2)
@@ -179,7 +179,7 @@ class _Making:
         if self.at >= LATEST:
             raise OutOfLimits("pauses that end before the year 9000", "longer ones")
 
-    def _expected(self) -> float:
+    def _expected_blocks(self) -> float:
         """About how many blocks it will have, so that what is far too large is refused at once."""
         spec, asking = self.spec, self.spec.inquiries
         questions = 2 * asking.rate * mean(asking.batch) if asking else 0.0

@@ -1,11 +1,11 @@
-"""The calls of a recording in the order in which they happened, whatever their order in the file.
+"""The calls of a recording in time order, independent of their order in the file.
 
-- Calls are put in the order of their times; where times are equal, and for calls without one, the order of the file
-  decides (rule 11: a call without a time starts 2 s after the one before it in the file).
-- Equal times on all calls of a recording mean no times: somebody stamped them all at once.
+- Calls are sorted by time. Equal times, and calls without a time, keep the order of the file (rule 11: a call without a
+  time starts 2 s after the one before it in the file).
+- The same time on all calls of a recording means no times: somebody stamped them all at once.
 
-A log whose times rise is passed on line by line and never held in memory. Whether they do is known before the first
-call is passed on, by a look at the times alone, where a reader offers one (`times`).
+A log in time order is read line by line and never held in memory. A pass over the times alone, if a reader offers one
+(`times`), tells before the first call whether it is in order.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from pathlib import Path
 from typing import TypeVar
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.times import day_of
-from cachecost.conversations.checked import WATCH, Warn
-from cachecost.conversations.readers.request_log.reader import SECONDS_BETWEEN_UNTIMED, LoggedCall
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import WATCH, Warn
+from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 Times = Callable[[Path], Iterator[float]]
 """When the calls of a file start, in its order, as far as it can be read."""
 Kind = TypeVar("Kind")
 
 
-def in_time(calls: Iterable[LoggedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[LoggedCall]:
-    """The calls of a file in the order of their times; where that is not the file's, they have their `number` there.
+def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
+    """The calls of a file in time order; if the file has another order, each call has its `number` in the file.
 
-    Equal times on all calls are taken away, which is said to `warn`. Raises what iterating over `calls` raises.
+    The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
     """
-    if times is not None and path.is_file() and _rise(path, times):
-        yield from _rising(calls, path)
+    if times is not None and path.is_file() and _is_rising(path, times):
+        yield from _check_rising(calls, path)
     else:
-        yield from _sorted(list(calls), path, warn)
+        yield from _sort(list(calls), path, warn)
 
 
-def _sorted(found: list[LoggedCall], path: Path, warn: Warn) -> Iterator[LoggedCall]:
+def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
     if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
-        warn(f"{path}: all {len(found):,} calls have the same time: taken as untimed, 2 s apart in file order")
-        yield from _untimed(found)
+        warn(f"{path}: all {len(found):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
+        yield from _drop_times(found)
     elif all(one.start <= other.start for one, other in pairwise(found)):
         yield from found
     else:
@@ -51,7 +51,7 @@ def _sorted(found: list[LoggedCall], path: Path, warn: Warn) -> Iterator[LoggedC
 
 
 def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
-    """What was made of calls in time order, in the order of their file, by the `number` of each call (0: the same)."""
+    """Results of calls in time order, sorted back to file order by the `number` of each call (0: already in order)."""
     waiting = []
     for number, one in made:
         if number:
@@ -62,17 +62,17 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
         yield one
 
 
-def _rising(calls: Iterable[LoggedCall], path: Path) -> Iterator[LoggedCall]:
-    """Calls whose times were looked at before. Raises InputError where one has another time than it seemed to have."""
+def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+    """Calls whose times were checked before. Raises InputError if one has another time now."""
     last = -inf
     for call in calls:
         if call.start < last:
-            raise InputError([Fault(str(path), "timestamp: expected one; got several in this line", call.line)])
+            raise InputError([Fault(str(path), "timestamp: expected one in this line; got several", call.line)])
         last = call.start
         yield call
 
 
-def _rise(path: Path, times: Times) -> bool:
+def _is_rising(path: Path, times: Times) -> bool:
     """Whether no call starts before the one before it, and not all start at once."""
     token = WATCH.set(lambda size: None)
     try:
@@ -88,8 +88,8 @@ def _rise(path: Path, times: Times) -> bool:
         WATCH.reset(token)
 
 
-def _untimed(calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
+def _drop_times(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     """The calls without their times; rules and prices stay those of their day."""
     for place, call in enumerate(calls):
         start = call.start + place * SECONDS_BETWEEN_UNTIMED
-        yield replace(call, start=start, timestamp=None, seen_on=day_of(call.start))
+        yield replace(call, start=start, timestamp=None)

@@ -1,4 +1,4 @@
-"""Blocks of types that nobody told us of: kept as they are, counted as JSON, and named."""
+"""Blocks of unknown types: kept unchanged, counted as JSON, and reported."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cachecost.conversations.checked import Warn
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.base.formatting import counted
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn
 from cachecost.prompts.blocks import Block, Part, Thread
 
 KNOWN = frozenset(
@@ -15,29 +16,29 @@ KNOWN = frozenset(
     | {"tool_reference", "container_upload", "thinking", "redacted_thinking", "compaction", "item_reference"}
 )
 RESULT = "tool_result"
-"""What the types of all results end with: of tools, of server tools, of MCP servers."""
+"""The end of all result types: of tools, server tools and MCP servers."""
 
 
 @dataclass(slots=True)
 class UnknownBlocks:
-    """Counts them while calls pass by; a block that calls share counts once."""
+    """Counts unknown blocks in a stream of calls; a block that calls share counts once."""
 
     found: Counter[str] = field(default_factory=Counter)
     _seen: set[Thread | Part] = field(default_factory=set)
 
-    def watching(self, calls: Iterable[LoggedCall]) -> Iterator[LoggedCall]:
-        """The calls as they come."""
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+        """Yield the calls unchanged, and count their unknown blocks."""
         for call in calls:
             for blocks in self._new(call):
                 self.found.update(block.kind for block in blocks if not is_known(block.kind))
             yield call
 
-    def tell(self, warn: Warn) -> None:
-        """Name each type and how often it was met."""
+    def report(self, warn: Warn) -> None:
+        """Warn of each type, with its number of blocks."""
         for kind, times in sorted(self.found.items()):
-            warn(f"{times:,} blocks of the unknown type {kind!r}: kept as they are, counted as JSON")
+            warn(f"{counted(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
 
-    def _new(self, call: LoggedCall) -> Iterator[tuple[Block, ...]]:
+    def _new(self, call: RecordedCall) -> Iterator[tuple[Block, ...]]:
         for part in {call.request.tools, call.request.system} - self._seen:
             yield part.blocks
         self._seen.update((call.request.tools, call.request.system))
@@ -50,5 +51,5 @@ class UnknownBlocks:
 
 
 def is_known(kind: str) -> bool:
-    """Whether the API, or a translation into its words, has blocks of this type."""
+    """Whether the Messages API, or a translation to it, has blocks of this type."""
     return kind in KNOWN or kind.endswith(RESULT)

@@ -1,4 +1,4 @@
-"""Where each provider and tool keeps the numbers of a usage. What they mean: usage_shapes.py."""
+"""The field names of each provider's and tool's usage. usage_shapes.py interprets them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ M5, H1 = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """Where a usage keeps its numbers; of several names for one thing, the first that is told and not 0 counts.
+class UsageShape:
+    """The field names of a usage; of several names, the first that is present and not 0 counts.
 
-    "a/b" is b inside a. `more_input` and `more_output` stand beside input and output. `includes`: the input has the
-    cached tokens in it; `doubtful`: unless the numbers say otherwise.
+    "a/b" is b inside a. `more_input` and `more_output` are counted in addition to input and output. `includes`: the
+    input includes the cached tokens; `doubtful`: unless the numbers show otherwise.
     """
 
     input: Names
@@ -36,7 +36,7 @@ def _in_details(*names: str) -> Names:
     return tuple(f"{details}/{name}" for name in names for details in DETAILS)
 
 
-OPENAI = Shape(
+OPENAI = UsageShape(
     input=("prompt_tokens", "input_tokens"),
     output=("completion_tokens", "output_tokens"),
     read=(
@@ -55,7 +55,7 @@ OPENAI = Shape(
         f"cache_creation/{H1}",
     ),
 )
-LANGCHAIN = Shape(
+LANGCHAIN = UsageShape(
     input=("input_tokens",),
     output=("output_tokens",),
     read=tuple(f"input_token_details/{tier}cache_read" for tier in ("", "priority_", "flex_")),
@@ -63,14 +63,14 @@ LANGCHAIN = Shape(
     five=(f"input_token_details/{M5}",),
     hour=(f"input_token_details/{H1}",),
 )
-GEMINI = Shape(
+GEMINI = UsageShape(
     input=("promptTokenCount", "prompt_token_count"),
     output=("candidatesTokenCount", "candidates_token_count", "responseTokenCount", "response_token_count"),
     read=("cachedContentTokenCount", "cached_content_token_count"),
     more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
     more_output=("thoughtsTokenCount", "thoughts_token_count"),
 )
-BEDROCK = Shape(
+BEDROCK = UsageShape(
     input=("inputTokens", "inputTokenCount"),
     output=("outputTokens", "outputTokenCount"),
     read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
@@ -78,14 +78,14 @@ BEDROCK = Shape(
     hour=("cacheDetails/1h",),
     includes=False,
 )
-CLAUDE_CODE = Shape(
+CLAUDE_CODE = UsageShape(
     input=("input_tokens",),
     output=("output_tokens",),
     read=("cache_read_tokens",),
     write=("cache_creation_tokens",),
     includes=False,
 )
-AI_SDK = Shape(
+AI_SDK = UsageShape(
     input=("inputTokens",),
     output=("outputTokens",),
     read=("inputTokenDetails/cacheReadTokens", "cachedInputTokens"),
@@ -93,7 +93,7 @@ AI_SDK = Shape(
     total=("totalTokens",),
     doubtful=True,
 )
-LANGFUSE = Shape(
+LANGFUSE = UsageShape(
     input=("input", "input_tokens", "prompt_tokens"),
     output=("output", "output_tokens", "completion_tokens"),
     read=(
@@ -113,7 +113,7 @@ LANGFUSE = Shape(
     includes=False,
     doubtful=True,
 )
-OTEL = Shape(
+OTEL = UsageShape(
     input=(
         *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
         *("ai.usage.inputTokens", "ai.usage.promptTokens"),
@@ -138,7 +138,7 @@ OTEL = Shape(
     total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens"),
     doubtful=True,
 )
-SHAPES: dict[str, Shape] = {
+SHAPES: dict[str, UsageShape] = {
     "openai": OPENAI,
     "litellm": OPENAI,
     "langchain": LANGCHAIN,

@@ -1,14 +1,14 @@
-"""Every provider's and every tool's way to write a usage, put into ours: the one place where that is done.
+"""Converts the usage of every provider and tool to one convention. No other module does this.
 
-Ours is Anthropic's: `input_tokens` is what was neither read from the cache nor written to it. The others differ in
-whether their input includes the cached tokens, and a cached token that is counted twice, or a 1h write that is
-taken for a 5m one, is a wrong bill. What each says, and where it was read in November 2026:
+The convention is Anthropic's: `input_tokens` is what was neither read from the cache nor written to it. The others
+differ in whether their input includes the cached tokens. Counting a cached token twice, or taking a 1h write for a 5m
+one, makes a wrong bill. The conventions, with their sources (November 2026):
 
 - anthropic (API reference), bedrock (Converse and its invocation log; botocore) and claude-code (the events of its
   telemetry): the input excludes them.
 - openai (Chat, Responses; SDK types), and with it DeepSeek, xAI, Mistral, Moonshot and OpenRouter; litellm (its
   `Usage` since prompt_tokens is the sum); langchain (`usage_metadata` of langchain-core 1.8, langchain-anthropic
-  1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are input besides): the input includes them.
+  1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are additional input): the input includes them.
 - langfuse (`usageDetails`; documentation, SDK 5.0): each kind is a bucket of its own, so the input excludes them;
   but what a client sent flat is stored as sent. Where a `total` was sent and equals input + output, the input
   includes them (@langfuse/openai 4). Where Langfuse added the total up itself nothing tells (its pydantic-ai
@@ -18,8 +18,8 @@ taken for a 5m one, is a wrong bill. What each says, and where it was read in No
   input smaller than what was cached, or a total that only the sum of all explains, says that it excludes them;
   where the numbers fit both, they are read as the conventions say.
 
-OpenAI has other lifetimes: its 30 minutes stand where ours says 5m, its 12 hours where ours says 1h. A write whose
-lifetime is not told counts as 5m; otel, bedrock's log and most of langfuse never tell it.
+OpenAI's TTLs are mapped: 30 minutes to 5m, 12 hours to 1h. A write without a TTL counts as 5m; otel, Bedrock's log and
+most of Langfuse never state it.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cachecost.base.limits import is_tokens
-from cachecost.conversations.readers.request_log.reader import usage_of
-from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, Shape
+from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageShape
+from cachecost.conversations.wire_usage import parse_usage
 from cachecost.prompts.wire import NotAMessage, Word
 from cachecost.providers.usage import Usage
 
 
 def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto") -> Usage:
-    """The usage that `raw` tells. `shape` is "auto" (its keys decide), "anthropic" or one of `SHAPES`.
+    """The usage in `raw`. `shape` is "auto" (its keys decide), "anthropic" or one of `SHAPES`.
 
-    Raises NotAMessage, with a place after `path`: numbers that are none, an input smaller than the cached tokens it
-    is said to include, keys of no known shape, cached tokens under names that the shape does not have.
+    Raises NotAMessage, with a place after `path`: invalid numbers, an input smaller than the cached tokens it
+    is said to include, unknown keys, cached tokens under names that the shape does not have.
     """
     if not isinstance(raw, Mapping):
         raise NotAMessage(path, "a usage object", raw)
     told = {key: value for key, value in raw.items() if value is not None}
     name = shape_of(told, path) if shape == "auto" or _is_another(told, shape) else shape
     if name == "anthropic":
-        usage = usage_of(told, path)
+        usage = parse_usage(told, path)
     elif name in SHAPES:
-        usage = _Told(_prepared(told, name, path), SHAPES[name], path).usage()
+        usage = _UsageCounts(_normalize(told, name, path), SHAPES[name], path).usage()
     else:
         raise ValueError(f"shape: expected one of auto, anthropic, {', '.join(SHAPES)}; got {shape!r}")
     if not usage.read and not usage.write:
@@ -56,12 +56,12 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
 
 
 def shape_of(told: Mapping[str, Any], path: str = "usage") -> str:
-    """The name of the shape that has these keys. Raises NotAMessage where none has."""
+    """The name of the shape that has these keys. Raises NotAMessage if there is none."""
     for name, has_it in _KNOWN_BY:
         if has_it(told):
             return name
     got = Word(f"only {', '.join(sorted(map(str, told))[:3])}") if told else None
-    raise NotAMessage(path, "a usage of a known shape", got)
+    raise NotAMessage(path, "a usage in a known format", got)
 
 
 def _any(*names: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -89,7 +89,7 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 
 
 def _is_another(told: Mapping[str, Any], shape: str) -> bool:
-    """Whether a gateway's row that is said to be in OpenAI's shape has only the provider's own numbers."""
+    """Whether a gateway's row with OpenAI's shape contains only the provider's own fields."""
     return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(told)
 
 
@@ -98,7 +98,7 @@ def _refuse_unknown_cache(told: Mapping[str, Any], path: str) -> None:
     for key, value in _leaves(told):
         is_ours = "." not in key or _IS_OTEL([key])
         if is_ours and "cach" in key.lower() and "miss" not in key and isinstance(value, int) and value > 0:
-            raise NotAMessage(path, "the cached tokens under a known name", key)
+            raise NotAMessage(path, "cached tokens under a known key", key)
 
 
 def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -106,16 +106,16 @@ def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from _leaves(value) if isinstance(value, Mapping) else [(str(key), value)]
 
 
-def _prepared(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
-    """What only one shape has, under plain names."""
+def _normalize(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+    """The fields that only one shape has, under plain names."""
     if name == "bedrock" and isinstance(told.get("cacheDetails"), list):
         hours = [one for one in told["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
         tokens = sum(_number(one, "inputTokens", f"{path}.cacheDetails") for one in hours)
         return {**told, "cacheDetails": {"1h": tokens}}
-    return {**told, **_added_up(told, path)} if name == "langfuse" else told
+    return {**told, **_sum_buckets(told, path)} if name == "langfuse" else told
 
 
-def _added_up(told: Mapping[str, Any], path: str) -> dict[str, int]:
+def _sum_buckets(told: Mapping[str, Any], path: str) -> dict[str, int]:
     """Langfuse's buckets that have no fixed names: the modalities and tiers of input, output and cached tokens."""
     sums = dict.fromkeys(("input_", "output_", "cached_modality_"), 0)
     for key in told:
@@ -126,16 +126,16 @@ def _added_up(told: Mapping[str, Any], path: str) -> dict[str, int]:
     return sums
 
 
-class _Told:
+class _UsageCounts:
     """The numbers of a usage in one shape."""
 
-    def __init__(self, raw: Mapping[str, Any], shape: Shape, path: str) -> None:
+    def __init__(self, raw: Mapping[str, Any], shape: UsageShape, path: str) -> None:
         self.raw, self.shape, self.path = raw, shape, path
-        self.input, self.output = self._of(shape.input), self._of(shape.output)
-        self.more_input, self.more_output = self._of(shape.more_input), self._of(shape.more_output)
-        self.read, written = self._of(shape.read), self._of(shape.write)
-        self.hour = self._of(shape.hour)
-        self.five = max(self._of(shape.five), written - self.hour)
+        self.input, self.output = self._first(shape.input), self._first(shape.output)
+        self.more_input, self.more_output = self._first(shape.more_input), self._first(shape.more_output)
+        self.read, written = self._first(shape.read), self._first(shape.write)
+        self.hour = self._first(shape.hour)
+        self.five = max(self._first(shape.five), written - self.hour)
         self.cached = self.read + self.five + self.hour
 
     def usage(self) -> Usage:
@@ -143,31 +143,32 @@ class _Told:
         inside = self.cached if includes else 0
         if self.input < inside:
             name = next((name for name in self.shape.input if self.raw.get(name) is not None), self.shape.input[0])
-            expected = f"at least the {inside} tokens read and written, which it includes"
+            expected = f"at least the {inside} tokens read and written that it includes"
             raise NotAMessage(f"{self.path}.{name}", expected, self.input)
         output = self.output + (self.more_output if apart else 0)
         return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, output)
 
     def _convention(self) -> tuple[bool, bool]:
-        """(whether input includes the cached tokens, whether more output stands beside output): as documented,
-        unless only another reading adds up to the total."""
-        total = self._of(self.shape.total)
-        documented = (self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)) and not self._small
+        """(whether input includes the cached tokens, whether `more_output` is additional to output): as documented,
+        unless only another interpretation adds up to the total."""
+        total = self._first(self.shape.total)
+        says_includes = self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)
+        documented = says_includes and not self._must_exclude_cache
         readings = [(documented, True), (documented, False), (not documented, True), (not documented, False)]
         for includes, apart in readings if total else ():
-            if (not includes or not self._small) and self._sum(includes, apart) == total:
+            if (not includes or not self._must_exclude_cache) and self._sum(includes, apart) == total:
                 return includes, apart
         return documented, True
 
     @property
-    def _small(self) -> bool:
+    def _must_exclude_cache(self) -> bool:
         return self.input < self.cached
 
     def _sum(self, includes: bool, apart: bool) -> int:
         beside = 0 if includes else self.cached
         return self.input + self.more_input + beside + self.output + (self.more_output if apart else 0)
 
-    def _of(self, names: Names) -> int:
+    def _first(self, names: Names) -> int:
         """The first number under one of the names that is not 0."""
         return next((found for name in names if (found := _number(self.raw, name, self.path))), 0)
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 from heapq import heappop, heappush
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.ledger.rows import warm_reads
@@ -21,9 +21,9 @@ from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.replay.simulation import Call, Simulation, planned
+from cachecost.replay.simulation import Simulation
 from cachecost.strategies.build import build
-from cachecost.strategies.plan import PlannedCall, Strategy
+from cachecost.strategies.plan import Strategy
 from cachecost.strategies.spec import StrategySpec
 from cachecost.tokens.factory import make_counter
 
@@ -59,7 +59,7 @@ class Terms:
     tokens: str = "tiktoken"
     rules: Mapping[str, object] = field(default_factory=dict)
     counters: dict[str, TokenCounter] = field(default_factory=dict)
-    bills: Sequence[LoggedCall] = ()
+    bills: Sequence[RecordedCall] = ()
     own: OwnRules = NO_OWN_RULES
     may_lack_prices: bool = False
     counts_answers: bool = True
@@ -141,7 +141,7 @@ class Terms:
         simulation.learn_all(self.bills, self.starts_warm or "warm_start" in self.rules)
         rows = []
         for number, call in enumerate(in_time(strategy, talks), 1):
-            made = planned(call)
+            made = date_call(call)
             sent.append(made if self.counts_answers else replace(made, output=()))
             simulated = simulation.simulated(sent[-1])
             rows.append(simulated.row)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.base.times import day_of
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import Hosts
 from cachecost.caches.warm_starts import SentCall, warm_starts
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.margin import estimated_usd
 from cachecost.ledger.rows import WARM_START, ZERO, CallRow, Cost
 from cachecost.ledger.timelines import NO_STRIP, Strip, strip_of
-from cachecost.prompts.blocks import COMPACTION, Block, Prefix, given_block
+from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.render import Prompt
@@ -31,116 +30,12 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 
 if TYPE_CHECKING:
-    from cachecost.strategies.plan import PlannedCall
     from cachecost.tokens.anchored import Anchors
 
 AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
 BEST_EFFORT = "best_effort"
-
-
-@value
-class Call:
-    """A request and everything about it that is not in the body.
-
-    `start` and `first_token_s` are seconds; `day` picks rules and prices (None: that of the shipped
-    data, or `as_of`); output is `output_tokens` where known, else the sum over `output`. `response`
-    holds the answer's blocks where they are known: server tools and summaries in it make the call several passes.
-    `pass_bills` are those of a call that was compacted, pass by pass. `why_unknown` says why it cannot be told from the
-    log what was sent. `number` is the call's place in its file, where that is not the order of its time (0: it is).
-    """
-
-    request: Request
-    start: float
-    day: date | None = None
-    timestamp: str | None = None
-    host: str | None = None
-    workspace: str = ""
-    first_token_s: float = 0.0
-    output: tuple[Block, ...] = ()
-    response: tuple[Block, ...] = ()
-    output_tokens: int | None = None
-    is_batch: bool = False
-    failed: bool = False
-    why_unknown: str = ""
-    pass_bills: tuple[Usage, ...] = ()
-    purpose: str = "main"
-    turn: int = 0
-    inquiry: int | None = None
-    number: int = 0
-
-
-def logged(call: LoggedCall) -> Call:
-    """A recorded call, to be predicted."""
-    return Call(
-        call.request,
-        call.start,
-        call.day,
-        call.timestamp,
-        call.host,
-        call.workspace,
-        call.first_token_s,
-        response=_answered(call),
-        output_tokens=call.output_tokens,
-        is_batch=call.is_batch,
-        failed=call.failed,
-        why_unknown=call.why_unknown,
-        pass_bills=call.pass_bills,
-        number=call.number,
-    )
-
-
-def _answered(call: LoggedCall) -> tuple[Block, ...]:
-    """The answer; where its call was compacted and the log has no summary, one as long as it was billed."""
-    if not call.pass_bills or any(block.kind == COMPACTION for block in call.response):
-        return call.response
-    summaries = [one.usage.output_tokens for one in call.iterations if one.kind == COMPACTION]
-    made = [given_block(COMPACTION, "assistant", f"{call.start} {call.line}", tokens) for tokens in summaries]
-    rest = call.response or (given_block("text", "assistant", "answer", 0),)
-    return (*made, *(rest if len(call.pass_bills) > len(made) else ()))
-
-
-def planned(call: PlannedCall) -> Call:
-    """A call that a strategy would make."""
-    return Call(
-        call.request,
-        call.start,
-        day_of(call.start),
-        _moment(call.start),
-        call.host,
-        call.workspace,
-        first_token_s=call.first_token_s or 0.0,
-        output=call.output,
-        output_tokens=call.output_tokens,
-        is_batch=call.is_batch,
-        purpose=call.purpose,
-        turn=call.turn,
-        inquiry=call.inquiry,
-    )
-
-
-def beside(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> Call:
-    """A call of one's own beside a recorded one, sent as that was; of its answer only the length is known."""
-    is_timed = call.timestamp is not None
-    return replace(
-        call,
-        request=request,
-        start=start,
-        day=day_of(start) if is_timed else call.day,
-        timestamp=_moment(start) if is_timed else None,
-        first_token_s=0.0,
-        output=(),
-        response=(),
-        output_tokens=output_tokens,
-        pass_bills=(),
-        purpose=purpose,
-        number=0,
-    )
-
-
-def _moment(start: float) -> str:
-    return datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds")
 
 
 def quoted(
@@ -223,15 +118,13 @@ class Simulation:
         self._not_warm: set[Prefix] = set()
         """Prefixes that neither are in `_warm` nor go on from one that is. It stays so: `_warm` only shrinks."""
 
-    def learn_all(self, calls: Sequence[LoggedCall], may_start_warm: bool = True) -> None:
+    def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
         the recording began (assumption `warm_start`), unless all is to start cold."""
         is_asked = may_start_warm and self._rules.switches.warm_start == "as_billed"
         may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
         sent = [
-            self._learn(number, logged(call), call.billed)
-            for number, call in enumerate(calls, 1)
-            if call.billed or may_be_warm
+            self._learn(number, call, call.billed) for number, call in enumerate(calls, 1) if call.billed or may_be_warm
         ]
         if may_be_warm and self._anchors:
             self._find_warm_starts([call for call in sent if call], self._anchors)
@@ -242,11 +135,13 @@ class Simulation:
 
     def _learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
         """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
-        if call.failed or call.why_unknown:
+        if call.has_failed or call.why_unknown:
             return None
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
-            prompts = self._hosts.prompts(self._hosts.sent(call.request, rules), call.response, rules, call.workspace)
+            prompts = self._hosts.prompts(
+                self._hosts.sent(call.request, rules), call.simulated_response, rules, call.workspace
+            )
         except CannotEvaluate:
             return None
         bills = call.pass_bills or ((billed,) if billed else ())
@@ -297,7 +192,7 @@ class Simulation:
     def simulated(self, call: Call) -> Simulated:
         """As `row`, with what the cache did."""
         self._number += 1
-        if call.why_unknown and not call.failed:
+        if call.why_unknown and not call.has_failed:
             return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
@@ -306,7 +201,7 @@ class Simulation:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)
 
     def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
-        if call.failed:
+        if call.has_failed:
             return self._without_usage(call, "unknown", None, None)
         sent = self._hosts.sent(call.request, rules)
         told, marks = sent.told.request, sent.marks
@@ -314,7 +209,7 @@ class Simulation:
         if early := refusal(told, marks, rules):
             return self._without_usage(call, None, early, REFUSED)
         counter = self._hosts.renderer(rules.generation).counter
-        prompts = self._hosts.prompts(sent, call.response, rules, call.workspace)
+        prompts = self._hosts.prompts(sent, call.simulated_response, rules, call.workspace)
         sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
         tokens = sizes[0].total(prompts[0])
         length = 0 if counter.name == "bytes" else tokens

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.calls import Call, RecordedCall, date_call
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.replay.setup import Terms, in_time, own_readings
-from cachecost.replay.simulation import AS_RECORDED, Call, Simulation, logged, planned
+from cachecost.replay.simulation import AS_RECORDED, Simulation
 from cachecost.scenario import Scenario, talks_of
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
@@ -41,7 +41,7 @@ class Traffic:
     prices: PriceBook
     host: str = "anthropic"
     tokens: str = FILLER
-    bills: Sequence[LoggedCall] = ()
+    bills: Sequence[RecordedCall] = ()
     strategy: str = AS_RECORDED
     counters: dict[str, TokenCounter] = field(default_factory=dict)
     starts_warm: bool = False
@@ -114,14 +114,13 @@ def recorded(
     may_anchor = tokens in (None, ANCHORED)
     bills = found if may_anchor and any(call.billed for call in found) else []
     counter = counter_name(tokens, bool(bills))
-    sent = [logged(call) for call in found]
-    return Traffic(str(log), sent, rules, prices, host, counter, bills, starts_warm=True)
+    return Traffic(str(log), found, rules, prices, host, counter, bills, starts_warm=True)
 
 
 def terms_of(
     scenario: Scenario,
     folder: Path,
-    bills: Sequence[LoggedCall],
+    bills: Sequence[RecordedCall],
     over: Mapping[str, object] = NOTHING_OVER,
     own: OwnRules = NO_OWN_RULES,
     prices: PriceBook | None = None,
@@ -156,7 +155,7 @@ def of_strategy(spec: StrategySpec | str, talks: Sequence[Conversation], terms: 
     strategy = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
     return Traffic(
         strategy.name,
-        [planned(call) for call in in_time(strategy, talks)],
+        [date_call(call) for call in in_time(strategy, talks)],
         terms.book(own_readings(strategy)),
         terms.prices,
         terms.host,

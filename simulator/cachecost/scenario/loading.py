@@ -17,9 +17,9 @@ from cachecost.base.limits import BLOCKS, OutOfLimits
 from cachecost.base.schema_errors import faults_of, one_of, shown
 from cachecost.base.yaml_text import Place, Placed, Way
 from cachecost.conversations import synthetic as making
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import read_talks
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.assumptions import read_switches
@@ -268,7 +268,7 @@ class Talks(NamedTuple):
     """What a scenario replays: conversations, and the calls with their bills that they were found in, if any."""
 
     conversations: list[Conversation]
-    bills: list[LoggedCall]
+    bills: list[RecordedCall]
 
 
 def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Talks:

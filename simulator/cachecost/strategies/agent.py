@@ -8,6 +8,7 @@ from heapq import merge
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
@@ -15,7 +16,6 @@ from cachecost.providers.assumptions import shown
 from cachecost.strategies.changes.base import Change, ThreadSoFar
 from cachecost.strategies.inquiry import Asking, HostFacts, ModelFacts, Questions, window_of
 from cachecost.strategies.placements import Placement, Trail, View
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.window import Window
 
 Facts = Callable[[str], ModelFacts]
@@ -230,7 +230,7 @@ class _Walk:
         main, thread = self._main, self._grown.thread
         marks, automatic = self._agent.placement.place(View(thread, main.tools, main.system, self._trail))
         request = Request(main.model, thread, main.tools, main.system, marks, automatic, main.params)
-        return PlannedCall(start, request, reply.blocks, reply.output_tokens, reply.first_token_s, turn=self._turn)
+        return self._plan_call(reply, request, start, "main")
 
     def _aside(self, event: Aside) -> PlannedCall:
         """A side call with its own head, marked as this agent marks side calls."""
@@ -241,8 +241,17 @@ class _Walk:
         bare = replace(sent, thread=self._grown.grafted(sent.thread), tools=tools, params=agent.parameters(sent.params))
         request = self._marked(bare, placement)
         start = max(event.at, self._ready)
+        return self._plan_call(reply, request, start, "aside")
+
+    def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> PlannedCall:
         return PlannedCall(
-            start, request, reply.blocks, reply.output_tokens, reply.first_token_s, "aside", turn=self._turn
+            request,
+            start,
+            first_token_s=reply.first_token_s or 0.0,
+            output=reply.blocks,
+            output_tokens=reply.output_tokens,
+            purpose=purpose,
+            turn=self._turn,
         )
 
     def _marked(self, bare: Request, placement: Placement) -> Request:

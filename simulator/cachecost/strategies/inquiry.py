@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, Trail, View
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spread import Spread
 from cachecost.strategies.window import Window
 
@@ -210,7 +210,7 @@ class Questions:
             purpose = "retry" if attempt else "inquiry"
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
-            yield PlannedCall(at, request, (inquiry.answer,), purpose=purpose, turn=turn, inquiry=number)
+            yield PlannedCall(request, at, output=(inquiry.answer,), purpose=purpose, turn=turn, inquiry=number)
             if not self._fails():
                 return
 

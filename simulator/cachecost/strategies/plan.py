@@ -1,35 +1,12 @@
-"""What a strategy makes of a conversation: requests with their times."""
+"""What a strategy is: it turns a conversation into planned calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation
-from cachecost.prompts.blocks import Block
-from cachecost.prompts.request import Request
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
-    """One request and when it is sent.
-
-    `start` is seconds since the epoch, `first_token_s` how long until its first token (the entry it
-    writes can be read from then). Output is `output_tokens` where known, else the sum over `output`.
-    """
-
-    start: float
-    request: Request
-    output: tuple[Block, ...] = ()
-    output_tokens: int | None = None
-    first_token_s: float | None = None
-    purpose: str = "main"
-    turn: int = 0
-    inquiry: int | None = None
-    host: str | None = None
-    workspace: str = ""
-    is_batch: bool = False
 
 
 class Strategy(Protocol):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import LastMessage, LastTool, Placement, SystemBlock
-from cachecost.strategies.plan import PlannedCall
 
 TWO_TTLS = Agent(
     name="example-two-ttls",

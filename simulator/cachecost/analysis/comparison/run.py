@@ -13,11 +13,11 @@ from cachecost.analysis.explain.explaining import explained
 from cachecost.analysis.optimum.lower_bound import floor_of
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Claim, Comparison, RunResult
 from cachecost.providers.rules import data_date
 from cachecost.replay.setup import FloorOf, Progress, Terms, quiet
-from cachecost.replay.simulation import Call
 from cachecost.replay.workload import of_strategy, terms_of
 from cachecost.scenario import Scenario, talks_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead

@@ -13,13 +13,13 @@ from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched, watch, without
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.base.formatting import dollars
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
-from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 
 LOCAL = (

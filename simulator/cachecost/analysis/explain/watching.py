@@ -10,6 +10,7 @@ from cachecost.analysis.explain.lineage import Earlier, Lineage
 from cachecost.analysis.explain.losses import Looking, Loss
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import ancestor
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
@@ -17,7 +18,7 @@ from cachecost.prompts.request import TTL
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 
 Simulate = Callable[[PrefixCache], Simulation]
 """A fresh simulation of the log on its ground, around the cache it is given."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cachecost.conversations.steps import Step
+from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.providers.usage import Usage
 
 TOLERANCE = 2
@@ -33,13 +33,13 @@ class Entry:
 class State:
     """What is known after a step: entries, longest first; whether thinking came since a person spoke; its growth."""
 
-    step: Step
+    step: TranscriptStep
     entries: tuple[Entry, ...]
     thought: bool
     grown: int
 
 
-def states_of(steps: Iterable[Step]) -> dict[int, State]:
+def states_of(steps: Iterable[TranscriptStep]) -> dict[int, State]:
     """The state after each step, by its number."""
     states: dict[int, State] = {}
     for step in steps:
@@ -47,14 +47,14 @@ def states_of(steps: Iterable[Step]) -> dict[int, State]:
     return states
 
 
-def _state(step: Step, before: State | None) -> State:
+def _state(step: TranscriptStep, before: State | None) -> State:
     thought = bool(before and before.thought and "human" not in step.between)
     cached = step.usage.read + step.usage.write
     earlier = before.step.usage.read + before.step.usage.write if before else cached
     return State(step, _entries(step, before), thought or step.thinking, max(0, cached - earlier))
 
 
-def _entries(step: Step, before: State | None) -> tuple[Entry, ...]:
+def _entries(step: TranscriptStep, before: State | None) -> tuple[Entry, ...]:
     """What the bill says is cached now, by lifetime: what was read is touched, what was written begins."""
     if step.summed:
         return ()
@@ -79,7 +79,7 @@ def _lifetime_read(usage: Usage, before: State | None) -> str:
     return ("1h" if usage.write_1h else "5m") if usage.write else longest
 
 
-def span_of(step: Step, before: State | None) -> Span | None:
+def span_of(step: TranscriptStep, before: State | None) -> Span | None:
     """When the request began: no earlier than the record before it, no later than the first of its answer."""
     if step.answered is None:
         return None
@@ -87,6 +87,6 @@ def span_of(step: Step, before: State | None) -> Span | None:
     return Span(float("-inf") if earliest is None else min(earliest, step.answered), step.answered)
 
 
-def in_loop(step: Step) -> bool:
+def in_loop(step: TranscriptStep) -> bool:
     """Whether only the answer before and the results of its tools lie between, and perhaps an API error."""
     return step.before is not None and set(step.between) <= {"error"}

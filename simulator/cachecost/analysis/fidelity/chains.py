@@ -36,7 +36,7 @@ from typing import Any
 from cachecost.analysis.fidelity.chain_states import TOLERANCE, Entry, Span, State, in_loop, span_of, states_of
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
-from cachecost.conversations.readers.claude_code.transcript import Step, read_steps
+from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, read_steps
 from cachecost.ledger.results import ZERO, Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.prices import PriceBook
@@ -82,7 +82,7 @@ def judge_transcript(
 
 
 def judge_steps(
-    steps: Sequence[Step], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
+    steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """As `judge_transcript`, of steps that are read already."""
     room = _Room(steps, source, prices)
@@ -97,7 +97,7 @@ def judge_steps(
 class _Room:
     """A transcript while it is judged, step by step."""
 
-    def __init__(self, steps: Sequence[Step], source: str, prices: PriceBook) -> None:
+    def __init__(self, steps: Sequence[TranscriptStep], source: str, prices: PriceBook) -> None:
         self.source = source
         self.prices = prices
         self.judgements: list[Judgement] = []
@@ -106,11 +106,11 @@ class _Room:
         self.next = {step.before: step for step in reversed(steps) if in_loop(step)}
         self.written: dict[str, set[int]] = {}
 
-    def leave(self, step: Step, why: str) -> None:
+    def leave(self, step: TranscriptStep, why: str) -> None:
         """Count a step among those that were not judged."""
         self.not_judged.append((f"{self.source}:{step.line}", why))
 
-    def judge(self, step: Step, rules: ModelRules) -> None:
+    def judge(self, step: TranscriptStep, rules: ModelRules) -> None:
         """Predict a step from other bills, then look at its own."""
         before = self.states[step.before] if step.before else None
         prediction = _predict(step, before, rules)
@@ -128,7 +128,7 @@ class _Room:
             written.update(entry.tokens for entry in self.states[step.number].entries)
 
     def _judgement(
-        self, step: Step, rules: ModelRules, prediction: _Prediction, usage: Usage, written: set[int]
+        self, step: TranscriptStep, rules: ModelRules, prediction: _Prediction, usage: Usage, written: set[int]
     ) -> Judgement:
         kind, exact = _verdict(step, prediction, written)
         knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
@@ -152,7 +152,7 @@ class _Room:
             is_identity=True,
         )
 
-    def _dollars(self, step: Step, rules: ModelRules, usage: Usage) -> Decimal | None:
+    def _dollars(self, step: TranscriptStep, rules: ModelRules, usage: Usage) -> Decimal | None:
         """Of the input side; None where no price is known."""
         ways: dict[str, Any] = dict.fromkeys(step.modes, True)
         try:
@@ -165,7 +165,7 @@ class _Room:
 # ------------------------------------------------------------------------------------------- prediction
 
 
-def _predict(step: Step, before: State | None, rules: ModelRules) -> _Prediction:
+def _predict(step: TranscriptStep, before: State | None, rules: ModelRules) -> _Prediction:
     if before is None or not (before.entries or before.step.summed):
         return _Prediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
     whole = before.entries[0] if before.entries else Entry(0, "", None)
@@ -181,7 +181,7 @@ def _predict(step: Step, before: State | None, rules: ModelRules) -> _Prediction
     return _Prediction(0, EXPIRED, whole.tokens, whole.ttl)
 
 
-def _doubt(step: Step, before: State, rules: ModelRules) -> str:
+def _doubt(step: TranscriptStep, before: State, rules: ModelRules) -> str:
     """Why the step is not knowable, its age apart."""
     named = next((words for name, words in DOUBTS.items() if name in step.between), "")
     if named:
@@ -204,7 +204,7 @@ def _lives(entry: Entry, now: Span | None, ttl_s: Mapping[str, float]) -> bool |
     return False if now.earliest - entry.touched.latest >= ttl_s[entry.ttl] else None
 
 
-def _usage(prediction: _Prediction, before: State | None, after: Step | None) -> Usage | None:
+def _usage(prediction: _Prediction, before: State | None, after: TranscriptStep | None) -> Usage | None:
     """The predicted usage, sized by other steps' bills; None where none tells how long the prompt is."""
     length = _length(prediction, before, after)
     neighbour = before.step if before else after
@@ -215,7 +215,7 @@ def _usage(prediction: _Prediction, before: State | None, after: Step | None) ->
     return Usage(neighbour.usage.input_tokens, read, length - read - hour, hour)
 
 
-def _length(prediction: _Prediction, before: State | None, after: Step | None) -> int | None:
+def _length(prediction: _Prediction, before: State | None, after: TranscriptStep | None) -> int | None:
     """Tokens up to the last mark: what the next step of the loop reads, else as if the prompt grew as it last did."""
     least = 1 if prediction.doubt else max(1, prediction.read)
     if after is not None and not after.summed and after.usage.read >= least:
@@ -223,7 +223,7 @@ def _length(prediction: _Prediction, before: State | None, after: Step | None) -
     return before.step.usage.read + before.step.usage.write + before.grown if before else None
 
 
-def _hour_part(read: int, written: int, before: State | None, after: Step | None) -> int:
+def _hour_part(read: int, written: int, before: State | None, after: TranscriptStep | None) -> int:
     """How much of what is written lives for an hour, going by the step before, else by the one after."""
     if before is None or not before.entries:
         return written if after and after.usage.write_1h else 0
@@ -236,7 +236,7 @@ def _hour_part(read: int, written: int, before: State | None, after: Step | None
 # ---------------------------------------------------------------------------------------------- verdict
 
 
-def _verdict(step: Step, prediction: _Prediction, written: set[int]) -> tuple[str, bool]:
+def _verdict(step: TranscriptStep, prediction: _Prediction, written: set[int]) -> tuple[str, bool]:
     """(kind, exact) by the definitions at the top of this file."""
     read = step.usage.read
     exact = abs(prediction.read - read) <= TOLERANCE
@@ -250,7 +250,7 @@ def _verdict(step: Step, prediction: _Prediction, written: set[int]) -> tuple[st
     return "hit" if exact or missed or ends_at_write else "unknown", exact
 
 
-def _reason(step: Step, prediction: _Prediction, kind: str, exact: bool) -> str:
+def _reason(step: TranscriptStep, prediction: _Prediction, kind: str, exact: bool) -> str:
     read, predicted = step.usage.read, prediction.read
     if prediction.doubt:
         return f"not knowable: {prediction.doubt}"
@@ -265,7 +265,7 @@ def _reason(step: Step, prediction: _Prediction, kind: str, exact: bool) -> str:
     return WRITTEN_BY_OTHERS.format(read) + _where(step, prediction)
 
 
-def _where(step: Step, prediction: _Prediction) -> str:
+def _where(step: TranscriptStep, prediction: _Prediction) -> str:
     """What may explain a read that ends where no recorded write did."""
     if prediction.standing == FIRST:
         return ""
@@ -276,7 +276,7 @@ def _where(step: Step, prediction: _Prediction) -> str:
     return f"; predicted {prediction.read:,}: the client may have changed what comes after them"
 
 
-def _features(step: Step, prediction: _Prediction) -> tuple[str, ...]:
+def _features(step: TranscriptStep, prediction: _Prediction) -> tuple[str, ...]:
     told = {
         "transcript": True,
         prediction.ttl: bool(prediction.ttl),

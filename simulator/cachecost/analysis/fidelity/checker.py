@@ -17,7 +17,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import Hosts
 from cachecost.caches.warm_starts import SentBefore, SentCall
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import ZERO, Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Prefix
@@ -27,7 +27,7 @@ from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import logged, quoted
+from cachecost.replay.simulation import quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -40,7 +40,7 @@ class _Case:
     """A call, rendered: one prompt a pass. Without a bill it only takes part in the cache."""
 
     number: int
-    call: LoggedCall
+    call: RecordedCall
     bill: Usage | None
     rules: ModelRules
     prompts: tuple[Prompt, ...]
@@ -95,7 +95,7 @@ class Judge:
         self.counter_for = counter_for
         self.host = host
 
-    def judge(self, source: str, calls: Sequence[LoggedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    def judge(self, source: str, calls: Sequence[RecordedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
         room = _Room(self, source)
         for number, call in enumerate(calls, 1):
@@ -118,7 +118,7 @@ class _Room:
         self.sent = SentBefore()
         self.earlier = Earlier()
 
-    def take(self, number: int, call: LoggedCall) -> None:
+    def take(self, number: int, call: RecordedCall) -> None:
         """Render a call, and learn what its bill tells; calls without a bill only take part in the cache."""
         try:
             rules = self.judge.rules.rules(call.host or self.judge.host, call.request.model, call.day)
@@ -132,18 +132,20 @@ class _Room:
         for prompt, bill in zip(case.prompts, case.pass_bills, strict=False):
             self.anchors.learn(number, prompt, bill)
 
-    def _case(self, number: int, call: LoggedCall, rules: ModelRules) -> _Case | None:
-        if call.failed or call.billed is None:
-            self.not_judged.append((f"{self.source}:{call.line}", "it failed" if call.failed else "it has no usage"))
-        if call.why_unknown and not call.failed:
+    def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
+        if call.has_failed or call.billed is None:
+            self.not_judged.append(
+                (f"{self.source}:{call.line}", "it failed" if call.has_failed else "it has no usage")
+            )
+        if call.why_unknown and not call.has_failed:
             self.not_judged.append((f"{self.source}:{call.line}", call.why_unknown))
-        if call.failed or call.why_unknown:
+        if call.has_failed or call.why_unknown:
             return None
         sent = self.hosts.sent(call.request, rules)
         if why := refusal(sent.told.request, sent.marks, rules):
             self.not_judged.append((f"{self.source}:{call.line}", f"the API would refuse it: {why}"))
             return None
-        prompts = self.hosts.prompts(sent, logged(call).response, rules, call.workspace)
+        prompts = self.hosts.prompts(sent, call.simulated_response, rules, call.workspace)
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
         return _Case(number, call, bill, rules, tuple(prompts))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from cachecost.analysis.fidelity.chains import judge_transcript
 from cachecost.analysis.fidelity.checker import Judge
 from cachecost.base.errors import InputError
-from cachecost.conversations.checked import opened
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import open_input
 from cachecost.conversations.readers.claude_code import transcript
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.ledger.results import Fidelity, Judgement, Supported
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.counting import TokenCounter
@@ -86,7 +86,7 @@ def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, s
     try:
         if _is_transcript(log):
             return judge_transcript(log, judge.rules, judge.prices, judge.host)
-        calls: list[LoggedCall] = list(read_calls(log, "auto", said.append, says_format=False))
+        calls: list[RecordedCall] = list(read_calls(log, "auto", said.append, says_format=False))
     except InputError as error:
         return [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
     judgements, left = judge.judge(str(log), calls)
@@ -94,5 +94,5 @@ def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, s
 
 
 def _is_transcript(log: Path) -> bool:
-    with opened(log) as stream:
+    with open_input(log) as stream:
         return transcript.sniff(stream.read(HEAD_BYTES)) is not None

@@ -10,7 +10,7 @@ from cachecost.analysis.lint.request_loader import Desk
 from cachecost.analysis.lint.sent import Sent
 from cachecost.analysis.lint.study import MARGIN, Study
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Thread
 
@@ -26,14 +26,14 @@ class LintedLog:
     not_evaluated: dict[str, list[int]] = field(default_factory=dict)
 
 
-def lint_log(calls: Iterable[LoggedCall], label: str, desk: Desk, margin: int = MARGIN) -> LintedLog:
+def lint_log(calls: Iterable[RecordedCall], label: str, desk: Desk, margin: int = MARGIN) -> LintedLog:
     """Lint calls in time order. Failed calls and those without their request are left out."""
     pairing = _Pairing()
     known: dict[int, Sent] = {}
     wrong: dict[str, list[int]] = {}
     for number, call in enumerate(calls, 1):
         pairing.add(call, number)
-        if call.failed or call.why_unknown:
+        if call.has_failed or call.why_unknown:
             continue
         try:
             known[number] = desk.call(call, label, call.number or number)
@@ -66,7 +66,7 @@ class _Pairing:
         self._numbers: dict[int, int] = {}
         self._tips: dict[Head, Turn] = {}
 
-    def add(self, call: LoggedCall, number: int) -> None:
+    def add(self, call: RecordedCall, number: int) -> None:
         """The next call in time order. Those that failed or were refused stand alone."""
         count = len(self._tree.turns)
         self._tree.add(call)
@@ -84,7 +84,7 @@ class _Pairing:
         return bool(turn and turn.before and not turn.after and turn.head != turn.before.head)
 
 
-def _head(call: LoggedCall) -> Head:
+def _head(call: RecordedCall) -> Head:
     request = call.request
     return call.workspace, call.host, call.session, request.model, request.tools.digest, request.system.digest
 

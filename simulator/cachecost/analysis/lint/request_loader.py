@@ -9,7 +9,7 @@ from typing import Any
 
 from cachecost.analysis.lint.sent import Sent, SizedMark, State
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.counting import CannotCount
 from cachecost.prompts.edits import since_compaction
@@ -46,7 +46,7 @@ class Desk:
         rules = self._rules.rules(self._host, request.model)
         return self._sent(label, None, request, rules, faults)
 
-    def call(self, call: LoggedCall, label: str, number: int) -> Sent:
+    def call(self, call: RecordedCall, label: str, number: int) -> Sent:
         """A recorded call, the `number`-th of its file. Raises CannotEvaluate for an unknown model."""
         request = call.request
         rules = self._rules.rules(call.host or self._host, request.model, call.day)

@@ -10,10 +10,10 @@ from cachecost.analysis.optimum.plan_evaluator import Bench, Done, Marks, Sent, 
 from cachecost.analysis.optimum.tree import Tree
 from cachecost.analysis.optimum.ttls import lifetime
 from cachecost.caches.breakpoints import Entry, PrefixCache
+from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL, Request
-from cachecost.replay.simulation import beside
 from cachecost.strategies.changes.quiet import filler, needs_output
 
 MOST_PINGS = 60
@@ -168,6 +168,6 @@ def _rendered(bench: Bench, sent: Sent, request: Request, start: float, purpose:
     budget = (request.params.get("thinking") or {}).get("budget_tokens", 0)
     params = {name: value for name, value in request.params.items() if name != "stream"}
     asked = replace(request, params={**params, "max_tokens": output + budget})
-    quiet = replace(beside(sent.call, asked, start, output, purpose), is_batch=False)
+    quiet = replace(derive_call(sent.call, asked, start, output, purpose), is_batch=False)
     found = bench.rendered(quiet, is_extra=True)
     return found if isinstance(found, Sent) else None

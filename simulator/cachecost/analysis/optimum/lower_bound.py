@@ -34,9 +34,10 @@ from decimal import Decimal
 from cachecost.analysis.optimum.plan_evaluator import Bench
 from cachecost.analysis.optimum.tree import Node, Tail, Tree
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
+from cachecost.conversations.calls import Call
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import Call, quoted
+from cachecost.replay.simulation import quoted
 
 ZERO = Decimal(0)
 

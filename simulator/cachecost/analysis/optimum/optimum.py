@@ -27,10 +27,11 @@ from cachecost.analysis.optimum.search import improved
 from cachecost.analysis.optimum.tree import Tree
 from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow
 from cachecost.replay.setup import Progress, Terms, quiet
-from cachecost.replay.simulation import AS_RECORDED, Call
+from cachecost.replay.simulation import AS_RECORDED
 
 HABITS = (Habits(), Habits(shares_first=False), Habits(writes_all=True), Habits(only="5m"), Habits(only="1h"))
 MOST_PROPOSALS, MOST_CALLS_TIMES_PROPOSALS = 60, 60_000

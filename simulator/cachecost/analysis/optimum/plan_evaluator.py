@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cachecost.analysis.optimum.places import places
 from cachecost.caches.breakpoints import Outcome, PrefixCache
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.passes import pass_times
@@ -20,7 +21,7 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import Call, Pass, Simulation
+from cachecost.replay.simulation import Pass, Simulation
 
 Marks = tuple[MarkedPrefix, ...]
 NO_MARKS: Marks = ()

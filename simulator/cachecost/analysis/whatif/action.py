@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from statistics import median
 
@@ -15,11 +14,10 @@ from cachecost.analysis.whatif.serving import must_be_served
 from cachecost.analysis.whatif.settings import Switched, switched
 from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent, talk_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.times import day_of
+from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Message, Thread, given_block
 from cachecost.prompts.request import Mark, Request
-from cachecost.replay.simulation import Call
 
 MOST_CALLS = 100
 """How many further calls are looked at: an action that has not paid by then is taken never to."""
@@ -147,16 +145,8 @@ class _Growth:
         said = given_block("text", "user", f"said {number}", self.said)
         thread = call.request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
         start = call.start + self.gap_s
-        return replace(
-            call,
-            request=_further(call.request, thread),
-            start=start,
-            day=day_of(start) if call.timestamp is not None else call.day,
-            timestamp=datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds") if call.timestamp else None,
-            output=(),
-            response=(),
-            output_tokens=self.output,
-        )
+        made = derive_call(call, _further(call.request, thread), start, self.output, call.purpose)
+        return replace(made, first_token_s=call.first_token_s)
 
 
 def _further(request: Request, thread: Thread) -> Request:

@@ -11,11 +11,11 @@ from cachecost.analysis.whatif.facts import Promise
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.base.formatting import dollars
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.listing import switch_rows
-from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 
 PLAYS: dict[str, Callable[[Call], bool]] = {

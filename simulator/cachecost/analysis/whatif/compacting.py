@@ -9,10 +9,10 @@ from functools import partial
 from cachecost.analysis.whatif.option import COMPACTION, Option
 from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Mark
-from cachecost.replay.simulation import Call, beside
 from cachecost.replay.workload import Traffic
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
@@ -48,11 +48,11 @@ def compaction_option(traffic: Traffic, lengths: dict[int, int], limit: int) -> 
 
 def compacted(steps: Sequence[Step], traffic: Traffic, lengths: dict[int, int], limit: int) -> list[Step]:
     """The steps of each conversation with what is too long summed up, and the calls that do so."""
-    made = [step for step in steps if step.call.failed or step.number == NO_CALL]
+    made = [step for step in steps if step.call.has_failed or step.number == NO_CALL]
     for talk in talks(steps):
         one = _Talk(traffic, lengths, limit)
         for step in talk:
-            if not step.call.failed and step.number != NO_CALL:
+            if not step.call.has_failed and step.number != NO_CALL:
                 made += one.told(step)
     return in_order(made)
 
@@ -147,7 +147,7 @@ class _Talk:
         if step.call.request.automatic is None and has_marks(step.call.request):
             marks = (*marks, Mark(Layer.MESSAGES, 0, step.call.request.marks[-1].ttl, thread))
         request = replace(short, thread=thread, marks=marks)
-        ask = beside(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
+        ask = derive_call(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
         return Step(NO_CALL, ask, ask)
 
 

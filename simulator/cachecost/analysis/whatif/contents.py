@@ -9,9 +9,9 @@ from typing import Any
 
 from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.analysis.whatif.steps import Parts, each
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of
-from cachecost.replay.simulation import Call
 
 NEVER_ORDER = "the same tools never came in another order"
 NEVER_KEYS = "the same schema never came with its keys in another order"

@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from cachecost.analysis.whatif.facts import BreakEven
 from cachecost.analysis.whatif.steps import talk_of
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Call
 
 SECONDS_AN_HOUR = 3600.0
 
@@ -40,7 +40,7 @@ def pauses(calls: Sequence[Call]) -> Pauses:
     """The time since the call before: the one of the same conversation, else the last with the same head."""
     last: dict[object, float] = {}
     found = []
-    sent = sorted((call for call in calls if not call.failed), key=lambda call: call.start)
+    sent = sorted((call for call in calls if not call.has_failed), key=lambda call: call.start)
     for call in sent:
         talk, head = talk_of(call), _head(call)
         before = last.get(talk, last.get(head))

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from cachecost.analysis.whatif.option import PINGS, Option
 from cachecost.analysis.whatif.pauses import Pauses, pings_worth
 from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
+from cachecost.conversations.calls import Call, PlannedCall, derive_call
 from cachecost.providers.prices import Prices
-from cachecost.replay.simulation import Call, beside
 from cachecost.strategies.changes.keepalive import KeepAlive
-from cachecost.strategies.plan import PlannedCall
 
 INTERVALS = (120.0, 240.0, 295.0)
 FEW = (1, 3)
@@ -63,19 +62,17 @@ def pinged(steps: Sequence[Step], habit: KeepAlive) -> list[Step]:
 
 
 def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
-    timed = [step.call for step in talk if not step.call.failed and not step.call.why_unknown]
+    timed = [step.call for step in talk if not step.call.has_failed and not step.call.why_unknown]
     last: Call | None = None
     calls = iter(timed)
     for planned in habit.planned(iter(map(_as_planned, timed))):
         if planned.purpose == "ping":
             assert last is not None
-            ping = beside(last, planned.request, planned.start, planned.output_tokens, "ping")
+            ping = derive_call(last, planned.request, planned.start, planned.output_tokens, "ping")
             yield Step(NO_CALL, ping, ping)
         else:
             last = next(calls)
 
 
 def _as_planned(call: Call) -> PlannedCall:
-    return PlannedCall(
-        call.start, call.request, host=call.host, workspace=call.workspace, is_batch=call.is_batch, purpose="main"
-    )
+    return PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)

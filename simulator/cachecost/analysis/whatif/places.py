@@ -12,12 +12,12 @@ from cachecost.analysis.whatif.option import MODEL, Option
 from cachecost.analysis.whatif.serving import must_be_served, served, withdrawn
 from cachecost.analysis.whatif.steps import Step, each
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.request import Request
 from cachecost.providers.rulefile import Model, catalogue
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.replay.workload import Traffic
 
 Progress = Callable[[str, int], None]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Part, given_block
 from cachecost.prompts.request import Mark, Request
-from cachecost.replay.simulation import Call
 
 NEW_TOOL_TOKENS = 300
 """What a tool that no call of the recording has is taken to be long."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
 from cachecost.prompts.request import Mark, Request
-from cachecost.replay.simulation import Call
 
 NO_CALL = 0
 """Calls are numbered from 1; a call that was never made stands for none."""

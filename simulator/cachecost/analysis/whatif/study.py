@@ -16,7 +16,7 @@ from cachecost.analysis.whatif.pauses import break_even
 from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.analysis.whatif.replaying import Progress, Replays, quiet
 from cachecost.analysis.whatif.steps import cost
-from cachecost.conversations.bills import Bill
+from cachecost.conversations.bills import BillTotal
 from cachecost.replay.workload import Traffic
 
 MOST_CALLS = 500
@@ -83,9 +83,9 @@ def near(simulated: Decimal, billed: Decimal) -> bool:
 
 def billed_usd(traffic: Traffic) -> Decimal | None:
     """What the API charged for all calls, USD; None where a call has no bill or no price."""
-    bill = Bill(traffic.prices, traffic.host)
+    bill = BillTotal(traffic.prices, traffic.host)
     for call in traffic.bills:
-        if call.billed is None and not call.failed:
+        if call.billed is None and not call.has_failed:
             return None
         bill.add(call)
     return bill.dollars if traffic.bills and not bill.unpriced else None

@@ -8,9 +8,9 @@ from dataclasses import replace
 from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.analysis.whatif.steps import Regrown, each
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.prompts.request import Request
-from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 
 ASSUMED = (
@@ -56,7 +56,7 @@ class Off:
     def __call__(self, call: Call) -> Call:
         params = {name: value for name, value in call.request.params.items() if name != "thinking"}
         request = self._regrown.request(replace(call.request, params=params))
-        response = tuple(block for block in call.response if not block.is_thinking)
+        response = tuple(block for block in call.simulated_response if not block.is_thinking)
         output = tuple(block for block in call.output if not block.is_thinking)
         less = self._thought(call)
         tokens = max(0, call.output_tokens - less) if call.output_tokens is not None else None
@@ -65,7 +65,7 @@ class Off:
     def _thought(self, call: Call) -> int:
         """Tokens of the thinking in the answer, as counted."""
         later = self._answers.get(call.request.thread)
-        blocks = call.response or (later.blocks if later else ())
+        blocks = call.simulated_response or (later.blocks if later else ())
         try:
             host = call.host or self._traffic.host
             generation = self._traffic.rules.rules(host, call.request.model, call.day).generation

@@ -9,10 +9,10 @@ from functools import partial
 from cachecost.analysis.whatif.option import LIFETIME, MARKS, Option
 from cachecost.analysis.whatif.pauses import Pauses
 from cachecost.analysis.whatif.steps import each_marked, has_marks
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.refusals import last_markable, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
-from cachecost.replay.simulation import Call
 
 SHORT, HOUR = 300.0, 3600.0
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.analysis.whatif.steps import Parts, each
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
 from cachecost.prompts.refusals import marks_sent, wire_path
 from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.wire import block_of
-from cachecost.replay.simulation import Call
 
 LINE = 80
 """Characters: words that change are sent with the line they stand in, if what is before them there is not longer."""

@@ -1,1 +1,1 @@
-"""Recordings compared, put together, cut."""
+"""Compares, concatenates and cuts recordings."""

@@ -1,4 +1,4 @@
-"""Calls and events as things that can be compared: a key for what was sent, fields for the rest, blocks by place."""
+"""Calls and events in a form that can be compared: a key for what was sent, fields for the rest, blocks by place."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from typing import Any
 
 from cachecost.base.times import iso
 from cachecost.conversations.call_recording import TOKENS
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Inquiry, Reply, Talk
-from cachecost.conversations.readers.request_log.reader import LoggedCall, Starts
 from cachecost.conversations.recording import EVENTS
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Block, Part, Thread
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.usage import Usage
 
 LAYERS = ("tools", "system", "messages", "response", "blocks")
 Place = tuple[int, ...]
-"""Layer (its number in `LAYERS`), in messages the message, and block, all from 0: places sort as prompts run."""
+"""Layer (its number in `LAYERS`), message (only in messages) and block, all from 0: places sort in prompt order."""
 Identity = Callable[[Block], bytes]
 WORDS = ("workspace", "session", "fault", "params.", "answer_type", "tool_use")
-"""Fields that hold words, which another key spells otherwise."""
+"""Fields that hold words, which differ under another digest key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class PlacedBlock:
     """A block and where it stands."""
 
     place: Place
@@ -37,14 +38,14 @@ class Spot:
 class Item:
     """A call, an event, or the head of a conversation (number 0).
 
-    `key` is equal where what was sent is, `answer` where what came back is; `spots` tells the blocks of both.
+    `key` is equal where the requests are, `answer` where the responses are; `blocks` gives the blocks of both.
     """
 
     number: int
     key: bytes
     answer: tuple[bytes, ...]
     fields: Mapping[str, Any]
-    spots: Callable[[], Iterator[Spot]]
+    blocks: Callable[[], Iterator[PlacedBlock]]
 
 
 def by_digest(block: Block) -> bytes:
@@ -53,7 +54,7 @@ def by_digest(block: Block) -> bytes:
 
 
 def by_shape(block: Block) -> bytes:
-    """As much of a block as recordings under different keys tell alike."""
+    """The part of a block that is the same in recordings under different keys."""
     return json.dumps([block.kind, block.role, block.size]).encode()
 
 
@@ -63,30 +64,31 @@ def place_name(place: Place) -> str:
 
 
 @dataclass(slots=True)
-class Items:
-    """Makes items. With `words` false, what another key spells otherwise is left out of them."""
+class ItemBuilder:
+    """Builds items. With `words` false, they leave out the fields that differ under another key."""
 
     identity: Identity = by_digest
     words: bool = True
     _threads: dict[Thread, bytes] = field(default_factory=dict)
 
-    def of_calls(self, calls: Iterable[LoggedCall]) -> list[Item]:
-        starts = Starts()
+    def of_calls(self, calls: Iterable[RecordedCall]) -> list[Item]:
+        starts = StartTimes()
         return [
-            self._call(number, call, starts.unusual(call.start, call.timestamp)) for number, call in enumerate(calls, 1)
+            self._call(number, call, starts.next_if_unusual(call.start, call.timestamp))
+            for number, call in enumerate(calls, 1)
         ]
 
     def of_conversation(self, conversation: Conversation) -> list[Item]:
         """The head, then the events. Raises ValueError for a conversation found in calls."""
         events = [event for event in conversation.events if isinstance(event, Talk)]
         if len(events) < len(conversation.events):
-            raise ValueError("a conversation found in calls: compare its calls")
+            raise ValueError("a conversation built from calls: compare its calls")
         return [self._head(conversation), *(self._event(number, event) for number, event in enumerate(events, 1))]
 
     # ----------------------------------------------------------------------------------------- calls
 
-    def _call(self, number: int, call: LoggedCall, start_s: float | None) -> Item:
-        sent = self._fields(_sent(call.request))
+    def _call(self, number: int, call: RecordedCall, start_s: float | None) -> Item:
+        sent = self._fields(_request_fields(call.request))
         key = self._key(
             sorted(sent.items()),
             self._part(call.request.tools),
@@ -96,11 +98,11 @@ class Items:
         fields = {
             **sent,
             "messages": call.request.thread.length,
-            **self._fields(_circumstances(call, start_s)),
-            **_billed(call),
+            **self._fields(_call_fields(call, start_s)),
+            **_bill_fields(call),
         }
         answer = tuple(map(self.identity, call.response))
-        return Item(number, key, answer, fields, lambda: _spots_of_call(call))
+        return Item(number, key, answer, fields, lambda: _blocks_of_call(call))
 
     def _thread(self, thread: Thread) -> bytes:
         new: list[Thread] = []
@@ -109,24 +111,24 @@ class Items:
             new.append(node)
             assert node.parent is not None
             node = node.parent
-        told = self._threads.get(node, b"")
+        key = self._threads.get(node, b"")
         for node in reversed(new):
             assert node.message is not None
-            told = self._threads[node] = self._key(node.message.role, told, *map(self.identity, node.message.blocks))
-        return told
+            key = self._threads[node] = self._key(node.message.role, key, *map(self.identity, node.message.blocks))
+        return key
 
     def _part(self, part: Part) -> bytes:
         return self._key("", *map(self.identity, part.blocks))
 
-    def _key(self, told: object, *identities: bytes) -> bytes:
-        digest = blake2b(json.dumps(told).encode(), digest_size=16)
+    def _key(self, fields: object, *identities: bytes) -> bytes:
+        digest = blake2b(json.dumps(fields).encode(), digest_size=16)
         for identity in identities:
             digest.update(len(identity).to_bytes(4, "big") + identity)
         return digest.digest()
 
     def _fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        told = {name: value for name, value in fields.items() if value is not None and value not in ("", [])}
-        return told if self.words else {name: value for name, value in told.items() if not name.startswith(WORDS)}
+        fields = {name: value for name, value in fields.items() if value is not None and value not in ("", [])}
+        return fields if self.words else {name: value for name, value in fields.items() if not name.startswith(WORDS)}
 
     # ---------------------------------------------------------------------------------- conversations
 
@@ -134,32 +136,32 @@ class Items:
         fields = self._fields({"model": conversation.model, **_params(conversation.params)})
         parts = (conversation.tools, conversation.system)
         key = self._key(sorted(fields.items()), *map(self._part, parts))
-        return Item(0, key, (), fields, lambda: _spots_of_parts(*parts))
+        return Item(0, key, (), fields, lambda: _blocks_of_parts(*parts))
 
     def _event(self, number: int, event: Talk) -> Item:
         blocks = (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
         fields = self._fields({"event": EVENTS[type(event)], "at": iso(event.at), **_details(event)})
         key = self._key(EVENTS[type(event)], *map(self.identity, blocks))
-        return Item(number, key, (), fields, lambda: (Spot((4, n), block) for n, block in enumerate(blocks)))
+        return Item(number, key, (), fields, lambda: (PlacedBlock((4, n), block) for n, block in enumerate(blocks)))
 
 
-def _spots_of_parts(tools: Part, system: Part) -> Iterator[Spot]:
+def _blocks_of_parts(tools: Part, system: Part) -> Iterator[PlacedBlock]:
     for layer, part in enumerate((tools, system)):
-        yield from (Spot((layer, n), block) for n, block in enumerate(part.blocks))
+        yield from (PlacedBlock((layer, n), block) for n, block in enumerate(part.blocks))
 
 
-def _spots_of_call(call: LoggedCall) -> Iterator[Spot]:
-    yield from _spots_of_parts(call.request.tools, call.request.system)
+def _blocks_of_call(call: RecordedCall) -> Iterator[PlacedBlock]:
+    yield from _blocks_of_parts(call.request.tools, call.request.system)
     for number, message in enumerate(call.request.thread.messages()):
-        yield from (Spot((2, number, n), block) for n, block in enumerate(message.blocks))
-    yield from (Spot((3, n), block) for n, block in enumerate(call.response))
+        yield from (PlacedBlock((2, number, n), block) for n, block in enumerate(message.blocks))
+    yield from (PlacedBlock((3, n), block) for n, block in enumerate(call.response))
 
 
-def _sent(request: Request) -> dict[str, Any]:
-    """What a request says besides its blocks."""
+def _request_fields(request: Request) -> dict[str, Any]:
+    """The fields of a request besides its blocks."""
     marks = [_mark(mark) for mark in request.marks]
-    told = {"model": request.model, "marks": marks, "automatic": request.automatic, "fault": request.fault}
-    return {**told, **_params(request.params)}
+    fields = {"model": request.model, "marks": marks, "automatic": request.automatic, "fault": request.fault}
+    return {**fields, **_params(request.params)}
 
 
 def _mark(mark: Mark) -> str:
@@ -171,11 +173,11 @@ def _params(params: Mapping[str, Any]) -> dict[str, Any]:
     return {f"params.{name}": value for name, value in params.items()}
 
 
-def _circumstances(call: LoggedCall, start_s: float | None) -> dict[str, Any]:
+def _call_fields(call: RecordedCall, start_s: float | None) -> dict[str, Any]:
     return {
         "timestamp": call.timestamp,
         "start_s": start_s,
-        "seen_on": call.seen_on.isoformat() if call.seen_on and call.timestamp is None else None,
+        "seen_on": call.day.isoformat() if call.day and call.timestamp is None else None,
         "first_token_s": call.first_token_s or None,
         "host": call.host,
         "workspace": call.workspace,
@@ -185,7 +187,7 @@ def _circumstances(call: LoggedCall, start_s: float | None) -> dict[str, Any]:
     }
 
 
-def _billed(call: LoggedCall) -> dict[str, Any]:
+def _bill_fields(call: RecordedCall) -> dict[str, Any]:
     passes = [{"type": one.kind, "model": one.model, **_usage(one.usage, "")} for one in call.iterations]
     usage = _usage(call.billed, "usage.") if call.billed is not None else {}
     return {**usage, **({"iterations": passes} if passes else {})}

@@ -1,9 +1,9 @@
-"""What differs between two recordings, call by call (in conversations: event by event).
+"""The differences between two recordings, call by call (in conversations: event by event).
 
-Calls are aligned by what was sent, so that one more call in the middle is one more call. Of a call that differs are
-told the first block that does, and every field: times, parameters, marks, usage. Names and sources of the recordings
-are not compared. Recordings that share no block at all (content-free under different keys, or one of them with
-content) are compared by kind, role and size of their blocks, and their words not at all.
+Calls are aligned by their requests, so an additional call in the middle is one difference. A call that differs is shown
+with its first different block and every different field: times, parameters, breakpoints, usage. Names and sources of
+the recordings are not compared. Recordings that share no block (content-free under different keys, or only one with
+content) are compared by kind, role and size of their blocks; text is not compared.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.checked import Warn, quiet
-from cachecost.conversations.editing.diff_items import Identity, Item, Items, Spot, by_shape, place_name
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.editing.diff_items import Identity, Item, ItemBuilder, PlacedBlock, by_shape, place_name
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Block
 
-BY_SHAPE = "they share no block (other keys?): blocks are compared by kind, role and size, words are not compared"
+BY_SHAPE = "they share no block (different keys?): blocks are compared by kind, role and size; text is not compared"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ItemChange:
     """A call that differs, or that only one recording has.
 
-    `a` and `b` are its numbers (None: not there). `place` is where blocks first differ (None: nowhere), `was` and `now`
-    what stands there (None: nothing); `fields` are those that differ, in both.
+    `a` and `b` are its numbers (None: missing). `place` is the first different block (None: none differs), `was` and
+    `now` the two blocks there (None: no block); `fields` are the different fields, in both.
     """
 
     a: int | None
@@ -41,7 +41,7 @@ class Change:
     now: Block | None = None
     fields: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     told: str = ""
-    """A phrase about a call that is only in one."""
+    """Describes a call that is only in one recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Diff:
     kind: str
     calls: tuple[int, int]
     equal: int
-    changes: list[Change]
+    changes: list[ItemChange]
     notes: list[str]
 
     @property
@@ -60,33 +60,33 @@ class Diff:
 
 
 def diff_files(a: Path, b: Path, format_: str = "auto", warn: Warn = quiet) -> Diff:
-    """What differs between two files of one kind. Raises InputError."""
+    """The differences between two files of one kind. Raises InputError."""
     if detect(a, format_, "request-log")[0] in CONVERSATIONS:
         return diff_conversations(read_conversation(a, format_, warn), read_conversation(b, format_, warn))
     return diff_calls(list(read_calls(a, format_, warn)), list(read_calls(b, format_, warn)))
 
 
-def diff_calls(a: Sequence[LoggedCall], b: Sequence[LoggedCall]) -> Diff:
-    """What differs between the calls of two recordings."""
+def diff_calls(a: Sequence[RecordedCall], b: Sequence[RecordedCall]) -> Diff:
+    """The differences between the calls of two recordings."""
     items, notes = _items(_blocks_of_calls(a), _blocks_of_calls(b))
     return _diff("call", items.of_calls(a), items.of_calls(b), notes, items.identity)
 
 
 def diff_conversations(a: Conversation, b: Conversation) -> Diff:
-    """What differs between two conversations: their heads (event 0) and events."""
+    """The differences between two conversations: their heads (event 0) and events."""
     items, notes = _items(_blocks_of_conversation(a), _blocks_of_conversation(b))
     return _diff("event", items.of_conversation(a), items.of_conversation(b), notes, items.identity)
 
 
-def _items(a: Iterable[Block], b: Iterable[Block]) -> tuple[Items, list[str]]:
+def _items(a: Iterable[Block], b: Iterable[Block]) -> tuple[ItemBuilder, list[str]]:
     ours, theirs = ({block.digest: block for block in blocks} for blocks in (a, b))
     bare = any(block.content is None for block in chain(ours.values(), theirs.values()))
     if bare and ours and theirs and ours.keys().isdisjoint(theirs):
-        return Items(by_shape, words=False), [BY_SHAPE]
-    return Items(), []
+        return ItemBuilder(by_shape, words=False), [BY_SHAPE]
+    return ItemBuilder(), []
 
 
-def _blocks_of_calls(calls: Iterable[LoggedCall]) -> Iterator[Block]:
+def _blocks_of_calls(calls: Iterable[RecordedCall]) -> Iterator[Block]:
     seen: set[Any] = set()
     for call in calls:
         new = list(takewhile(lambda node: node not in seen, call.request.thread.back()))
@@ -96,22 +96,22 @@ def _blocks_of_calls(calls: Iterable[LoggedCall]) -> Iterator[Block]:
 
 
 def _blocks_of_conversation(conversation: Conversation) -> Iterator[Block]:
-    return (spot.block for item in Items().of_conversation(conversation) for spot in item.spots())
+    return (spot.block for item in ItemBuilder().of_conversation(conversation) for spot in item.blocks())
 
 
 def _diff(kind: str, a: list[Item], b: list[Item], notes: list[str], identity: Identity) -> Diff:
     pairs = [(one, other, _change(one, other, identity)) for one, other in _pairs(a, b)]
     equal = sum(change is None and one is not None and one.number > 0 for one, _, change in pairs)
     changes = [change for _, _, change in pairs if change]
-    return Diff(kind, (_numbered(a), _numbered(b)), equal, changes, notes)
+    return Diff(kind, (_count_numbered(a), _count_numbered(b)), equal, changes, notes)
 
 
-def _numbered(items: list[Item]) -> int:
+def _count_numbered(items: list[Item]) -> int:
     return sum(item.number > 0 for item in items)
 
 
 def _pairs(a: list[Item], b: list[Item]) -> Iterator[tuple[Item | None, Item | None]]:
-    """Items that belong together: equal keys first; between those, one after the other."""
+    """Items that belong together: equal keys first; between those, in order."""
     ours, theirs = [item.key for item in a], [item.key for item in b]
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
     left = min(len(a), len(b)) - head
@@ -125,21 +125,21 @@ def _pairs(a: list[Item], b: list[Item]) -> Iterator[tuple[Item | None, Item | N
     yield from zip(a[len(a) - tail :], b[len(b) - tail :], strict=True)
 
 
-def _change(a: Item | None, b: Item | None, identity: Identity) -> Change | None:
+def _change(a: Item | None, b: Item | None, identity: Identity) -> ItemChange | None:
     if a is None or b is None:
-        return Change(a.number if a else None, b.number if b else None, told=_told(a or b))
+        return ItemChange(a.number if a else None, b.number if b else None, told=_describe(a or b))
     fields = {
         name: (a.fields.get(name), b.fields.get(name))
         for name in dict.fromkeys([*a.fields, *b.fields])
         if dumps(a.fields.get(name)) != dumps(b.fields.get(name))
     }
     if a.key == b.key and a.answer == b.answer:
-        return Change(a.number, b.number, fields=fields) if fields else None
-    return Change(a.number, b.number, *_first_difference(a.spots(), b.spots(), identity), fields)
+        return ItemChange(a.number, b.number, fields=fields) if fields else None
+    return ItemChange(a.number, b.number, *_first_difference(a.blocks(), b.blocks(), identity), fields)
 
 
 def _first_difference(
-    a: Iterator[Spot], b: Iterator[Spot], identity: Identity
+    a: Iterator[PlacedBlock], b: Iterator[PlacedBlock], identity: Identity
 ) -> tuple[str | None, Block | None, Block | None]:
     for one, other in zip_longest(a, b):
         if other is None or (one is not None and one.place < other.place):
@@ -151,7 +151,7 @@ def _first_difference(
     return None, None, None
 
 
-def _told(item: Item | None) -> str:
+def _describe(item: Item | None) -> str:
     fields = item.fields if item else {}
     messages = fields.get("messages")
     told = (fields.get("event"), fields.get("model"), f"{messages} messages" if messages is not None else None)

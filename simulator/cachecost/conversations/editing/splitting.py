@@ -1,27 +1,27 @@
-"""A request log that is larger than memory, as one file a session: lines are copied as they are, one at a time."""
+"""Splits a request log, also one larger than memory, into one file per session. Lines are copied unchanged."""
 
 from __future__ import annotations
 
-import shutil
 from collections import OrderedDict
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from cachecost.base.atomic_files import safe_name
+from cachecost.base.atomic_files import replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Warn, byte_lines, quiet
+from cachecost.base.formatting import counted
+from cachecost.conversations.input_files import Warn, byte_lines, quiet
 from cachecost.conversations.readers.detect import detect
 
 MOST_OPEN = 64
 WITHOUT = "without-session"
-"""The file of calls that name no session: they may be one conversation, or several."""
+"""The file of calls without a session: they may be one conversation, or several."""
 MOST_FAULTS = 20
 
 
-class _Row(msgspec.Struct):
-    """What decides where a line goes; the rest of it is only passed over."""
+class _LogLine(msgspec.Struct):
+    """The fields that decide where a line goes; the rest is skipped."""
 
     request: msgspec.Raw
     session: str | None = None
@@ -29,29 +29,25 @@ class _Row(msgspec.Struct):
 
 
 def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
-    """Write a file a session into `folder`, which is whole or not there. How many files it has.
+    """Write one file per session into `folder`, all of them or none. Returns the number of files.
 
-    Raises InputError for a folder that is there already, for a file that is no request log, and with the damaged lines.
+    Raises InputError if the folder exists, if the file is no request log, and with all damaged lines.
     """
     if folder.exists():
-        raise InputError([Fault(str(folder), "is there already: choose another place")])
+        raise InputError([Fault(str(folder), "already exists: choose another place")])
     if (name := detect(log, "auto", "request-log")[0]) != "request-log":
-        raise InputError([Fault(str(log), f"expected a request log; got {name}, whose lines do not stand alone")])
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
-        part.mkdir(parents=True)
-        _copied(log, part, warn)
-        part.replace(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        raise InputError([Fault(str(log), f"expected a request log; got {name}, which cannot be split by line")])
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with replace_when_done(folder) as part:
+        part.mkdir()
+        _copy_lines(log, part, warn)
     return sum(1 for _ in folder.iterdir())
 
 
-def _copied(log: Path, folder: Path, warn: Warn) -> None:
-    """Each line in the file of its session."""
-    decoder, faults, untimed = msgspec.json.Decoder(_Row), list[Fault](), 0
-    with _Files(folder) as files:
+def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
+    """Copy each line to the file of its session."""
+    decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
+    with _SessionFiles(folder) as files:
         for number, line in byte_lines(log):
             if not line.strip():
                 continue
@@ -67,17 +63,17 @@ def _copied(log: Path, folder: Path, warn: Warn) -> None:
     if faults:
         raise InputError(faults)
     if untimed:
-        warn(f"{log}: {untimed:,} calls without a time: in their session's file they come 2 s after the one before")
+        warn(f"{log}: {counted(untimed, 'call')} without a timestamp: in their session's file they are 2 s apart")
 
 
-class _Files:
-    """Files of a folder that grow; the most recent are open."""
+class _SessionFiles:
+    """Files of a folder that are appended to; the most recent are open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: OrderedDict[str, BinaryIO] = OrderedDict()
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> _SessionFiles:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from cachecost.base.errors import Fault, InputError, nearest
-from cachecost.conversations.checked import Warn, opened, quiet
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
-from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.conversations.time_order import in_time
+from cachecost.conversations.time_order import order_by_time
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
@@ -41,7 +41,7 @@ class ConversationReader(Reader, Protocol):
 class CallReader(Reader, Protocol):
     """A module that reads calls: what was sent and what it cost."""
 
-    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[LoggedCall]:
+    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[RecordedCall]:
         """The calls in order, until the first fault; at the end, raises InputError with every fault."""
         ...
 
@@ -102,7 +102,7 @@ CALLS: Readers[CallReader] = Readers(
         "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
         "request-log": ("readers.request_log.reader", ('"request"',)),
-        "claude-code": ("readers.claude_code.calls", ('"type"',)),
+        "claude-code": ("readers.claude_code.reader", ('"type"',)),
     }
 )
 """Readers of calls: the module of each, and what its files cannot be without (one of these; ^ at the beginning).
@@ -129,10 +129,10 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     Raises InputError if no reader knows the file and there is no `otherwise`, or if none has the name `format_`.
     """
     if format_ != "auto":
-        return _named(path, format_), "named with --format"
+        return _check_name(path, format_), "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
-    with opened(path) as stream:
+    with open_input(path) as stream:
         head = stream.read(HEAD_BYTES)
     for name in READERS.possible(head):
         if reason := READERS[name].sniff(head):
@@ -147,7 +147,7 @@ def _empty(path: Path) -> InputError:
     return InputError([Fault(str(path), "is empty")])
 
 
-def _named(path: Path, name: str) -> str:
+def _check_name(path: Path, name: str) -> str:
     if name in READERS:
         return name
     known = ", ".join(["auto", *READERS])
@@ -159,12 +159,12 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
     name, reason = detect(path, format_)
     if name in CONVERSATIONS:
         return CONVERSATIONS[name].read(path, warn)
-    raise InputError([Fault(str(path), f"expected a conversation; got calls as they were sent ({name}: {reason})")])
+    raise InputError([Fault(str(path), f"expected a conversation; got recorded calls ({name}: {reason})")])
 
 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
-) -> Iterator[LoggedCall]:
+) -> Iterator[RecordedCall]:
     """The calls in a file in time order; what is not known is a request log.
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
@@ -173,8 +173,8 @@ def read_calls(
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
-        what = f"expected calls as they were sent; got a conversation ({name}: {reason})"
-        raise InputError([Fault(str(path), f"{what}, whose calls a strategy decides")])
+        what = f"expected recorded calls; got a conversation ({name}: {reason})"
+        raise InputError([Fault(str(path), f"{what}; choose a --strategy")])
     if not says_format:
         return calls_in_time(path, name, quiet, keep_content, warn)
     if format_ == "auto" and name != "request-log":
@@ -188,12 +188,12 @@ def read_calls(
 
 def calls_in_time(
     path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet
-) -> Iterator[LoggedCall]:
+) -> Iterator[RecordedCall]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
     """
-    return in_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
+    return order_by_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
 
 
 def lacks(name: str) -> str:

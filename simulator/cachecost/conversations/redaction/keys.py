@@ -91,7 +91,7 @@ def keys_in(text: str) -> Iterator[Span]:
             yield from (found.span() for found in pattern.finditer(text) if begins(text, found.start()))
     if "PRIVATE KEY" in text:
         yield from (found.span() for found in PRIVATE_KEY.finditer(text))
-    yield from _placed(text)
+    yield from _find_by_place(text)
 
 
 def begins(text: str, start: int) -> bool:
@@ -107,7 +107,7 @@ def is_secret_of(name: str, value: str) -> bool:
     return named is not None and _is_secret(named[0], value, quoted=True)
 
 
-def _placed(text: str) -> Iterator[Span]:
+def _find_by_place(text: str) -> Iterator[Span]:
     """What stands where a secret belongs."""
     lower = text.lower()
     if "://" in text:

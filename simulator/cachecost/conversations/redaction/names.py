@@ -83,7 +83,7 @@ class Names:
         for mail in e_mails_in(text):
             local = text[mail.start : mail.at].lower()
             self._add(re.split(r"[._-]+", re.sub(r"^\d+\+|\+.*", "", local)))
-            if displayed := _displayed(text, mail):
+            if displayed := _display_name(text, mail):
                 self._add_person(displayed)
         for found in PROMPT.finditer(text):
             self._add([found["name"]])
@@ -139,7 +139,7 @@ def _begins_path(text: str, at: int) -> bool:
     return DRIVE.search(text, max(0, at - 7), at) is not None
 
 
-def _displayed(text: str, mail: Mail) -> str | None:
+def _display_name(text: str, mail: Mail) -> str | None:
     before = ESCAPES.sub(" ", text[max(0, mail.start - FARTHEST) : mail.start])
     found = DISPLAYED.search(before)
     return found["name"] if found else None

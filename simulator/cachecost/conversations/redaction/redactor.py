@@ -1,14 +1,14 @@
 """Takes keys, e-mail addresses and names out of calls and conversations whose content is kept.
 
-Two passes: `learn` everything first, then have it redacted. A name may show itself late, and must be gone from the
-blocks before it too: a text that differs between two calls would end the prefix that they share.
+Two passes: `learn` everything first, then redact. A name may be found late and must be hidden in earlier blocks, too: a
+text that differs between two calls would end the prefix that they share.
 
 What stays as it was: which blocks are equal and which are not, so prefixes and cache hits; kinds, numbers and (where a
 placeholder can be as long as its secret) sizes of blocks; images, documents and signatures in base64; keys of objects
 outside of tool inputs; models, hosts, source, licence, times and bills. Token counts are then no longer exact.
 
-What is found is said in keys.py, mail.py and names.py. It rests on how secrets look: a
-redacted recording is to be looked through before it is given away. Blocks without content are left alone.
+keys.py, mail.py and names.py say what is found. They go by how secrets look, so check a redacted recording before you
+share it. Blocks without content are unchanged.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import Any
 
+from cachecost.conversations.block_rewriting import BlockRewriter
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Inquiry, Talk
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.redaction.names import Names
-from cachecost.conversations.redaction.text import Hider, rewritten
-from cachecost.conversations.replanning import Retelling
+from cachecost.conversations.redaction.text import SecretHider, rewrite_texts
 from cachecost.prompts.blocks import Block, Thread, digest_of
 from cachecost.prompts.wire import block_of
 
@@ -39,64 +39,64 @@ class Redactor:
 
     def __init__(self) -> None:
         self._names = Names()
-        self._hider = Hider(self._names)
+        self._hider = SecretHider(self._names)
         self._learned: set[Identity | Thread | str] = set()
         self._blocks: dict[Identity, Block] = {}
         self._texts: dict[tuple[str, str], str] = {}
         self._strangers: dict[bytes, int] = {}
-        self._retelling = Retelling(self._block)
+        self._rewriter = BlockRewriter(self._block)
         self._has_begun = False
 
     @property
     def counts(self) -> Counter[str]:
         return self._hider.counts
 
-    def learn(self, told: LoggedCall | Conversation) -> None:
+    def learn(self, made: RecordedCall | Conversation) -> None:
         """Learn the names in a call or a conversation. Raises RuntimeError after the first redaction."""
         if self._has_begun:
-            raise RuntimeError("learn all before the first redaction: a name learned now is written already")
-        blocks, values = self._in_call(told) if isinstance(told, LoggedCall) else _in_conversation(told)
+            raise RuntimeError("learn everything before the first redaction: a name learned now may be written already")
+        blocks, values = self._in_call(made) if isinstance(made, RecordedCall) else _in_conversation(made)
         for block in blocks:
             if block.content is not None and self._is_new((block.digest, block.size)):
-                rewritten([block.content, *block.brought], self._learn_in)
+                rewrite_texts([block.content, *block.brought], self._learn_in)
         for value in values:
-            rewritten(value, lambda _, text: self._learn_in(_, text) if self._is_new(text) else text)
+            rewrite_texts(value, lambda _, text: self._learn_in(_, text) if self._is_new(text) else text)
 
-    def call(self, call: LoggedCall) -> LoggedCall:
+    def call(self, call: RecordedCall) -> RecordedCall:
         """The call without secrets."""
         self._has_begun = True
-        told = self._retelling.call(call)
-        fault = told.request.fault
+        made = self._rewriter.call(call)
+        fault = made.request.fault
         request = replace(
-            told.request,
-            params=self._params(told.request.params),
+            made.request,
+            params=self._params(made.request.params),
             fault=None if fault is None else self.text(fault),
             deferred={},
         )
-        return replace(told, request=request, workspace=self.text(call.workspace), session=self.text(call.session))
+        return replace(made, request=request, workspace=self.text(call.workspace), session=self.text(call.session))
 
     def conversation(self, conversation: Conversation) -> Conversation:
         """The conversation without secrets. Raises ValueError for one that was found in calls: redact those."""
         self._has_begun = True
-        told = self._retelling.conversation(conversation)
+        made = self._rewriter.conversation(conversation)
         events = (
             replace(event, answer_type=self.text(event.answer_type), tool_use=self.text(event.tool_use))
             if isinstance(event, Inquiry)
             else event
-            for event in told.events
+            for event in made.events
         )
         name, params = self.text(conversation.name), self._params(conversation.params)
-        return replace(told, name=name, events=tuple(events), params=params)
+        return replace(made, name=name, events=tuple(events), params=params)
 
     def text(self, text: str) -> str:
         """A text that stands beside the content, as the name of a recording does, without secrets."""
-        return self._beside("", text)
+        return self._field("", text)
 
     def _params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        told: dict[str, Any] = rewritten(dict(params), self._beside)
-        return told
+        made: dict[str, Any] = rewrite_texts(dict(params), self._field)
+        return made
 
-    def _beside(self, name: str, text: str) -> str:
+    def _field(self, name: str, text: str) -> str:
         key = (name, text)
         if key not in self._texts:
             self._texts[key] = self._hider.field(name, text)
@@ -113,7 +113,7 @@ class Redactor:
         self._learned.add(what)
         return len(self._learned) > known
 
-    def _in_call(self, call: LoggedCall) -> tuple[Iterable[Block], Iterable[Any]]:
+    def _in_call(self, call: RecordedCall) -> tuple[Iterable[Block], Iterable[Any]]:
         """The blocks that may be new with a call, and what is written beside them."""
         request = call.request
         new = takewhile(self._is_new, request.thread.back())
@@ -128,11 +128,11 @@ class Redactor:
         if block.content is None:
             return block
         if identity not in self._blocks:
-            shown = self._redacted(block, self._hider.value(block.content))
+            shown = self._redact(block, self._hider.value(block.content))
             self._blocks[identity] = replace(shown, brought=tuple(map(self._hider.value, block.brought)))
         return self._blocks[identity]
 
-    def _redacted(self, block: Block, content: Mapping[str, Any]) -> Block:
+    def _redact(self, block: Block, content: Mapping[str, Any]) -> Block:
         if content == block.content:
             return block
         assert block.content is not None
@@ -150,11 +150,11 @@ class Redactor:
 
 
 def _in_conversation(conversation: Conversation) -> tuple[Iterable[Block], Iterable[Any]]:
-    told = [
+    made = [
         (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
         for event in conversation.events
         if isinstance(event, Talk)
     ]
     words = [event.answer_type for event in conversation.inquiries]
-    blocks = chain(conversation.tools.blocks, conversation.system.blocks, *told)
+    blocks = chain(conversation.tools.blocks, conversation.system.blocks, *made)
     return blocks, (dict(conversation.params), conversation.name, *words)

@@ -29,34 +29,34 @@ FILES = frozenset({"base64", "redacted_thinking"})
 """Types of objects whose `data` is no text."""
 ENCODED = re.compile(r"[\w+/=.:;\s-]*")
 DATA_URL = re.compile(r"data:[^,\s]{0,100};base64,[\w+/=-]*")
-Change = Callable[[str, str], str]
+TextChange = Callable[[str, str], str]
 """(name of the field that holds it, text) -> text."""
 
 
-def rewritten(value: Any, change: Change, name: str = "", is_input: bool = False) -> Any:
+def rewrite_texts(value: Any, change: TextChange, name: str = "", is_input: bool = False) -> Any:
     """A JSON value with its texts changed, payloads left out. Keys change only within the input of a tool call."""
     if isinstance(value, str):
         return value if value.startswith("data:") and DATA_URL.fullmatch(value) else change(name, value)
     if isinstance(value, Mapping):
         return dict(_members(value, change, is_input))
     if isinstance(value, list):
-        return [rewritten(inner, change, name, is_input) for inner in value]
+        return [rewrite_texts(inner, change, name, is_input) for inner in value]
     return value
 
 
-def _members(value: Mapping[str, Any], change: Change, is_input: bool) -> Iterator[tuple[str, Any]]:
+def _members(value: Mapping[str, Any], change: TextChange, is_input: bool) -> Iterator[tuple[str, Any]]:
     if is_input:
-        yield from ((change("", key), rewritten(inner, change, key, True)) for key, inner in value.items())
+        yield from ((change("", key), rewrite_texts(inner, change, key, True)) for key, inner in value.items())
         return
     type_ = str(value.get("type"))
     for key, inner in value.items():
         sealed = key in SEALED or key.startswith("encrypted_") or (key == "data" and type_ in FILES)
         is_call = key == "input" and type_.endswith("tool_use")
         stays = sealed and isinstance(inner, str) and ENCODED.fullmatch(inner)
-        yield key, inner if stays else rewritten(inner, change, key, is_call)
+        yield key, inner if stays else rewrite_texts(inner, change, key, is_call)
 
 
-class Hider:
+class SecretHider:
     """Hides secrets; `counts` says how many were hidden, by kind. Names are those in `names`."""
 
     def __init__(self, names: Names) -> None:
@@ -67,39 +67,39 @@ class Hider:
 
     def value(self, value: Any) -> Any:
         """A JSON value without secrets."""
-        return rewritten(value, self.field)
+        return rewrite_texts(value, self.field)
 
     def field(self, name: str, text: str) -> str:
         """A text that stands in the field `name`."""
-        return self._hidden(KEYS, text) if is_secret_of(name, text) else self.text(text)
+        return self._hide(KEYS, text) if is_secret_of(name, text) else self.text(text)
 
     def text(self, text: str) -> str:
         """A text without secrets."""
         parts: list[str] = []
         end = 0
-        for (start, stop), kind in self._found(text):
-            parts += [text[end:start], self._hidden(kind, text[start:stop])]
+        for (start, stop), kind in self._find(text):
+            parts += [text[end:start], self._hide(kind, text[start:stop])]
             end = stop
         return "".join([*parts, text[end:]]) if parts else text
 
-    def _found(self, text: str) -> list[tuple[Span, str]]:
+    def _find(self, text: str) -> list[tuple[Span, str]]:
         """Where secrets stand, in order; what overlaps is one."""
         spans = [(span, KEYS) for span in keys_in(text)]
         spans += [((mail.start, mail.end), MAILS) for mail in e_mails_in(text)]
         spans += [(span, NAMES) for span in self._names.spans(text)]
-        merged: list[tuple[Span, str]] = []
+        spans_found: list[tuple[Span, str]] = []
         for span, kind in sorted(spans):
-            if merged and span[0] < merged[-1][0][1]:
-                (start, end), before = merged.pop()
+            if spans_found and span[0] < spans_found[-1][0][1]:
+                (start, end), before = spans_found.pop()
                 span, kind = (start, max(end, span[1])), min(before, kind, key=list(WORDS).index)
-            merged.append((span, kind))
-        return merged
+            spans_found.append((span, kind))
+        return spans_found
 
-    def _hidden(self, kind: str, secret: str) -> str:
+    def _hide(self, kind: str, secret: str) -> str:
         self.counts[kind] += 1
         if secret not in self._placeholders:
             self._distinct[kind] += 1
-            self._placeholders[secret] = _spelled(kind, self._distinct[kind], _length(secret))
+            self._placeholders[secret] = _spell(kind, self._distinct[kind], _length(secret))
         return self._placeholders[secret]
 
 
@@ -108,7 +108,7 @@ def _length(secret: str) -> int:
     return len(COMPACT.encode(secret).encode("utf-8", "surrogatepass")) - 2
 
 
-def _spelled(kind: str, number: int, length: int) -> str:
+def _spell(kind: str, number: int, length: int) -> str:
     """The placeholder of a number, if it can be, of `length` bytes; of different numbers never the same."""
     word = f"{WORDS[kind]}{number}"
     missing = length - len(word)

@@ -19,7 +19,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
-from cachecost.conversations.readers.request_log.reader import usage_of
+from cachecost.conversations.wire_usage import parse_usage
 from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import CallFailed, Sent
 from cachecost.live.driver.wire import Begun, NotAnswered
@@ -57,7 +57,7 @@ class Story:
             self.open[call] = Decimal(line["usd"])
         elif kind == "done":
             self.open.pop(call, None)
-            usage = usage_of(line["usage"], "usage")
+            usage = parse_usage(line["usage"], "usage")
             self.done[call] = Sent(usage, float(line["start"]), float(line["first_token_s"]), line["response"])
             self.dollars[call] = Decimal(line["usd"])
             self.failed.pop(call, None)

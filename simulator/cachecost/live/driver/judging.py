@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.fidelity.checker import Judge
 from cachecost.base.times import day_of
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import ZERO, Judgement
 from cachecost.live.driver.journal import Story
 from cachecost.live.driver.model import Sent
@@ -77,13 +77,21 @@ def _outcome(plan: Plan, planned: Planned, story: Story) -> Outcome:
     return Outcome(planned, compared, tuple(_notes(steps, story)))
 
 
-def _logged(name: str, steps: Mapping[str, Step], story: Story) -> tuple[list[str], list[LoggedCall]]:
+def _logged(name: str, steps: Mapping[str, Step], story: Story) -> tuple[list[str], list[RecordedCall]]:
     """The calls that were answered, wholly or in part, as a recording would tell them, in the order they started."""
     done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in story.done.items()]
     begun = [(label, part.start, part.first_token_s, None) for label, part in story.begun]
     told = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
     calls = [
-        LoggedCall(number, start, moment(start), steps[label].request, usage, first, workspace=name)
+        RecordedCall(
+            steps[label].request,
+            start,
+            timestamp=moment(start),
+            workspace=name,
+            first_token_s=first,
+            billed=usage,
+            line=number,
+        )
         for number, (label, start, first, usage) in enumerate(told, 1)
     ]
     return [row[0] for row in told], calls

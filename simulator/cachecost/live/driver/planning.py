@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import groupby
@@ -14,6 +13,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
+from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.live.driver.ceiling import from_count, unbounded
 from cachecost.live.driver.materials.filling import Material
@@ -25,10 +25,9 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms, in_time
-from cachecost.replay.simulation import Call, Simulation
+from cachecost.replay.simulation import Simulation
 from cachecost.scenario import Scenario, talks_of
 from cachecost.strategies.build import build
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 
 HOST = "anthropic"
@@ -180,16 +179,15 @@ class _Planner:
         start, body = self.now + offset, body_of(request)
         output = int(body["max_tokens"])
         row = simulation.row(
-            Call(
-                request,
-                start,
-                day_of(start),
-                datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds"),
-                first_token_s=0.0,
-                output_tokens=output,
-                purpose=call.purpose,
-                turn=call.turn,
-                inquiry=call.inquiry,
+            date_call(
+                PlannedCall(
+                    request,
+                    start,
+                    output_tokens=output,
+                    purpose=call.purpose,
+                    turn=call.turn,
+                    inquiry=call.inquiry,
+                )
             )
         )
         if row.error_type == "not_evaluated":

@@ -11,7 +11,7 @@ import anthropic
 import httpx2
 from anthropic import AsyncAnthropic, AsyncStream
 
-from cachecost.conversations.readers.request_log.reader import usage_of
+from cachecost.conversations.wire_usage import parse_usage
 from cachecost.live.driver.model import Sent
 from cachecost.live.keys import without
 from cachecost.providers.usage import Usage
@@ -105,7 +105,7 @@ class Wire:
             answer: Any = await self._client.post(
                 "/v1/messages/count_tokens", cast_to=object, body=told, options={"headers": self._at_retry(retry)}
             )
-            return usage_of({"input_tokens": int(answer["input_tokens"])}, "usage").input_tokens
+            return parse_usage({"input_tokens": int(answer["input_tokens"])}, "usage").input_tokens
         except Exception as error:
             raise self._fault(error, None) from None
 
@@ -169,7 +169,7 @@ class _Reading:
         """What was answered. Raises ValueError where the stream ended before the message did."""
         if self.begun is None or not self._is_whole:
             raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
-        usage: Usage = usage_of(self._usage, "usage")
+        usage: Usage = parse_usage(self._usage, "usage")
         content = [self._blocks[number] for number in sorted(self._blocks)]
         response = {**self._message, "content": content, "usage": self._usage}
         return Sent(usage, self.start, self.begun.first_token_s, response)

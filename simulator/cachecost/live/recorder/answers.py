@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.conversations.readers.anthropic_batch.results import STATUS
-from cachecost.conversations.readers.http.bodies import answer, unpacked
-from cachecost.conversations.readers.http.streams import gathered
+from cachecost.conversations.readers.http.bodies import answer, decode_content
+from cachecost.conversations.readers.http.streams import join_events
 from cachecost.live.recorder.capture import MOST_BYTES, Kept
 from cachecost.prompts.wire import NotAMessage, Word
 
@@ -52,7 +52,7 @@ def decoded(data: bytes, encoding: str, at: str) -> bytes:
     if not coding or coding == "identity":
         return data
     if coding not in INFLATED:
-        return unpacked(data, encoding, at)
+        return decode_content(data, encoding, at)
     inflating = _inflating(coding, data)
     try:
         plain = inflating.decompress(data, MOST_BYTES)
@@ -76,7 +76,7 @@ def _streamed(events: list[dict[str, Any]], first_content_at: float | None) -> S
 
 def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
     """The message that a stream comes to, with what its last events tell of its end (`stop_reason` …)."""
-    message = gathered(events, "messages")
+    message = join_events(events, "messages")
     for event in events:
         if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
             message |= event["delta"]

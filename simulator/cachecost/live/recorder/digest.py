@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title, records
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.conversations.recording import encoded
+from cachecost.conversations.recording import encode_record
 from cachecost.live.line_file import LineFile, last_line_end, lines_in
 from cachecost.tokens.raw import count_content
 
@@ -27,19 +27,19 @@ class DigestFile:
 
     def __init__(self, path: Path) -> None:
         self._file = LineFile(path)
-        self._calls: deque[LoggedCall] = deque()
+        self._calls: deque[RecordedCall] = deque()
         table = BlockWriter(ContentFree(os.urandom(KEY_BYTES)), count_content)
         self._records = records(Title(path.stem), iter(self._calls.popleft, None), table)
         self._unwritten = b""
         self._numbers: list[int] = []
 
-    def add(self, number: int, call: LoggedCall) -> None:
+    def add(self, number: int, call: RecordedCall) -> None:
         """Make the lines of a call; `write` puts them down."""
         self._calls.append(call)
         is_whole = False
         while not is_whole:
             record = next(self._records)
-            self._unwritten += encoded(record)
+            self._unwritten += encode_record(record)
             is_whole = "call" in record
         self._numbers.append(number)
 

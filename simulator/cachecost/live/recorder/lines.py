@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.readers.request_log.reader import LoggedCall, RequestLog
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.request_log.reader import RequestLog
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import moment
 from cachecost.live.recorder.answers import Said, decoded, said
@@ -45,7 +46,7 @@ class NotRecorded(Exception):
 class LineReader(RequestLog):
     """Reads single lines of a request log as `RequestLog` reads a file."""
 
-    def call(self, line: bytes) -> LoggedCall:
+    def call(self, line: bytes) -> RecordedCall:
         """Raises NotAMessage, msgspec.DecodeError, UnicodeDecodeError."""
         return self._call(1, self._decode(line))
 

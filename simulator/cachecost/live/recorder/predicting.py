@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from cachecost.base.formatting import dollars
-from cachecost.conversations.bills import Bill
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
 from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import NOT_EVALUATED, Simulation, logged
+from cachecost.replay.simulation import NOT_EVALUATED, Simulation
 
 
 class Predictor:
@@ -24,18 +24,18 @@ class Predictor:
         self._taken = 0
         self._said: set[str] = set()
 
-    def remember(self, call: LoggedCall) -> CallRow:
+    def remember(self, call: RecordedCall) -> CallRow:
         """Predict a call, then learn what its bill tells."""
         self._taken += 1
-        row = self._simulation.row(logged(call))
+        row = self._simulation.row(call)
         if call.billed:
-            self._simulation.learn(self._taken, logged(call), call.billed)
+            self._simulation.learn(self._taken, call, call.billed)
         return row
 
-    def told(self, number: int, call: LoggedCall) -> Iterator[str]:
+    def told(self, number: int, call: RecordedCall) -> Iterator[str]:
         """The line of a call; what cannot be predicted or priced says why, once."""
         row = self.remember(call)
-        bill = Bill(self._terms.prices, self._terms.host)
+        bill = BillTotal(self._terms.prices, self._terms.host)
         bill.add(call)
         self.total += bill.dollars
         cost = None if bill.unpriced else bill.dollars
@@ -56,8 +56,8 @@ def _predicted(row: CallRow) -> str:
     return "" if row.cause == "unknown" and not row.usage.total_input else f"predicted {_tokens(row.usage)}"
 
 
-def _billed(call: LoggedCall) -> str:
-    if call.failed:
+def _billed(call: RecordedCall) -> str:
+    if call.has_failed:
         return f"failed with status {call.status}"
     return f"billed {_tokens(call.billed)}" if call.billed else "its bill is not known"
 

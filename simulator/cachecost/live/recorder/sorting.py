@@ -14,8 +14,8 @@ import msgspec
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import records
 from cachecost.conversations.readers.call_recording import reader as recording
-from cachecost.conversations.readers.request_log.reader import seconds
-from cachecost.conversations.recording import encoded
+from cachecost.conversations.recording import encode_record
+from cachecost.conversations.start_times import parse_time
 from cachecost.prompts.wire import NotAMessage
 
 
@@ -49,7 +49,7 @@ def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
 def _time(line: bytes) -> float | None:
     try:
         told = msgspec.json.decode(line, type=_Timed).timestamp
-        return None if told is None else seconds(told)
+        return None if told is None else parse_time(told)
     except (msgspec.DecodeError, NotAMessage):
         return None
 
@@ -68,8 +68,8 @@ def put_recording_in_order(path: Path) -> bool:
         return False
     lines = records(recording.title(path), sorted(calls, key=lambda call: call.start), BlockWriter())
     with _replacing(path) as stream:
-        stream.write(encoded({**next(lines), "content": "digest"}))
-        stream.writelines(map(encoded, lines))
+        stream.write(encode_record({**next(lines), "content": "digest"}))
+        stream.writelines(map(encode_record, lines))
     return True
 
 

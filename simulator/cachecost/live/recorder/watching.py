@@ -21,7 +21,7 @@ from threading import Thread
 
 import msgspec
 
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
 from cachecost.live.recorder.digest import DigestFile
 from cachecost.live.recorder.lines import LineReader
 from cachecost.live.recorder.order import InOrder
@@ -47,8 +47,8 @@ class Watching:
         self._is_full = False
         self._predicts = wishes.prints
         self._predictor: Predictor | None = None
-        self._order: InOrder[tuple[int, LoggedCall]] = InOrder()
-        self._ready: deque[tuple[int, LoggedCall]] = deque()
+        self._order: InOrder[tuple[int, RecordedCall]] = InOrder()
+        self._ready: deque[tuple[int, RecordedCall]] = deque()
         self._is_over = False
 
     def run(self, inbox: Inbox) -> None:
@@ -85,7 +85,7 @@ class Watching:
             self._file.add(number, call)
             self._write(self._file)
 
-    def _call(self, word: bytes, rest: list[bytes]) -> LoggedCall | None:
+    def _call(self, word: bytes, rest: list[bytes]) -> RecordedCall | None:
         """The call of a message; None where nothing is recorded, or what is there does not read."""
         with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
             if word == b"end":
@@ -108,7 +108,7 @@ class Watching:
         if written:
             _answer(f"wrote {' '.join(map(str, written))}")
 
-    def _predict(self, number: int, call: LoggedCall) -> None:
+    def _predict(self, number: int, call: RecordedCall) -> None:
         """An error in a prediction ends the predictions: this process may be the one that writes the recording."""
         if not self._predicts:
             return
@@ -139,7 +139,7 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)  # noqa: T201 - this process is there to print
 
 
-def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[LoggedCall]:
+def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[RecordedCall]:
     """What an earlier recorder left in the file: it takes part in the cache. What does not read is left out here."""
     if size:
         with path.open("rb") as stream:

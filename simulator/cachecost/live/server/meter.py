@@ -9,6 +9,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of, seconds
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.unread import Unread
 from cachecost.live.log import moment
@@ -25,7 +26,7 @@ from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import REFUSED, Call, Simulated, Simulation
+from cachecost.replay.simulation import REFUSED, Simulated, Simulation
 from cachecost.tokens.factory import AUTO, make_counter
 
 INVALID = "invalid_request_error"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import last_markable
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.strategies.changes.base import Change, estimated
 from cachecost.strategies.changes.quiet import quiet
 from cachecost.strategies.placements import LastTool, Placement, SystemBlock, Trail, View
-from cachecost.strategies.plan import PlannedCall
 
 FIVE_S, HOUR_S = 300.0, 3600.0
 PRIOR, PRIOR_CALLS = 0.1, 2

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Protocol
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Block, Thread, digest_of
-from cachecost.strategies.plan import PlannedCall
 
 BYTES_PER_TOKEN = 4
 """What agents themselves reckon with when they decide whether a context is full."""

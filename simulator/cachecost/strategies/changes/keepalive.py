@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.quiet import MainThread, filler, quiet
-from cachecost.strategies.plan import PlannedCall
 
 
 @dataclass(frozen=True, slots=True)

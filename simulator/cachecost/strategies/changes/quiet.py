@@ -7,10 +7,10 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.strategies.inquiry import STEP_S
-from cachecost.strategies.plan import PlannedCall
 
 NEVER = float("-inf")
 Timed = tuple[float, PlannedCall]
@@ -42,7 +42,7 @@ def quiet(call: PlannedCall, request: Request, start: float, purpose: str, max_t
     budget = (params.get("thinking") or {}).get("budget_tokens", 0)
     sent = replace(request, params={**params, "max_tokens": output + budget})
     return PlannedCall(
-        start, sent, output_tokens=output, purpose=purpose, turn=call.turn, host=call.host, workspace=call.workspace
+        sent, start, output_tokens=output, purpose=purpose, turn=call.turn, host=call.host, workspace=call.workspace
     )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import NOTHING, Layer
 from cachecost.prompts.request import Request
 from cachecost.strategies.changes.base import Change, estimated
 from cachecost.strategies.changes.quiet import Delays, Timed, in_order
-from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spread import Spread
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
+from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Mark, Request
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.quiet import Delays, MainThread, Timed, filler, in_order, quiet
 from cachecost.strategies.placements import MAXIMUM_MARKS, SegmentEnd, Spot, View, snapped
-from cachecost.strategies.plan import PlannedCall
 
 Shared = tuple[str, bytes, bytes, str | None, str]
 

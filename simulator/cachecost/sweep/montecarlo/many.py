@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import NOT_EVALUATED, Call
+from cachecost.replay.simulation import NOT_EVALUATED
 from cachecost.replay.workload import Traffic
 from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, Distribution
 from cachecost.sweep.montecarlo.draws import Draw, Floats

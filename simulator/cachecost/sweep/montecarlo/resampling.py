@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cachecost.conversations.calls import Call
 from cachecost.conversations.distributions import Choice
-from cachecost.replay.simulation import Call
 from cachecost.sweep.montecarlo.draws import PLACES, Draw
 from cachecost.sweep.montecarlo.times import of_calls
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cachecost.caches.breakpoints import Outcome, PrefixCache
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import MarkedPrefix, Prompt
@@ -18,7 +19,7 @@ from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import Call, Simulated
+from cachecost.replay.simulation import Simulated
 from cachecost.replay.workload import Traffic
 from cachecost.sweep.montecarlo.times import MAIN
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cachecost.replay.simulation import Call
+from cachecost.conversations.calls import Call
 from cachecost.sweep.montecarlo.draws import PLACES, Draw, Floats, numbers, uniforms
 
 MAIN = "main"

@@ -7,13 +7,13 @@ from dataclasses import field, replace
 from typing import Any, NamedTuple, cast
 
 from cachecost.base.structs import thing
+from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Block, Thread
 from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.replay.setup import in_time
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.plan import PlannedCall
 from cachecost.sweep.totals.lookback import Numbers, Tree
 
 UNSAID = cast("TTL", "as the placement says")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cachecost.conversations.editing.diffing import Change, Diff
+from cachecost.conversations.editing.diffing import Diff, ItemChange
 from cachecost.prompts.blocks import Block, compact
 
 BEFORE, AFTER = 24, 48
@@ -32,7 +32,7 @@ def diff_object(diff: Diff) -> dict[str, Any]:
     }
 
 
-def _change_lines(kind: str, change: Change) -> Iterator[str]:
+def _change_lines(kind: str, change: ItemChange) -> Iterator[str]:
     if change.a is None or change.b is None:
         yield f"{kind} {change.b if change.a is None else change.a} is only in {'B' if change.a is None else 'A'}: " + (
             change.told
@@ -48,7 +48,7 @@ def _change_lines(kind: str, change: Change) -> Iterator[str]:
         yield f"    {name}: {_shown(was)} → {_shown(now)}"
 
 
-def _what(change: Change) -> str:
+def _what(change: ItemChange) -> str:
     if change.place is None:
         return "the same blocks" if change.fields else "differs in messages without blocks"
     if change.was is not None and change.now is not None:
@@ -102,7 +102,7 @@ def _summary(diff: Diff) -> str:
     )
 
 
-def _change_object(change: Change) -> dict[str, Any]:
+def _change_object(change: ItemChange) -> dict[str, Any]:
     one, other = _excerpts(change.was, change.now)
     block = {"place": change.place, "a": _block_object(change.was, one), "b": _block_object(change.now, other)}
     return {

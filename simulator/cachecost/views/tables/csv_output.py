@@ -9,8 +9,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.atomic_files import open_whole
 from cachecost.base.inert import inert_cell
-from cachecost.conversations.recording import replacing
 
 Row = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ def csv_text(rows: Iterable[Row]) -> str:
 
 def write_csv(path: Path, rows: Iterable[Row]) -> None:
     """Write the rows, whole or not at all. Raises CannotWrite."""
-    with replacing(path) as stream:
+    with open_whole(path) as stream:
         stream.write(csv_text(rows).encode())
 
 

@@ -1,16 +1,16 @@
-"""Batches of the Messages API: the requests, and what became of them, joined by `custom_id`.
+"""Reads batches of the Messages API: requests and results, joined by `custom_id`.
 
 Read from (Anthropic's pages on batch processing and on the batches endpoints, 2026-11):
 
 - requests: `{"requests": [{"custom_id", "params": {Messages body}}, …]}` as it is posted, an array of such entries,
   or one a line;
 - results: lines of `{"custom_id", "result": {"type": "succeeded", "message": {…}}}`, or "errored" with an "error",
-  "canceled", "expired". They come in any order, and hold no request: those are in the same file, or beside it, in
-  the file that is called "requests" where this one is called "results" (`batch_results.jsonl`,
-  `batch_requests.jsonl`), or NAME.requests.jsonl beside NAME.jsonl; also .json, also with .gz.
+  "canceled", "expired". They come in any order, without the requests, which are in the same file, or in the same
+  folder, in the file with "requests" in its name in place of "results" (`batch_results.jsonl`,
+  `batch_requests.jsonl`), or NAME.requests.jsonl for NAME.jsonl; also .json, also with .gz.
 
-A request without a result is a call without usage. One that failed costs nothing; one that the API refused may be no
-Messages request at all, then it is left out, and that is said.
+A request without a result is a call without usage. One that failed costs nothing; one that the API refused may not be
+a Messages request; then it is skipped, with a note.
 
 Two hosts put both into one line: Bedrock `{"recordId", "modelInput", "modelOutput" or "error"}` (InvokeModel jobs;
 Amazon's pages on batch inference, 2026-11), Google Cloud `{"custom_id", "request", "response", "status"}` (its page on
@@ -18,24 +18,31 @@ batch predictions with Claude, 2026-11). The job names the model there; only ans
 one takes the first that the file tells.
 
 No batch tells times or an order in which requests ran: they are taken as they stand in the file of requests, 2 s
-apart (rule 11). In truth many run at once, and Anthropic promises hits only as best it can.
+apart (rule 11). In truth many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Checked, Warn, quiet
-from cachecost.conversations.readers.anthropic_batch.results import NOTHING, REFUSED, Outcome, hosted, outcome_of
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.anthropic_batch.results import (
+    NO_RESULT,
+    REFUSED,
+    BatchResult,
+    parse_host_result,
+    parse_result,
+)
 from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.notes import ReaderNotes
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import NotAMessage, shown
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -43,8 +50,7 @@ LIST = re.compile(rb"\s*\[\s*(?={)")
 POSTED = re.compile(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"')
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
-UNREADABLE = "requests that the API refused and that are no Messages request"
-STATES = "states of a batch"
+UNREADABLE = "refused by the API, and not a valid request"
 
 
 def sniff(head: bytes) -> str | None:
@@ -59,132 +65,131 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "modelInput"' if "modelInput" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls in the order of the requests, until the first fault; then the rest is only checked.
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of the requests, until the first error; then the rest is only checked.
 
-    Raises InputError with every fault, each with its line; one is that results have no requests.
+    Raises InputError with every error, each with its line; one of them may be that requests are missing.
     """
-    batch = _Batch(path, warn, Teller(keep_content))
+    batch = _AnthropicBatch(path, warn, CallBuilder(keep_content))
     batch.find_results()
     yield from batch.calls()
 
 
-class _Batch:
+class _AnthropicBatch:
     """A batch while it is read: first what became of its requests, then the requests."""
 
-    def __init__(self, path: Path, warn: Warn, teller: Teller) -> None:
+    def __init__(self, path: Path, warn: Warn, builder: CallBuilder) -> None:
         self.path = path
-        self.asked_in = path
+        self.request_file = path
         self.warn = warn
-        self.teller = teller
+        self.builder = builder
         self.faults: list[Fault] = []
-        self.results: dict[str, tuple[int | None, Outcome]] = {}
-        self.asked: set[str] = set()
-        self.left_out: Counter[str] = Counter()
+        self.results: dict[str, tuple[int | None, BatchResult]] = {}
+        self.requested: set[str] = set()
+        self.notes = ReaderNotes()
         self.job_model: str | None = None
 
     def find_results(self) -> None:
-        """What became of each request. What is damaged is told when the requests are read."""
+        """Read the results. Damage is reported later, when the requests are read."""
         for entry in _entries(self.path, [], quiet):
             if "result" in entry.data:
-                known = Checked(entry.data, self.faults, entry.file, entry.line, entry.place)
+                known = JsonObject(entry.data, self.faults, entry.file, entry.line, entry.place)
                 name = _unique(known, self.results)
-                self.results[name] = (entry.line, outcome_of(known))
+                self.results[name] = (entry.line, parse_result(known))
 
-    def calls(self) -> Iterator[LoggedCall]:
+    def calls(self) -> Iterator[RecordedCall]:
         yield from self._requests()
-        if self.results and not self.asked:
-            beside = _twin(self.path)
-            self.asked_in = next((file for file in beside if file.is_file()), self.path)
-            if self.asked_in == self.path:
-                where = ", ".join(file.name for file in beside)
-                self.faults.append(Fault(str(self.path), f"holds results without requests: expected one of {where}"))
+        if self.results and not self.requested:
+            candidates = _request_files(self.path)
+            self.request_file = next((file for file in candidates if file.is_file()), self.path)
+            if self.request_file == self.path:
+                where = ", ".join(file.name for file in candidates)
+                message = f"contains results without their requests; expected them in one of {where}"
+                self.faults.append(Fault(str(self.path), message))
             else:
                 yield from self._requests()
         self._end()
 
-    def _requests(self) -> Iterator[LoggedCall]:
-        for entry in _entries(self.asked_in, self.faults, self.warn):
+    def _requests(self) -> Iterator[RecordedCall]:
+        for entry in _entries(self.request_file, self.faults, self.warn):
             call = self._call(entry)
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: Checked) -> LoggedCall | None:
+    def _call(self, entry: JsonObject) -> RecordedCall | None:
         if "params" in entry.data:
-            return self._own(entry)
+            return self._anthropic_call(entry)
         for field, (host, answer) in HOSTS.items():
             if field in entry.data:
-                return self._hosted(entry, field, host, answer)
+                return self._host_call(entry, field, host, answer)
         if entry.data.get("type") == "message_batch":
-            self.left_out[STATES] += 1
+            self.notes.skip("entry", "the status of a batch")
         elif "result" not in entry.data:
-            entry.fault("params", "expected the body of a request (or a result beside the id); got nothing")
+            entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
         return None
 
-    def _own(self, entry: Checked) -> LoggedCall | None:
-        name = _unique(entry, self.asked)
-        self.asked.add(name)
-        outcome = self.results.get(name, (None, NOTHING))[1]
+    def _anthropic_call(self, entry: JsonObject) -> RecordedCall | None:
+        name = _unique(entry, self.requested)
+        self.requested.add(name)
+        result = self.results.get(name, (None, NO_RESULT))[1]
         body = entry.mapping("params")
-        return self._told(entry, "params", body, outcome) if body is entry.data["params"] else None
+        return self._build_call(entry, "params", body, result) if body is entry.data["params"] else None
 
-    def _hosted(self, entry: Checked, field: str, host: str, answer: str) -> LoggedCall | None:
+    def _host_call(self, entry: JsonObject, field: str, host: str, answer: str) -> RecordedCall | None:
         body = entry.mapping(field)
-        outcome = hosted(entry, answer)
+        result = parse_host_result(entry, answer)
         model = _model(entry.data) or self._model_of_job()
         is_told = model and body is entry.data[field]
-        return self._told(entry, field, {**body, "model": model}, outcome, host) if is_told else None
+        return self._build_call(entry, field, {**body, "model": model}, result, host) if is_told else None
 
-    def _told(
-        self, entry: Checked, field: str, body: Mapping[str, Any], outcome: Outcome, host: str | None = None
-    ) -> LoggedCall | None:
-        told = Told(
+    def _build_call(
+        self, entry: JsonObject, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
+    ) -> RecordedCall | None:
+        told = ParsedCall(
             body=body,
-            usage=outcome.usage,
-            answer=outcome.answer,
+            usage=result.usage,
+            answer=result.answer,
             host=host,
-            status=outcome.status,
+            status=result.status,
             is_batch=True,
-            iterations=outcome.iterations,
-            id=outcome.id,
+            iterations=result.iterations,
+            id=result.id,
             line=entry.line or 0,
         )
         try:
-            return self.teller.call(told)
+            return self.builder.build(told)
         except NotAMessage as fault:
-            if outcome.status == REFUSED:
-                self.left_out[UNREADABLE] += 1
+            if result.status == REFUSED:
+                self.notes.skip("request", UNREADABLE)
             else:
                 entry.faults.append(Fault(entry.file, f"{entry.place}{field}.{fault}", entry.line))
         return None
 
     def _model_of_job(self) -> str:
-        """The model that a host's file tells first; "" where it tells none, which is one fault, not one a line."""
+        """The first model named in a host's file; "" and one error (not one per line) if there is none."""
         if self.job_model is None:
             told = (_model(entry.data) for entry in _entries(self.path, [], quiet))
             self.job_model = next(filter(None, told), "")
             if not self.job_model:
                 names = " or ".join(answer for _, answer in HOSTS.values())
                 self.faults.append(
-                    Fault(str(self.path), f"names no model: the job has it, here only a {names} tells it")
+                    Fault(str(self.path), f"no model name: the batch job has it, this file only in a {names}")
                 )
         return self.job_model
 
     def _end(self) -> None:
         for name, (line, _) in self.results.items():
-            if self.asked and name and name not in self.asked:
-                reason = f"custom_id: no request in {self.asked_in.name} has {shown(name)}"
+            if self.requested and name and name not in self.requested:
+                reason = f"custom_id: no request in {self.request_file.name} has the id {shown(name)}"
                 self.faults.append(Fault(str(self.path), reason, line))
         if self.faults:
             raise InputError(sorted(self.faults, key=lambda fault: (fault.file != str(self.path), fault.line or 0)))
-        for what, number in self.left_out.items():
-            self.warn(f"{self.path}: {number} {what}: left out")
-        unanswered = len(self.asked - self.results.keys())
-        if self.results and unanswered:
-            self.warn(f"{self.path}: {unanswered} requests have no result: calls without usage")
+        unanswered = len(self.requested - self.results.keys()) if self.results else 0
+        self.notes.add("request", "without a result: no usage", unanswered)
+        self.notes.report(self.path, self.warn)
 
 
-def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
+def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
     """What stands on the lines of a file, or in its array, or in the body that was posted."""
     is_empty = True
     for entry in objects(path, faults, warn):
@@ -194,18 +199,18 @@ def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
         else:
             yield entry
     if is_empty and not faults:
-        faults.append(Fault(str(path), "expected a batch, one request or result a line; got nothing"))
+        faults.append(Fault(str(path), "expected a batch, one request or result per line; got nothing"))
 
 
-def _unique(entry: Checked, earlier: Container[str]) -> str:
+def _unique(entry: JsonObject, earlier: Container[str]) -> str:
     name = entry.text("custom_id")
     if name and name in earlier:
-        entry.fault("custom_id", f"{shown(name)} is that of an earlier one")
+        entry.fault("custom_id", f"expected a unique id; got {shown(name)} again")
     return name
 
 
 def _model(data: Mapping[str, Any]) -> str:
-    """The model that a host's line tells: in the request (it need not), or in the answer."""
+    """The model in a host's line: in the request (optional) or in the answer."""
     for place in (name for request, (_, answer) in HOSTS.items() for name in (request, answer)):
         told = data.get(place)
         if isinstance(told, Mapping) and isinstance(told.get("model"), str):
@@ -213,7 +218,7 @@ def _model(data: Mapping[str, Any]) -> str:
     return ""
 
 
-def _twin(path: Path) -> list[Path]:
+def _request_files(path: Path) -> list[Path]:
     """The files that may hold the requests of the results in `path`."""
     stem = Path(path.name.removesuffix(".gz")).stem
     twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"

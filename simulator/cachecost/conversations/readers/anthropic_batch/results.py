@@ -1,4 +1,4 @@
-"""What became of a request of a batch: an answer with its usage, an error, or nothing at all."""
+"""Reads the result of a request of a batch: an answer with its usage, an error, or nothing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.request_log.reader import Iteration
+from cachecost.conversations.calls import Iteration
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, content_blocks
 from cachecost.providers.usage import Usage
 
 REFUSED = 400
 NOT_RUN = 499
-"""The batch was canceled, or a day went by, before the request was sent: no HTTP status, so one that nobody sends."""
+"""The batch was canceled or expired before the request was sent. Not an HTTP status that any API uses."""
 STATUS = {
     "invalid_request_error": REFUSED,
     "authentication_error": 401,
@@ -33,8 +34,8 @@ KINDS = ("succeeded", "errored", "canceled", "expired")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The answer's blocks, usage and id; or the status of a request that failed. Nothing is known: all empty."""
+class BatchResult:
+    """The answer's blocks, usage and id; or the status of a request that failed. All are empty if nothing is known."""
 
     usage: Usage | None = None
     answer: Sequence[Mapping[str, Any]] = ()
@@ -43,43 +44,43 @@ class Outcome:
     iterations: tuple[Iteration, ...] = ()
 
 
-NOTHING = Outcome()
+NO_RESULT = BatchResult()
 
 
-def outcome_of(entry: Checked) -> Outcome:
-    """That of a line with a `result`; what is wrong with it becomes a fault."""
+def parse_result(entry: JsonObject) -> BatchResult:
+    """The result of a line with a `result`; what is wrong becomes an error."""
     told = entry.mapping("result")
     if told is not entry.data.get("result"):
-        return NOTHING
+        return NO_RESULT
     result = entry.within(told, "result")
     kind = result.one_of("type", KINDS)
     if kind != told.get("type"):
-        return NOTHING
+        return NO_RESULT
     if kind == "succeeded":
-        return answered(result, "message")
-    return Outcome(status=_status(result.mapping("error")) if kind == "errored" else NOT_RUN)
+        return _parse_answer(result, "message")
+    return BatchResult(status=_status(result.mapping("error")) if kind == "errored" else NOT_RUN)
 
 
-def hosted(entry: Checked, answer: str) -> Outcome:
-    """That of a line of Bedrock or Google Cloud, whose answer is in the field of that name."""
+def parse_host_result(entry: JsonObject, answer: str) -> BatchResult:
+    """The result of a line of Bedrock or Google Cloud, whose answer is in the field `answer`."""
     if entry.data.get(answer):
-        return answered(entry, answer)
+        return _parse_answer(entry, answer)
     error = entry.data.get("error")
     if error is None:
-        return Outcome(status=REFUSED) if entry.data.get("status") else NOTHING
+        return BatchResult(status=REFUSED) if entry.data.get("status") else NO_RESULT
     code = error.get("errorCode") if isinstance(error, Mapping) else None
-    return Outcome(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
+    return BatchResult(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
 
 
-def answered(place: Checked, name: str) -> Outcome:
-    """That of a request that was answered by the message in field `name`."""
+def _parse_answer(place: JsonObject, name: str) -> BatchResult:
+    """The result of a request that was answered with the message in field `name`."""
     message = place.mapping(name)
     if not message:
-        return NOTHING
+        return NO_RESULT
     path = f"{place.place}{name}"
     usage: Any = message.get("usage")
     try:
-        return Outcome(
+        return BatchResult(
             usage_from(usage, f"{path}.usage", "anthropic"),
             content_blocks(message.get("content"), f"{path}.content"),
             id=str(message.get("id") or ""),
@@ -87,19 +88,18 @@ def answered(place: Checked, name: str) -> Outcome:
         )
     except NotAMessage as fault:
         place.faults.append(Fault(place.file, str(fault), place.line))
-        return NOTHING
+        return NO_RESULT
 
 
 def _iterations(message: Mapping[str, Any], path: str) -> tuple[Iteration, ...]:
-    passes = message["usage"].get("iterations") or []
-    if not isinstance(passes, list):
-        raise NotAMessage(f"{path}.iterations", "an array", passes)
-    return tuple(_iteration(one, f"{path}.iterations.{number}") for number, one in enumerate(passes))
+    passes = array_at(message["usage"].get("iterations") or [], f"{path}.iterations")
+    return tuple(iteration_of(one, f"{path}.iterations.{number}") for number, one in enumerate(passes))
 
 
-def _iteration(told: Any, path: str) -> Iteration:
-    usage = usage_from(told, path, "anthropic")
-    return Iteration(str(told.get("type") or "message"), usage, str(told.get("model") or ""))
+def iteration_of(raw: Any, path: str) -> Iteration:
+    """One entry of `usage.iterations`. Raises NotAMessage."""
+    usage = usage_from(raw, path, "anthropic")
+    return Iteration(str(raw.get("type") or "message"), usage, str(raw.get("model") or ""))
 
 
 def _status(error: Mapping[str, Any]) -> int:

@@ -11,9 +11,11 @@ from typing import Any, cast
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.block_table import BlockReader
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
-from cachecost.conversations.checked import Checked, Warn, json_lines, opened, parsed, quiet
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall, Starts
+from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
 from cachecost.conversations.recording import CONTENTS
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import TTL, Mark, Request
@@ -25,21 +27,21 @@ TTLS = ("5m", "1h")
 MARK = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
 
-    `LoggedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
+    `RecordedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
     that was cut off is left out and said to `warn`.
     """
     faults: list[Fault] = []
-    reading = _Reading(faults)
+    parser = _CallRecordingParser(faults)
     for line in json_lines(path, faults, warn):
-        call = reading.take(line)
-        if reading.header is None:
+        call = parser.parse_line(line)
+        if parser.header is None:
             break
         if call is not None and not faults:
             yield call
-    if reading.header is None and not faults:
+    if parser.header is None and not faults:
         faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
     if faults:
         raise InputError(faults)
@@ -47,14 +49,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 def title(path: Path) -> Title:
     """What the header says, as far as it is one. Raises InputError where the file cannot be read."""
-    with opened(path) as stream:
-        first = parsed(next((raw for raw in stream if raw.strip()), b""))
-    told = first if isinstance(first, dict) else {}
-    return Title(*(str(told.get(name) or "") for name in ("name", "source", "licence")))
+    with open_input(path) as stream:
+        first = parse_json(next((raw for raw in stream if raw.strip()), b""))
+    parsed = first if isinstance(first, dict) else {}
+    return Title(*(str(parsed.get(name) or "") for name in ("name", "source", "licence")))
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _RequestHead:
     """What a request says before its messages."""
 
     model: str = ""
@@ -63,21 +65,21 @@ class _Head:
     system: Part = NOTHING
 
 
-class _Reading:
+class _CallRecordingParser:
     """A recording while it is read, line by line."""
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = faults
-        self.header: Checked | None = None
+        self.header: JsonObject | None = None
         self.table = BlockReader()
-        self.starts = Starts()
+        self.starts = StartTimes()
         self.source = ""
-        self.heads: dict[int, _Head] = {}
+        self.heads: dict[int, _RequestHead] = {}
         self.root = Thread()
         self.threads: dict[int, Thread] = {}
         self.last = 0
 
-    def take(self, line: Checked) -> LoggedCall | None:
+    def parse_line(self, line: JsonObject) -> RecordedCall | None:
         """Read a line; the call, if it is one."""
         if self.header is None:
             self._header(line)
@@ -91,7 +93,7 @@ class _Reading:
             line.fault("line", "expected a block, a head or a call")
         return None
 
-    def _header(self, line: Checked) -> None:
+    def _header(self, line: JsonObject) -> None:
         number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
         if number is None:
             return
@@ -103,61 +105,64 @@ class _Reading:
             line.text("name")
             self.source = line.text("source", "")
             line.text("licence", "")
-            line.done()
+            line.refuse_unknown_keys()
 
-    def _head(self, line: Checked) -> None:
+    def _head(self, line: JsonObject) -> None:
         number = line.whole("head", required=True) or 0
         if number in self.heads:
-            line.fault("head", f"{number} is defined before")
+            line.fault("head", f"{number} is already defined")
         tools, system = self._part(line, "tools", "tool_places"), self._part(line, "system", "system_places")
-        self.heads[number] = _Head(line.text("model"), _params(line), tools, system)
-        line.done()
+        self.heads[number] = _RequestHead(line.text("model"), _params(line), tools, system)
+        line.refuse_unknown_keys()
 
-    def _part(self, line: Checked, name: str, of_places: str) -> Part:
+    def _part(self, line: JsonObject, name: str, of_places: str) -> Part:
         blocks = self._blocks(line, name)
         places = tuple(line.wholes(of_places, required=False)) or None
         if places and len(places) != len(blocks):
             line.fault(of_places, f"expected {len(blocks)} places, as many as {name}; got {len(places)}")
         return Part(blocks, places) if blocks else NOTHING
 
-    def _blocks(self, line: Checked, name: str) -> tuple[Block, ...]:
+    def _blocks(self, line: JsonObject, name: str) -> tuple[Block, ...]:
         return self.table.get(line, name) if line.has(name) else ()
 
-    def _call(self, line: Checked) -> LoggedCall:
+    def _call(self, line: JsonObject) -> RecordedCall:
         self._number(line)
         thread = self.threads[self.last] = self._thread(line)
         timestamp = line.moment("timestamp")
-        call = LoggedCall(
-            line.line or 0,
-            self.starts.of(timestamp, line.epoch("start_s")),
-            timestamp,
-            self._request(line, thread),
-            _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None,
-            float(line.get("first_token_s", "a number", _is_number, 0.0, required=False)),
-            line.text("host") if line.has("host") else None,
-            line.text("workspace", ""),
-            line.get("status", "a whole number", _is_int, None, required=False),
-            line.has("service") and bool(line.one_of("service", ("batch",))),
-            tuple(map(_iteration, line.objects("iterations"))),
-            self._blocks(line, "response"),
-            self.source,
-            _day(line),
-            line.text("session", ""),
+        start = self.starts.next(timestamp, line.epoch("start_s"))
+        request = self._request(line, thread)
+        usage = _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None
+        call = RecordedCall(
+            request,
+            start,
+            timestamp=timestamp,
+            first_token_s=float(line.get("first_token_s", "a number", _is_number, 0.0, required=False)),
+            host=line.text("host") if line.has("host") else None,
+            workspace=line.text("workspace", ""),
+            status=line.get("status", "a whole number", _is_int, None, required=False),
+            is_batch=line.has("service") and bool(line.one_of("service", ("batch",))),
+            billed=usage,
+            iterations=tuple(map(_iteration, line.objects("iterations"))),
+            response=self._blocks(line, "response"),
+            source=self.source,
+            day=_day(line, timestamp),
+            session=line.text("session", ""),
+            line=line.line or 0,
         )
-        line.done()
+        line.refuse_unknown_keys()
         return call
 
-    def _number(self, line: Checked) -> None:
+    def _number(self, line: JsonObject) -> None:
         number = line.whole("call", required=True)
         if number is not None and number != self.last + 1:
             line.fault("call", f"expected {self.last + 1}; got {number}")
         self.last = number or self.last + 1
 
-    def _request(self, line: Checked, thread: Thread) -> Request:
+    def _request(self, line: JsonObject, thread: Thread) -> Request:
         number = line.whole("head", required=True)
         if number is not None and number not in self.heads:
             line.fault("head", f"no line before this one defines head {number}")
-        head = self.heads.get(number or 0, _Head())
+        head = self.heads.get(number or 0, _RequestHead())
         return Request(
             head.model,
             thread,
@@ -171,14 +176,14 @@ class _Reading:
 
     # -------------------------------------------------------------------------------------- messages
 
-    def _thread(self, line: Checked) -> Thread:
+    def _thread(self, line: JsonObject) -> Thread:
         thread = self._before(line)
         expected = "an array of [role, block numbers]"
         for number, (role, blocks) in enumerate(line.get("messages", expected, _are_pairs, [], required=False)):
             thread = thread.then(self._message(line.within({"role": role, "blocks": blocks}, f"messages[{number}]")))
         return thread
 
-    def _before(self, line: Checked) -> Thread:
+    def _before(self, line: JsonObject) -> Thread:
         """The messages that an earlier call had already."""
         after = line.get("after", "[call, number of its messages]", _is_pair_of_numbers, None, required=False)
         if after is None:
@@ -191,7 +196,7 @@ class _Reading:
             line.fault("after", f"call {call} has {whole.length} messages; got {length}")
         return whole.up_to(length) if whole else self.root
 
-    def _message(self, message: Checked) -> Message:
+    def _message(self, message: JsonObject) -> Message:
         role = message.one_of("role", ROLES)
         blocks = self.table.get(message, "blocks")
         stranger = next((block for block in blocks if block.role != role), None)
@@ -200,21 +205,21 @@ class _Reading:
         return Message.of(role, blocks)
 
 
-def _params(line: Checked) -> dict[str, Any]:
+def _params(line: JsonObject) -> dict[str, Any]:
     params = line.within(line.mapping("params", required=False), "params")
     for name in PARAMETERS:
         _ = params.mapping(name, required=False) if name in OBJECTS else params.has(name)
-    params.done()
+    params.refuse_unknown_keys()
     return dict(params.data)
 
 
-def _marks(line: Checked, head: _Head, thread: Thread) -> tuple[Mark, ...]:
+def _marks(line: JsonObject, head: _RequestHead, thread: Thread) -> tuple[Mark, ...]:
     raw = line.get("marks", "an array of marks", lambda value: isinstance(value, list), [], required=False)
     marks = [_mark(line, f"marks[{number}]", value, head, thread) for number, value in enumerate(raw)]
     return tuple(mark for mark in marks if mark)
 
 
-def _mark(line: Checked, place: str, value: object, head: _Head, thread: Thread) -> Mark | None:
+def _mark(line: JsonObject, place: str, value: object, head: _RequestHead, thread: Thread) -> Mark | None:
     if not _is_mark(value):
         line.fault(place, f"{MARK}; got {shown(value)}")
         return None
@@ -236,16 +241,16 @@ def _is_mark(value: object) -> bool:
     return len(value) - 2 == numbers.get(cast("Layer", layer)) and all(map(_is_count, value[1:-1]))
 
 
-def _usage(told: Checked, done: bool) -> Usage:
-    usage = Usage(**{field: told.whole(name, 0) or 0 for name, field in TOKENS.items()})
+def _usage(parsed: JsonObject, done: bool) -> Usage:
+    usage = Usage(**{field: parsed.whole(name, 0) or 0 for name, field in TOKENS.items()})
     if done:
-        told.done()
+        parsed.refuse_unknown_keys()
     return usage
 
 
-def _iteration(told: Checked) -> Iteration:
-    one = Iteration(told.text("type"), _usage(told, done=False), told.text("model", ""))
-    told.done()
+def _iteration(parsed: JsonObject) -> Iteration:
+    one = Iteration(parsed.text("type"), _usage(parsed, done=False), parsed.text("model", ""))
+    parsed.refuse_unknown_keys()
     return one
 
 
@@ -257,13 +262,15 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _day(line: Checked) -> date | None:
-    told = line.text("seen_on") if line.has("seen_on") else None
+def _day(line: JsonObject, timestamp: str | None) -> date | None:
+    """The day of `seen_on`; a timestamp says it better."""
+    text = line.text("seen_on") if line.has("seen_on") else None
     try:
-        return date.fromisoformat(told) if told else None
+        day = date.fromisoformat(text) if text else None
     except ValueError:
-        line.fault("seen_on", f"expected a day like 2026-03-07; got '{told}'")
+        line.fault("seen_on", f"expected a day like 2026-03-07; got '{text}'")
         return None
+    return day if timestamp is None else None
 
 
 def _is_number(value: object) -> bool:

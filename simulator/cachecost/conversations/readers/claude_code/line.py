@@ -1,13 +1,13 @@
-"""What one line of a Claude Code transcript says: its usage, its content, what it says of the call."""
+"""Reads one line of a Claude Code transcript: its usage and content."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.request_log.reader import usage_of
-from cachecost.conversations.steps import Step
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.transcript_steps import TranscriptStep
+from cachecost.conversations.wire_usage import parse_usage
 from cachecost.prompts.wire import NotAMessage, shown
 from cachecost.providers.usage import Usage
 
@@ -16,12 +16,12 @@ PRICED = {"service_tier": "batch", "speed": "fast", "inference_geo": "us"}
 """Fields of a usage with the value that changes the price, in the order of `steps.MODES`."""
 
 
-def client_of(line: Checked) -> str:
+def client_of(line: JsonObject) -> str:
     """The version of Claude Code that wrote the line."""
     return str(line.data.get("version") or "")
 
 
-def longer(step: Step, usage: Usage, content: list[Any], time: float | None) -> Step:
+def longer(step: TranscriptStep, usage: Usage, content: list[Any], time: float | None) -> TranscriptStep:
     """A step with one more line of its answer."""
     times = [known for known in (step.ended, time) if known is not None]
     return replace(
@@ -32,10 +32,10 @@ def longer(step: Step, usage: Usage, content: list[Any], time: float | None) -> 
     )
 
 
-def usage_on(message: Checked, told: dict[str, Any]) -> Usage:
+def usage_on(message: JsonObject, told: dict[str, Any]) -> Usage:
     """The usage of a line. What of a write is in neither the 5m nor the 1h part counts as 5m."""
     try:
-        usage = usage_of(told, "usage")
+        usage = parse_usage(told, "usage")
     except NotAMessage as fault:
         message.fault(fault.path, str(fault).removeprefix(f"{fault.path}: "))
         return Usage()
@@ -53,7 +53,7 @@ def is_summed(usage: dict[str, Any]) -> bool:
     return (isinstance(passes, list) and len(passes) > 1) or (isinstance(tools, dict) and any(tools.values()))
 
 
-def content_of(message: Checked) -> list[Any]:
+def content_of(message: JsonObject) -> list[Any]:
     """The blocks of a message. A text is one."""
     content = message.data.get("content")
     if isinstance(content, list):

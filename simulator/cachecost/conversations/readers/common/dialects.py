@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cachecost.base.limits import json_value
-from cachecost.conversations.readers.openai.bodies import (
-    from_chat,
-    from_chat_message,
-    from_responses,
-    from_responses_output,
-)
+from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
+from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.prompts.wire import content_blocks
 
 Body = dict[str, Any]
 
 
-def unpacked(value: Any) -> Any:
+def parse_json_text(value: Any) -> Any:
     """JSON that stands as text, parsed; anything else, and what is cut off, as it is."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value

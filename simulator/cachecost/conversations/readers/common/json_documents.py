@@ -10,7 +10,8 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import OutOfLimits, json_prefix
-from cachecost.conversations.checked import Checked, Warn, json_lines, opened, whole_file
+from cachecost.conversations.input_files import Warn, open_input, read_input
+from cachecost.conversations.json_object import JsonObject, json_lines
 from cachecost.prompts.wire import shown
 
 BOM = b"\xef\xbb\xbf"
@@ -18,7 +19,7 @@ MOST_BLANKS = 1 << 16
 """Bytes of a line to look at for what it begins with."""
 
 
-def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
+def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
     """The objects of a file, in order; those of an array one by one. JSON Lines are read line by line.
 
     What is no object, and what is damaged, becomes a fault. Raises InputError if the file cannot be read.
@@ -31,13 +32,13 @@ def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
 
 def _is_one_value(path: Path) -> bool:
     """Whether the first line opens a value that goes on over lines, or an array: JSON Lines do neither."""
-    with opened(path) as stream:
+    with open_input(path) as stream:
         pieces = iter(partial(stream.readline, MOST_BLANKS), b"")
         first = next((piece.removeprefix(BOM).strip() for piece in pieces if piece.strip()), b"")
     return first.startswith(b"[") or first == b"{"
 
 
-def _values(path: Path, faults: list[Fault]) -> Iterator[Checked]:
+def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     """The objects of one value, or of values that were printed one after another."""
     text = _text(path, faults)
     line = 1
@@ -53,12 +54,12 @@ def _values(path: Path, faults: list[Fault]) -> Iterator[Checked]:
         except OutOfLimits as error:
             faults.append(Fault(str(path), str(error), line))
             return
-        yield from _checked(value, faults, path, line)
+        yield from _json_objects(value, faults, path, line)
         at = _next(text, end)
 
 
 def _text(path: Path, faults: list[Fault]) -> str:
-    data = whole_file(path)
+    data = read_input(path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -73,16 +74,16 @@ def _next(text: str, at: int) -> int:
     return at
 
 
-def _checked(value: Any, faults: list[Fault], path: Path, line: int) -> Iterator[Checked]:
+def _json_objects(value: Any, faults: list[Fault], path: Path, line: int) -> Iterator[JsonObject]:
     if isinstance(value, dict):
-        yield Checked(value, faults, str(path), line)
+        yield JsonObject(value, faults, str(path), line)
         return
     if not isinstance(value, list):
         faults.append(Fault(str(path), f"expected an object; got {shown(value)}", line))
         return
     for number, one in enumerate(value):
         if isinstance(one, dict):
-            yield Checked(one, faults, str(path), line, f"[{number}].")
+            yield JsonObject(one, faults, str(path), line, f"[{number}].")
         else:
             faults.append(Fault(str(path), f"[{number}]: expected an object; got {shown(one)}", line))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from cachecost.conversations.line_buffer import Line, lines_in_place
-from cachecost.conversations.readers.request_log.reader import Starts
+from cachecost.conversations.line_buffer import BufferLine, lines_in_place
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.wire import NotAMessage
 
 FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
@@ -21,7 +21,7 @@ FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
 SOMETHING = re.compile(rb"\S")
 
 
-class _Timed(msgspec.Struct):
+class _LineTimes(msgspec.Struct):
     """What of a line tells when its call began; in a recording of ours only lines with `call` are calls."""
 
     timestamp: str | None = None
@@ -29,48 +29,48 @@ class _Timed(msgspec.Struct):
     call: int | None = None
 
 
-class _Arrived(msgspec.Struct):
+class _TraceLine(msgspec.Struct):
     """A line of a Mooncake trace."""
 
     timestamp: float
 
 
-def of_request_log(path: Path) -> Iterator[float]:
+def request_log_times(path: Path) -> Iterator[float]:
     """Of a request log, as `Starts` has them."""
-    starts, decoder = Starts(), msgspec.json.Decoder(_Timed)
+    starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
     for line in _lines(path):
         first = FIRST.match(line.buffer, line.start, line.stop)
-        yield starts.of(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
+        yield starts.next(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
 
 
-def of_recording(path: Path) -> Iterator[float]:
+def recording_times(path: Path) -> Iterator[float]:
     """Of a recording of calls of ours."""
-    starts, decoder = Starts(), msgspec.json.Decoder(_Timed)
+    starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
     for line in _lines(path):
         timed = decoder.decode(_bytes(line))
         if timed.call is not None:
-            yield starts.of(timed.timestamp, timed.start_s)
+            yield starts.next(timed.timestamp, timed.start_s)
 
 
-def of_trace(path: Path) -> Iterator[float]:
+def trace_times(path: Path) -> Iterator[float]:
     """Of a Mooncake trace."""
-    decoder = msgspec.json.Decoder(_Arrived)
+    decoder = msgspec.json.Decoder(_TraceLine)
     for line in _lines(path):
         yield decoder.decode(_bytes(line)).timestamp
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path) -> Iterator[BufferLine]:
     return (line for line in lines_in_place(path) if SOMETHING.search(line.buffer, line.start, line.stop))
 
 
-def _bytes(line: Line) -> memoryview:
+def _bytes(line: BufferLine) -> memoryview:
     return memoryview(line.buffer)[line.start : line.stop]
 
 
 Times = Callable[[Path], Iterator[float]]
 
 
-def until_unclear(times: Times) -> Times:
+def stop_at_unclear(times: Times) -> Times:
     """The same, ended by the first line that cannot be understood."""
 
     def read(path: Path) -> Iterator[float]:
@@ -83,7 +83,7 @@ def until_unclear(times: Times) -> Times:
 
 
 TIMES: Mapping[str, Times] = {
-    name: until_unclear(times)
-    for name, times in (("request-log", of_request_log), ("calls", of_recording), ("mooncake", of_trace))
+    name: stop_at_unclear(times)
+    for name, times in (("request-log", request_log_times), ("calls", recording_times), ("mooncake", trace_times))
 }
 """By the name of the format; the calls of all other formats are held in memory anyway."""

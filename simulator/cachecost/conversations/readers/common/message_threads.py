@@ -25,7 +25,7 @@ class MessageThreads:
     def __init__(self) -> None:
         self._known: dict[str, tuple[Request, tuple[Block, ...]]] = {}
 
-    def whole(self, request: Request, answer_id: str, answer: tuple[Block, ...]) -> Request:
+    def complete(self, request: Request, answer_id: str, answer: tuple[Block, ...]) -> Request:
         """A request with what its thread holds. It and its answer are kept for the calls that go on from them."""
         thread = request.params.get(PARAMETER)
         if not isinstance(thread, Mapping):
@@ -34,7 +34,7 @@ class MessageThreads:
             before = self._known.get(str(thread.get("previous_message_id")))
             if before is None:
                 return request
-            request = _continued(*before, request)
+            request = _continue_thread(*before, request)
         made = replace(request, params=_without_thread(request.params))
         if answer_id and answer:
             self._known[answer_id] = made, answer
@@ -47,14 +47,14 @@ def why_not_whole(params: Mapping[str, Any]) -> str:
     if not isinstance(thread, Mapping) or thread.get("type") != "continue":
         return ""
     before = thread.get("previous_message_id")
-    return f"message thread (thread: continue): the call that got {before}, or its answer, is not in the log"
+    return f"message thread (thread: continue): the log has no answer {before} to continue from"
 
 
 def _without_thread(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in params.items() if name != PARAMETER}
 
 
-def _continued(before: Request, answer: tuple[Block, ...], new: Request) -> Request:
+def _continue_thread(before: Request, answer: tuple[Block, ...], new: Request) -> Request:
     """`new`, put behind `before` and its answer; tools and system prompt are those of `before`, unless sent again."""
     thread = before.thread.then(Message.of("assistant", answer))
     places: dict[Thread, Thread] = {}

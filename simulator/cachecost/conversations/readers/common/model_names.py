@@ -30,7 +30,7 @@ HOSTS = {spelling: host for host, spellings in _SPELLINGS.items() for spelling i
 """Our name of a host, by what LiteLLM, OpenTelemetry and OpenInference call the provider."""
 
 
-def named(model: str, provider: str = "") -> tuple[str, str | None]:
+def parse_model_name(model: str, provider: str = "") -> tuple[str, str | None]:
     """(the model's own id, the host). The host is None where neither the name nor the provider tells it."""
     known = HOSTS.get(_plain(provider))
     head, _, rest = model.partition("/")

@@ -1,26 +1,27 @@
-"""Calls that another tool logged, put into the words of the Messages API: what most readers make their calls of."""
+"""Calls from other tools' logs, with their bodies as Messages API bodies: most readers build their calls here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.readers.common.message_threads import MessageThreads
-from cachecost.conversations.readers.request_log.reader import Iteration, LoggedCall, Starts
+from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks, content_blocks
 from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a log tells of one call.
+class ParsedCall:
+    """What a log says of one call.
 
     `body` is a Messages API body, `answer` the content blocks of the response (a list, or a text). `timestamp` is
-    ISO 8601 (None: not told), `first_token_s` seconds from then to the first token, `answer_id` what a message thread
-    goes on by. The other fields are those of `LoggedCall`.
+    ISO 8601 (None: unknown), `seen_on` the day by which the call was recorded: it picks rules and prices where there is
+    no timestamp. Message threads continue from `answer_id`. The other fields are those of `RecordedCall`.
     """
 
     body: Mapping[str, Any]
@@ -37,40 +38,40 @@ class Told:
     seen_on: date | None = None
     session: str = ""
     id: str = ""
-    line: int = field(default=0)
+    line: int = 0
     answer_id: str = ""
 
 
-class Teller:
-    """Makes calls of what logs tell; one instance a file, so that calls share what they repeat."""
+class CallBuilder:
+    """Builds recorded calls from parsed ones; one instance a file, so that calls share what they repeat."""
 
     def __init__(self, keep_content: bool = True) -> None:
         self._intake = Intake(keep_content)
         self._keep = keep_content
-        self._starts = Starts()
+        self._starts = StartTimes()
         self._threads = MessageThreads()
 
-    def call(self, told: Told) -> LoggedCall:
+    def build(self, parsed: ParsedCall) -> RecordedCall:
         """The call. Raises NotAMessage with the path of what is wrong in the body, the answer or the time."""
-        content = content_blocks(told.answer if isinstance(told.answer, str) else list(told.answer), "response.content")
-        start, request = self._starts.of(told.timestamp), self._intake.body(told.body)
-        answer = answer_blocks(content, request.deferred, self._keep)
-        request = self._threads.whole(request, told.answer_id, answer)
-        return LoggedCall(
-            told.line,
+        answer = parsed.answer if isinstance(parsed.answer, str) else list(parsed.answer)
+        content = content_blocks(answer, "response.content")
+        start, request = self._starts.next(parsed.timestamp), self._intake.body(parsed.body)
+        response = answer_blocks(content, request.deferred, self._keep)
+        return RecordedCall(
+            self._threads.complete(request, parsed.answer_id, response),
             start,
-            told.timestamp,
-            request,
-            told.usage,
-            told.first_token_s,
-            told.host,
-            told.workspace,
-            told.status,
-            told.is_batch,
-            told.iterations,
-            answer,
-            told.source,
-            told.seen_on,
-            told.session,
-            told.id,
+            parsed.seen_on if parsed.timestamp is None else None,
+            parsed.timestamp,
+            parsed.host,
+            parsed.workspace,
+            parsed.first_token_s,
+            response=response,
+            is_batch=parsed.is_batch,
+            billed=parsed.usage,
+            iterations=parsed.iterations,
+            status=parsed.status,
+            source=parsed.source,
+            session=parsed.session,
+            id=parsed.id,
+            line=parsed.line,
         )

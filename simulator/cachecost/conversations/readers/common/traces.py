@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -12,10 +11,13 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import seconds
-from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.readers.common.json_documents import must_hold, objects
+from cachecost.conversations.readers.common.notes import ReaderNotes
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.wire import NotAMessage
 
@@ -44,46 +46,64 @@ def first_token(start: str | None, first: str | None) -> float:
 
 @dataclass(slots=True)
 class Tracing:
-    """An export while it is read. `kind` is the word for what is no model call: "run_type", "type"."""
+    """An export while it is read. An entry is a model call if its field `kind` has one of the values `kinds`."""
 
-    teller: Teller
+    builder: CallBuilder
     kind: str
-    entries: int = 0
-    notes: Counter[str] = field(default_factory=Counter)
-    _found: list[tuple[LoggedCall, str]] = field(default_factory=list)
+    kinds: tuple[str, ...]
+    notes: ReaderNotes = field(default_factory=ReaderNotes)
+    _found: list[tuple[RecordedCall, str]] = field(default_factory=list)
 
-    def add(self, told: Told, parent: str) -> None:
+    def read(
+        self, path: Path, expected: str, entries_of: EntriesOf, add_call: AddCall, warn: Warn
+    ) -> list[RecordedCall]:
+        """The calls of a file. `entries_of` yields the entries in a row, `add_call` adds one that is a model call.
+
+        Raises InputError with every error. What was skipped, and what the export does not contain, goes to `warn`.
+        """
+        faults: list[Fault] = []
+        rows = 0
+        for row in objects(path, faults, warn):
+            rows += 1
+            for entry in entries_of(row):
+                self._take(entry, add_call)
+        must_hold(path, expected, rows, faults)
+        calls = self._calls()
+        self.notes.report(path, warn)
+        return calls
+
+    def _take(self, entry: JsonObject, add_call: AddCall) -> None:
+        kind = entry.text(self.kind)
+        if kind.lower() not in self.kinds:
+            self.notes.skip("entry", f"{self.kind} '{kind}' is not a model call")
+            return
+        try:
+            add_call(self, entry)
+        except NotAMessage as fault:
+            entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
+
+    def add(self, told: ParsedCall, parent: str) -> None:
         """One model call; `parent` is the id of the entry around it."""
         if told.usage is None and told.status is None:
-            self.notes["calls without usage"] += 1
-        self._found.append((self.teller.call(told), parent))
+            self.notes.add("call", "without usage")
+        self._found.append((self.builder.build(told), parent))
 
-    def leave_out(self, kind: str) -> None:
-        """One entry that is no model call."""
-        self.notes[f"entries of {self.kind} '{kind}' that are no model call: left out"] += 1
-
-    def refuse(self, entry: Checked, fault: NotAMessage) -> None:
-        entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
-
-    def calls(self) -> list[LoggedCall]:
+    def _calls(self) -> list[RecordedCall]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
-        own = _once(self._found)
-        if len(own) < len(self._found):
-            self.notes["entries with the id of another: left out"] += len(self._found) - len(own)
-        told = _without_twins(own)
-        if len(told) < len(own):
-            self.notes["model calls told twice, by one around another: left out"] += len(own) - len(told)
-        return sorted(told, key=attrgetter("start"))
-
-    def say(self, path: Path, warn: Warn) -> None:
-        """What was left out, and what the export does not tell."""
-        for note, number in self.notes.items():
-            warn(f"{path}: {number} {note}")
+        own = _drop_repeated(self._found)
+        self.notes.skip("entry", "same id as another entry", len(self._found) - len(own))
+        calls = _drop_nested(own)
+        self.notes.skip("model call", "recorded twice, by nested entries", len(own) - len(calls))
+        return sorted(calls, key=attrgetter("start"))
 
 
-def _once(found: Iterable[tuple[LoggedCall, str]]) -> list[tuple[LoggedCall, str]]:
+EntriesOf = Callable[[JsonObject], Iterable[JsonObject]]
+AddCall = Callable[[Tracing, JsonObject], None]
+
+
+def _drop_repeated(found: Iterable[tuple[RecordedCall, str]]) -> list[tuple[RecordedCall, str]]:
     """One entry an id: that with a bill, else the first."""
-    kept: dict[object, tuple[LoggedCall, str]] = {}
+    kept: dict[object, tuple[RecordedCall, str]] = {}
     for number, one in enumerate(found):
         key = one[0].id or number
         if key not in kept or (kept[key][0].billed is None and one[0].billed is not None):
@@ -91,7 +111,7 @@ def _once(found: Iterable[tuple[LoggedCall, str]]) -> list[tuple[LoggedCall, str
     return list(kept.values())
 
 
-def _without_twins(found: Sequence[tuple[LoggedCall, str]]) -> list[LoggedCall]:
+def _drop_nested(found: Sequence[tuple[RecordedCall, str]]) -> list[RecordedCall]:
     """Where a framework and an SDK both trace a call, one stands inside the other: the outer one with a bill counts,
     for it has what the framework knows; without a bill it is only a frame for those inside."""
     by_id = {call.id: call for call, _ in found if call.id}

@@ -1,1 +1,1 @@
-"""One recorded HTTP exchange, whoever recorded it."""
+"""Reads recorded HTTP exchanges: HAR, VCR, mitmproxy."""

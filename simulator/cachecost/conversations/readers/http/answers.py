@@ -1,4 +1,4 @@
-"""The answer of a model API, in one piece or streamed, in the words of the Messages API."""
+"""Converts the answer of a model API, streamed or not, to the Messages API."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.conversations.readers.anthropic_batch.results import STATUS
-from cachecost.conversations.readers.http.bodies import Misplaced, answer, pieces, unpacked
+from cachecost.conversations.calls import Iteration
+from cachecost.conversations.readers.anthropic_batch.results import STATUS, iteration_of
+from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.common.traces import FAILED
+from cachecost.conversations.readers.http.bodies import Misplaced, answer, decode_content, parse_array
 from cachecost.conversations.readers.http.converse import from_converse_blocks
 from cachecost.conversations.readers.http.gemini import from_candidate
 from cachecost.conversations.readers.http.routes import Route
-from cachecost.conversations.readers.http.streams import gathered
-from cachecost.conversations.readers.openai.bodies import from_chat_message, from_responses_output
-from cachecost.conversations.readers.request_log.reader import Iteration
+from cachecost.conversations.readers.http.streams import join_events
+from cachecost.conversations.readers.openai.chat import from_chat_message
+from cachecost.conversations.readers.openai.responses import from_responses_output
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
-FAILED = 500
-"""The status of an answer that is an error of an unknown type, though its status said 200."""
 SHAPES = {"messages": "anthropic", "converse": "bedrock", "chat": "openai", "responses": "openai", "gemini": "gemini"}
 USAGES = ("usage", "usageMetadata", "usage_metadata")
 IDS = ("id", "responseId")
@@ -27,8 +28,8 @@ MODELS = ("model", "modelVersion")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What an answer tells. `status` is that of an error which came after a good status; `created` is in seconds."""
+class HttpAnswer:
+    """A parsed answer. `status` is that of an error after HTTP status 200; `created` is in seconds."""
 
     content: Sequence[dict[str, Any]] = ()
     usage: Usage | None = None
@@ -39,34 +40,34 @@ class Answer:
     status: int | None = None
 
 
-def answer_of(data: bytes, headers: Mapping[str, str], at: str, route: Route) -> Answer:
-    """What a body tells as the answer of a route's API; nothing where the recorder kept none. Raises NotAMessage."""
-    data = unpacked(data, headers.get("content-encoding", ""), at)
+def answer_of(data: bytes, headers: Mapping[str, str], at: str, route: Route) -> HttpAnswer:
+    """The answer in a body of a route's API; empty if the recorder kept no body. Raises NotAMessage."""
+    data = decode_content(data, headers.get("content-encoding", ""), at)
     if not data.strip():
-        return Answer()
+        return HttpAnswer()
     is_array = route.api == "gemini" and data.lstrip().startswith(b"[")
-    value = pieces(data, at) if is_array else answer(data, headers.get("content-type", ""), at)
+    value = parse_array(data, at) if is_array else answer(data, headers.get("content-type", ""), at)
     try:
-        whole = gathered(value, route.api) if isinstance(value, list) else value
+        whole = join_events(value, route.api) if isinstance(value, list) else value
         return _error(whole) or _whole(whole, route)
     except NotAMessage as error:
         raise Misplaced(at, error) from None
 
 
-def _error(whole: Mapping[str, Any]) -> Answer | None:
+def _error(whole: Mapping[str, Any]) -> HttpAnswer | None:
     error = whole.get("error")
     if not isinstance(error, Mapping) or whole.get("usage"):
         return None
     code = error.get("code")
     known = STATUS.get(str(error.get("type")), FAILED)
-    return Answer(status=code if isinstance(code, int) and 400 <= code <= 599 else known)
+    return HttpAnswer(status=code if isinstance(code, int) and 400 <= code <= 599 else known)
 
 
-def _whole(whole: Mapping[str, Any], route: Route) -> Answer:
-    """The answer of one API, in the words of the Messages API. Raises NotAMessage."""
+def _whole(whole: Mapping[str, Any], route: Route) -> HttpAnswer:
+    """The answer of one API, converted to the Messages API. Raises NotAMessage."""
     usage = _first(whole, USAGES)
     created = whole.get("created") or whole.get("created_at")
-    return Answer(
+    return HttpAnswer(
         _content(whole, route),
         None if usage is None else usage_from(usage, "usage", SHAPES[route.api]),
         _iterations(usage) if route.api == "messages" else (),
@@ -103,13 +104,6 @@ def _at(value: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _iterations(usage: Any) -> tuple[Iteration, ...]:
-    passes = usage.get("iterations") if isinstance(usage, Mapping) else None
-    told_ = [one for one in passes if isinstance(one, Mapping)] if isinstance(passes, list) else []
-    return tuple(
-        Iteration(
-            str(one.get("type") or "message"),
-            usage_from(one, f"usage.iterations.{number}", "anthropic"),
-            str(one.get("model") or ""),
-        )
-        for number, one in enumerate(told_)
-    )
+    passes = object_or_empty(usage).get("iterations")
+    usages = [one for one in passes if isinstance(one, Mapping)] if isinstance(passes, list) else []
+    return tuple(iteration_of(one, f"usage.iterations.{number}") for number, one in enumerate(usages))

@@ -1,4 +1,4 @@
-"""Bodies of HTTP messages as recorders keep them -> JSON: one value, or the events of a stream.
+"""Decodes recorded HTTP bodies to JSON: one value, or the events of a stream.
 
 Read in November 2026: RFC 9110 (content codings), WHATWG HTML (server-sent events), Amazon's pages on event stream
 encoding. Recorders disagree whether they keep a body as it came or unpacked, and leave the header as it was: bytes
@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 from cachecost.base.limits import LINE, OutOfLimits, json_value
-from cachecost.conversations.checked import GZIP
+from cachecost.conversations.input_files import GZIP
+from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.exact_json import out_of_limits
-from cachecost.prompts.wire import NotAMessage, Word
+from cachecost.prompts.wire import NotAMessage, Word, shown
 
 DECODERS: Mapping[str, tuple[str, ...]] = {
     "br": ("brotli", "brotlicffi"),
     "zstd": ("compression.zstd", "backports.zstd", "pyzstd"),
 }
-"""Modules that may be there and have a `decompress`; none of them is required."""
+"""Optional modules with a `decompress` function."""
 SENT = (b"event:", b"data:", b"id:", b"retry:", b":")
 """How server-sent events begin."""
 FRAMES = "vnd.amazon.eventstream"
@@ -31,14 +31,14 @@ Events = list[dict[str, Any]]
 
 
 class Misplaced(NotAMessage):
-    """What is wrong inside a body, with the body's own place before it."""
+    """An error inside a body, with the place of the body."""
 
     def __init__(self, place: str, error: NotAMessage) -> None:
         Exception.__init__(self, f"{place}.{str(error).removeprefix('response.')}")
         self.path = f"{place}.{error.path.removeprefix('response.')}"
 
 
-def unpacked(data: bytes, encoding: str, at: str) -> bytes:
+def decode_content(data: bytes, encoding: str, at: str) -> bytes:
     """`data` without its content coding. Raises NotAMessage where it is damaged or cannot be decoded here."""
     if _is_text(data):
         return data
@@ -47,10 +47,19 @@ def unpacked(data: bytes, encoding: str, at: str) -> bytes:
         codings.append("gzip")
     for coding in reversed(codings):
         if coding in ("gzip", "x-gzip", "deflate"):
-            data = _inflated(data, coding, at)
+            data = _inflate(data, coding, at)
         elif coding in DECODERS:
-            data = _decoded(data, coding, at)
+            data = _decompress(data, coding, at)
     return data
+
+
+def decode_base64(half: JsonObject, name: str, value: object) -> bytes:
+    """The bytes of a base64 text, in which spaces and line breaks are allowed; damage is an error at field `name`."""
+    try:
+        return b64decode("".join(str(value).split()), validate=True)
+    except ValueError:
+        half.fault(name, f"expected base64; got {shown(value)}")
+        return b""
 
 
 def _is_text(data: bytes) -> bool:
@@ -63,8 +72,8 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _inflated(data: bytes, coding: str, at: str) -> bytes:
-    """A stream that was cut off is unpacked as far as it goes. Some servers call raw deflate "deflate"."""
+def _inflate(data: bytes, coding: str, at: str) -> bytes:
+    """A truncated stream is decompressed as far as it goes. Some servers call raw deflate "deflate"."""
     most = LINE.value()
     for window in (47, -15):
         try:
@@ -77,7 +86,7 @@ def _inflated(data: bytes, coding: str, at: str) -> bytes:
     raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes"))
 
 
-def _decoded(data: bytes, coding: str, at: str) -> bytes:
+def _decompress(data: bytes, coding: str, at: str) -> bytes:
     for name in DECODERS[coding]:
         try:
             decompress = import_module(name).decompress
@@ -87,7 +96,8 @@ def _decoded(data: bytes, coding: str, at: str) -> bytes:
             return bytes(decompress(data))
         except Exception:
             raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes")) from None
-    raise NotAMessage(at, f"a body that can be unpacked ({coding} needs {DECODERS[coding][0]} here)", Word("bytes"))
+    expected = f"a body that can be decompressed ({coding} requires {DECODERS[coding][0]})"
+    raise NotAMessage(at, expected, Word("bytes"))
 
 
 def json_object(data: bytes, at: str) -> dict[str, Any]:
@@ -120,8 +130,8 @@ def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
     return json_object(data, at)
 
 
-def pieces(data: bytes, at: str) -> Events:
-    """The objects of an array: how Gemini streams where nobody asked for server-sent events. Raises NotAMessage."""
+def parse_array(data: bytes, at: str) -> Events:
+    """The objects of an array: how Gemini streams without server-sent events. Raises NotAMessage."""
     value = _value(data, at)
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise NotAMessage(at, "an array of JSON objects", value)
@@ -129,7 +139,7 @@ def pieces(data: bytes, at: str) -> Events:
 
 
 def _sent_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
-    """Server-sent events that are JSON objects. A last one that is cut off is left out: so was the stream."""
+    """Server-sent events that are JSON objects. An incomplete last one is dropped."""
     sent = list(_sent_data(data))
     is_whole = data.endswith((b"\n\n", b"\r\n\r\n"))
     for number, one in enumerate(sent, 1):
@@ -184,5 +194,5 @@ def _payload(data: bytes, at: str) -> dict[str, Any]:
         return payload
     try:
         return json_object(b64decode(packed, validate=True), at)
-    except Base64Error:
+    except ValueError:
         raise NotAMessage(at, "base64 in a frame", packed) from None

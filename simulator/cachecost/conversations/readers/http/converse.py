@@ -1,8 +1,8 @@
-"""Bodies of Amazon Bedrock's Converse API -> the Messages API's; its cache points are marks.
+"""Converts bodies of Amazon Bedrock's Converse API to the Messages API; its cache points become breakpoints.
 
 Read in November 2026: the Bedrock API reference and its SDKs' types (CachePointBlock, ReasoningContentBlock,
-TokenUsage). A cache point stands behind what it marks, as a block of its own. What Converse alone has keeps its name
-as the block's type.
+TokenUsage). A cache point is a separate block after the block that it applies to. Blocks that only Converse has
+keep their name as the type.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.readers.http.wire_values import array_at, object_at
+from cachecost.conversations.readers.common.json_values import array_at, object_at
 from cachecost.prompts.wire import NotAMessage
 
 Body = dict[str, Any]
@@ -27,7 +27,7 @@ def from_converse(body: Mapping[str, Any], model: str) -> Body:
         "model": model,
         "max_tokens": inference.get("maxTokens"),
         "system": from_converse_blocks(body.get("system") or [], "system"),
-        "tools": _marked(config.get("tools") or [], "toolConfig.tools", _tool),
+        "tools": _convert_blocks(config.get("tools") or [], "toolConfig.tools", _tool),
         "tool_choice": _choice(config.get("toolChoice")),
         "output_config": {"format": output["textFormat"]} if output.get("textFormat") else None,
         "messages": [
@@ -44,15 +44,15 @@ def _message(value: Any, path: str) -> Body:
 
 
 def from_converse_blocks(items: Any, path: str) -> list[Body]:
-    """The blocks of a content, each with the mark that its cache point is. Raises NotAMessage."""
-    return _marked(items, path, _block)
+    """The blocks of a content, with the cache points as breakpoints. Raises NotAMessage."""
+    return _convert_blocks(items, path, _block)
 
 
-def _marked(items: Any, path: str, translated: Any) -> list[Body]:
+def _convert_blocks(items: Any, path: str, translated: Any) -> list[Body]:
     blocks: list[Body] = []
     for number, item in enumerate(array_at(items, path)):
         place = f"{path}.{number}"
-        kind, value = _only(item, place)
+        kind, value = _kind_and_value(item, place)
         if kind != POINT:
             blocks.append(translated(kind, value, place))
         elif not blocks:
@@ -63,8 +63,8 @@ def _marked(items: Any, path: str, translated: Any) -> list[Body]:
     return blocks
 
 
-def _only(item: Any, path: str) -> tuple[str, Any]:
-    """The one thing that a block of Converse is; "type" is what recorders of other APIs add."""
+def _kind_and_value(item: Any, path: str) -> tuple[str, Any]:
+    """(kind, value) of a Converse block, which is an object with one key."""
     kinds = [(kind, value) for kind, value in object_at(item, path).items() if value is not None]
     if len(kinds) != 1:
         raise NotAMessage(path, "an object with one key", item)
@@ -82,7 +82,7 @@ def _block(kind: str, value: Any, path: str) -> Body:
     if kind == "toolResult":
         return _result(told, f"{path}.{kind}")
     if kind == "reasoningContent":
-        return _thought(told, f"{path}.{kind}")
+        return _thinking(told, f"{path}.{kind}")
     if kind in ("image", "document"):
         return _file(kind, told, f"{path}.{kind}")
     return {**told, "type": kind}
@@ -94,7 +94,7 @@ def _result(told: Mapping[str, Any], path: str) -> Body:
     return {"type": "tool_result", "tool_use_id": told.get("toolUseId"), "content": content, **error}
 
 
-def _thought(told: Mapping[str, Any], path: str) -> Body:
+def _thinking(told: Mapping[str, Any], path: str) -> Body:
     if "redactedContent" in told:
         return {"type": "redacted_thinking", "data": told["redactedContent"]}
     text = object_at(told.get("reasoningText"), f"{path}.reasoningText")
@@ -125,5 +125,5 @@ def _tool(kind: str, value: Any, path: str) -> Body:
 def _choice(value: Any) -> Body | None:
     if value is None:
         return None
-    kind, told = _only(value, "toolConfig.toolChoice")
+    kind, told = _kind_and_value(value, "toolConfig.toolChoice")
     return {"type": kind, **object_at(told, f"toolConfig.toolChoice.{kind}")}

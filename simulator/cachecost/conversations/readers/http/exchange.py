@@ -1,4 +1,4 @@
-"""One HTTP exchange, as proxies, browsers and test recorders keep it -> the model call that it was, if it was one.
+"""Converts an HTTP exchange, recorded by a proxy, a browser or a test recorder, to a model call if it is one.
 
 What is read: requests to the Messages API, whoever serves it (Anthropic, InvokeModel on Bedrock, rawPredict on Google
 Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, to OpenAI's Chat Completions and Responses, and to
@@ -19,31 +19,32 @@ from typing import Any
 
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
-from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Told
-from cachecost.conversations.readers.http.answers import Answer, answer_of
-from cachecost.conversations.readers.http.bodies import Misplaced, json_object, unpacked
+from cachecost.conversations.readers.common.model_names import parse_model_name
+from cachecost.conversations.readers.common.parsed_call import ParsedCall
+from cachecost.conversations.readers.http.answers import HttpAnswer, answer_of
+from cachecost.conversations.readers.http.bodies import Misplaced, decode_content, json_object
 from cachecost.conversations.readers.http.converse import from_converse
 from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
-from cachecost.conversations.readers.openai.bodies import from_chat, from_responses
+from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.prompts.wire import NotAMessage
 
 INTERLEAVED = "interleaved-thinking"
-NO_ANSWER = "that nobody answered"
-REDIRECTED = "that were sent elsewhere (redirects)"
+NO_ANSWER = "no answer"
+REDIRECTED = "redirected"
 SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id", "conversation_id")
 RESET = "anthropic-ratelimit-requests-reset"
 """When a limit is full again, within minutes of the call: the day where the recorder took the date out."""
 BETAS = "anthropic-beta"
 HEADERS = frozenset((*SESSIONS, RESET, BETAS, "content-type", "content-encoding", "date"))
 ASKED = {"messages": "messages", "converse": "messages", "chat": "messages", "responses": "input", "gemini": "contents"}
-"""What a body of each API has: at an address that nobody knows, what has neither this nor a model is something else."""
+"""A field of each API's body. At an unknown address, a body with neither this nor a model is not a model call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A request and its answer. `status` is None where none came, `started` ISO 8601 (None: not told).
+class HttpExchange:
+    """A request and its answer. `status` is None without an answer, `started` is ISO 8601 or None.
 
     Headers are by their names in lower case (see `headers_of`). `request_at` and `response_at` are what a fault calls
     the bodies, `line` is where the exchange is in its file.
@@ -64,12 +65,12 @@ class Exchange:
 
 
 def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers that are looked at, by their names in lower case; the last of one name wins."""
+    """The headers in `HEADERS`, by their names in lower case; the last of one name wins."""
     return {name.lower(): value for name, value in pairs if name.lower() in HEADERS}
 
 
-def read(exchange: Exchange) -> Told | str:
-    """The model call that an exchange was; else the words for what it was. Raises NotAMessage."""
+def read(exchange: HttpExchange) -> ParsedCall | str:
+    """The model call of an exchange, or why the exchange is skipped. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
     if isinstance(route, str):
         return route
@@ -79,15 +80,15 @@ def read(exchange: Exchange) -> Told | str:
     if isinstance(body, str):
         return body
     if exchange.status >= 400:
-        return _told(exchange, route, body, Answer())
+        return _parse_call(exchange, route, body, HttpAnswer())
     headers, at = exchange.response_headers, exchange.response_at
-    return _told(exchange, route, body, answer_of(exchange.response, headers, at, route))
+    return _parse_call(exchange, route, body, answer_of(exchange.response, headers, at, route))
 
 
-def _body(exchange: Exchange, route: Route) -> dict[str, Any] | str:
-    """The body as it was sent; the words for what it is if it is of no API that is read."""
+def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
+    """The body as it was sent, or why the request is skipped."""
     at, headers = exchange.request_at, exchange.request_headers
-    data = unpacked(exchange.request, headers.get("content-encoding", ""), at)
+    data = decode_content(exchange.request, headers.get("content-encoding", ""), at)
     try:
         body = json_object(data, at)
     except NotAMessage:
@@ -100,49 +101,49 @@ def _body(exchange: Exchange, route: Route) -> dict[str, Any] | str:
 
 
 def _is_another_models(route: Route, body: Mapping[str, Any]) -> bool:
-    """Whether InvokeModel, which takes any model's own body, was sent one that is not Claude's, or not for messages."""
+    """Whether an InvokeModel body, which is in the model's own format, is not a Messages body."""
     if route.host != "bedrock" or route.api != "messages" or not route.model:
         return False
     is_claude = "anthropic" in route.model or "anthropic_version" in body
     return not is_claude or ("prompt" in body and "messages" not in body)
 
 
-def _told(exchange: Exchange, route: Route, sent: Mapping[str, Any], answered: Answer) -> Told:
+def _parse_call(exchange: HttpExchange, route: Route, sent: Mapping[str, Any], answer: HttpAnswer) -> ParsedCall:
     try:
-        body, host = _messages_body(sent, route, answered, _betas(exchange.request_headers))
+        body, host = _messages_body(sent, route, answer, _betas(exchange.request_headers))
     except NotAMessage as error:
         raise Misplaced(exchange.request_at, error) from None
-    started = exchange.started or (iso(answered.created) if answered.created is not None else None)
-    return Told(
+    started = exchange.started or (iso(answer.created) if answer.created is not None else None)
+    return ParsedCall(
         body=body,
-        usage=answered.usage,
-        answer=answered.content,
+        usage=answer.usage,
+        answer=answer.content,
         timestamp=started,
         first_token_s=exchange.first_token_s,
         host=host,
-        status=answered.status or exchange.status,
-        iterations=answered.iterations,
+        status=answer.status or exchange.status,
+        iterations=answer.iterations,
         seen_on=_seen_on(exchange.response_headers),
         session=_session(exchange.request_headers, sent),
-        id=f"{answered.id} {_digest(exchange.request)}" if answered.id else "",
+        id=f"{answer.id} {_digest(exchange.request)}" if answer.id else "",
         line=exchange.line,
-        answer_id=answered.id,
+        answer_id=answer.id,
     )
 
 
 def _betas(headers: Mapping[str, str]) -> dict[str, Any]:
     """Betas that add tokens to a prompt, as SDKs name them in a body."""
-    named_there = [one.strip() for one in headers.get(BETAS, "").split(",")]
-    found = [one for one in named_there if one.startswith(INTERLEAVED)]
+    listed = [one.strip() for one in headers.get(BETAS, "").split(",")]
+    found = [one for one in listed if one.startswith(INTERLEAVED)]
     return {"betas": found} if found else {}
 
 
 def _messages_body(
-    sent: Mapping[str, Any], route: Route, answered: Answer, betas: Mapping[str, Any]
+    sent: Mapping[str, Any], route: Route, answer: HttpAnswer, betas: Mapping[str, Any]
 ) -> tuple[dict[str, Any], str | None]:
     """(the Messages body, the host); the model is the body's own, the URL's, or the answer's."""
-    written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answered.model or route.model
-    model, host = named(written, route.host or "")
+    written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answer.model or route.model
+    model, host = parse_model_name(written, route.host or "")
     sent = {**sent, "model": model or None}
     if route.api == "converse":
         return from_converse(sent, model), route.host or host
@@ -154,7 +155,7 @@ def _messages_body(
 
 
 def _digest(request: bytes) -> str:
-    """Recorders invent ids, so an id alone does not say that two calls are one."""
+    """Recorders invent ids, so equal ids alone do not mean that two calls are the same."""
     return blake2b(request, digest_size=8).hexdigest()
 
 

@@ -1,10 +1,10 @@
-"""Bodies of Gemini's generateContent -> the Messages API's.
+"""Converts bodies of Gemini's generateContent to the Messages API.
 
 Read in November 2026: the reference of the Gemini API (generateContent, caching) and the types of google-genai 3.4.
-Fields are spelled in camel case; snake case, which the API takes, too, is read as well. What a `cachedContent` brings
-in is on Google's side: a block that only names it stands before the system prompt, with the mark that ends an object,
-and the model is the one with explicit caching. A signature of a thought shapes no other block than a thought. What
-Gemini alone has keeps its name as the block's type.
+Fields are in camel case; snake case, which the API accepts too, is also read. The content of a `cachedContent` is on
+Google's side: a block that only names it is put before the system prompt, with the breakpoint that ends an object, and
+the model becomes the one with explicit caching. The signature of a thought only affects thinking blocks. Parts that
+only Gemini has keep their name as the type.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.readers.http.wire_values import array_at, object_at
+from cachecost.conversations.readers.common.json_values import array_at, object_at
 from cachecost.prompts.wire import NotAMessage
 
 Body = dict[str, Any]
 ROLES = {"user": "user", "function": "user", "model": "assistant", "": "user"}
 CHOICES = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
 HINTS = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
-"""What stands beside the one thing that a part is."""
+"""Fields of a part besides its content."""
 SCHEMAS = ("responseJsonSchema", "responseSchema")
 EXPLICIT = "-explicit"
 """What ends the id of a model that is asked with a CachedContent (`providers/rules/gemini.toml`)."""
@@ -31,13 +31,13 @@ SNAKE = re.compile(r"_([a-z])")
 
 def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     """The Messages body of a generateContent request to `model`. Raises NotAMessage with a path in Gemini's body."""
-    body, calls = _camel(body), _Calls()
+    body, calls = _camel_case(body), _CallIds()
     config = object_at(body.get("generationConfig"), "generationConfig")
     contents = array_at(body.get("contents"), "contents")
     told = {
-        "model": f"{model}{EXPLICIT}" if _cached(body) else model,
+        "model": f"{model}{EXPLICIT}" if _cached_content(body) else model,
         "max_tokens": config.get("maxOutputTokens"),
-        "system": [*_cached(body), *_system(body.get("systemInstruction"), calls)],
+        "system": [*_cached_content(body), *_system(body.get("systemInstruction"), calls)],
         "tools": _tools(array_at(body.get("tools") or [], "tools")),
         "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
         "output_config": _output(config),
@@ -47,15 +47,15 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
 
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
-    """The blocks of an answer's first candidate; none where it was blocked. Raises NotAMessage."""
-    candidates = _camel(whole).get("candidates") or [{}]
+    """The blocks of an answer's first candidate; empty if it was blocked. Raises NotAMessage."""
+    candidates = _camel_case(whole).get("candidates") or [{}]
     content = object_at(array_at(candidates, "candidates")[0], "candidates.0").get("content")
     told = object_at(content, "candidates.0.content")
-    return _blocks(told.get("parts") or [], "candidates.0.content.parts", _Calls())
+    return _blocks(told.get("parts") or [], "candidates.0.content.parts", _CallIds())
 
 
-class _Calls:
-    """Gives calls of functions and their results the ids that Gemini may leave out: the n-th call of a name."""
+class _CallIds:
+    """Assigns ids to function calls and results without one: the n-th call of a name."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -66,19 +66,19 @@ class _Calls:
         return str(told.get("id") or f"{name} {self._counts[kind, name]}")
 
 
-def _cached(body: Mapping[str, Any]) -> list[Body]:
+def _cached_content(body: Mapping[str, Any]) -> list[Body]:
     name = body.get("cachedContent")
     return [{"type": "cached_content", "name": name, "cache_control": {"type": "ephemeral"}}] if name else []
 
 
-def _system(value: Any, calls: _Calls) -> list[Body]:
+def _system(value: Any, calls: _CallIds) -> list[Body]:
     """The system instruction; a text alone is what SDKs take, and some recorders keep."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     return _blocks(object_at(value, "systemInstruction").get("parts") or [], "systemInstruction.parts", calls)
 
 
-def _message(value: Any, path: str, calls: _Calls) -> Body:
+def _message(value: Any, path: str, calls: _CallIds) -> Body:
     message = object_at(value, path)
     role = str(message.get("role") or "")
     if role not in ROLES:
@@ -86,20 +86,20 @@ def _message(value: Any, path: str, calls: _Calls) -> Body:
     return {"role": ROLES[role], "content": _blocks(message.get("parts") or [], f"{path}.parts", calls)}
 
 
-def _blocks(parts: Any, path: str, calls: _Calls) -> list[Body]:
+def _blocks(parts: Any, path: str, calls: _CallIds) -> list[Body]:
     one_or_more = parts if isinstance(parts, list) else [parts]
     return [_block(object_at(part, f"{path}.{n}"), f"{path}.{n}", calls) for n, part in enumerate(one_or_more)]
 
 
-def _block(part: Mapping[str, Any], path: str, calls: _Calls) -> Body:
+def _block(part: Mapping[str, Any], path: str, calls: _CallIds) -> Body:
     kinds = [name for name, value in part.items() if name not in HINTS and value is not None]
     if not kinds and "thoughtSignature" in part:  # the last piece of a stream
         return {"type": "text", "text": ""}
     if len(kinds) != 1:
-        raise NotAMessage(path, "a part that is one thing", part)
+        raise NotAMessage(path, "a part with one kind of content", part)
     kind, value = kinds[0], part[kinds[0]]
     if kind == "text":
-        return _thought(part) if part.get("thought") else {"type": "text", "text": value}
+        return _thinking(part) if part.get("thought") else {"type": "text", "text": value}
     told = object_at(value, f"{path}.{kind}")
     if kind == "functionCall":
         return {
@@ -114,7 +114,7 @@ def _block(part: Mapping[str, Any], path: str, calls: _Calls) -> Body:
     return _file(kind, told) if kind in ("inlineData", "fileData") else {**told, "type": kind}
 
 
-def _thought(part: Mapping[str, Any]) -> Body:
+def _thinking(part: Mapping[str, Any]) -> Body:
     signed = {"signature": part["thoughtSignature"]} if part.get("thoughtSignature") else {}
     return {"type": "thinking", "thinking": part.get("text"), **signed}
 
@@ -161,15 +161,15 @@ def _output(config: Mapping[str, Any]) -> Body:
     return {**shape, **({"effort": str(effort).lower()} if effort else {})}
 
 
-def _camel(value: Any) -> Any:
+def _camel_case(value: Any) -> Any:
     """`value` with the names of its own fields in camel case: not those in schemas, arguments and responses."""
     if isinstance(value, list):
-        return [_camel(one) for one in value]
+        return [_camel_case(one) for one in value]
     if not isinstance(value, Mapping):
         return value
     named = {SNAKE.sub(lambda found: found[1].upper(), name): one for name, one in value.items()}
-    return {name: one if name in FREE else _camel(one) for name, one in named.items()}
+    return {name: one if name in FREE else _camel_case(one) for name, one in named.items()}
 
 
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)
-"""Fields whose contents are somebody else's words."""
+"""Fields whose keys are user data."""

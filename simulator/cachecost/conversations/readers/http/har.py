@@ -11,18 +11,18 @@ of streams and of large answers: then a call has no usage. Sessions and workspac
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.readers.http.bodies import decode_base64
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
 
 ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
@@ -32,37 +32,29 @@ BEFORE_FIRST_BYTE = ("blocked", "dns", "connect", "send", "wait")
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like an archive; None if they do not."""
     found = ARCHIVE.match(head.removeprefix(b"\xef\xbb\xbf"))
-    return 'it has a "log" as HAR archives have it' if found else None
+    return 'it begins with the "log" of a HAR archive' if found else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls in the order they started. Raises InputError with every fault, each with its entry."""
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order they started. Raises InputError with every error, each with its entry."""
     log = ExchangeLog(path, keep_content)
-    value = parsed(whole_file(path))
+    value = parse_json(read_input(path))
     if isinstance(value, ValueError):
         raise InputError([Fault(str(path), reason(value))])
     if not isinstance(value, dict):
         raise InputError([Fault(str(path), f"expected an object; got {shown(value)}")])
-    whole = Checked(value, log.faults, str(path))
+    whole = JsonObject(value, log.faults, str(path))
     archive = whole.within(whole.mapping("log"), "log")
     archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])
     for entry in archive.objects("entries"):
-        exchange = _exchange(entry)
-        if exchange is not None:
-            log.add(exchange)
+        log.add_entry(entry, _exchange)
     yield from log.end(warn, by_time=True)
 
 
-def _exchange(entry: Checked) -> Exchange | None:
-    """The exchange of an entry; None where a fault was found."""
-    before = len(entry.faults)
-    request = entry.within(entry.mapping("request"), "request")
-    response = entry.within(entry.mapping("response"), "response")
-    if len(entry.faults) > before:
-        return None
+def _exchange(entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     posted = request.within(request.mapping("postData", required=False), "postData")
     content = response.within(response.mapping("content", required=False), "content")
-    exchange = Exchange(
+    return HttpExchange(
         url=request.text("url"),
         method=request.text("method"),
         request_headers=_headers(request),
@@ -75,27 +67,22 @@ def _exchange(entry: Checked) -> Exchange | None:
         request_at=f"{posted.place}text",
         response_at=f"{content.place}text",
     )
-    return exchange if len(entry.faults) == before else None
 
 
-def _headers(half: Checked) -> dict[str, str]:
+def _headers(half: JsonObject) -> dict[str, str]:
     pairs = [(str(one.data.get("name")), str(one.data.get("value"))) for one in half.objects("headers")]
     return headers_of(pairs)
 
 
-def _bytes(body: Checked) -> bytes:
+def _bytes(body: JsonObject) -> bytes:
     text = body.text("text", "")
     if body.text("encoding", "") != "base64":
         return text.encode("utf-8", "surrogatepass")
-    try:
-        return b64decode("".join(text.split()), validate=True)
-    except (Base64Error, ValueError):
-        body.fault("text", f"expected base64; got {shown(text)}")
-        return b""
+    return decode_base64(body, "text", text)
 
 
-def _status(response: Checked) -> int | None:
-    """None where no answer came: 0, by the custom of browsers."""
+def _status(response: JsonObject) -> int | None:
+    """None without an answer, which browsers record as 0."""
     status: int = response.get("status", "an HTTP status", _is_status, 0)
     return status if status > 0 else None
 
@@ -104,7 +91,7 @@ def _is_status(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and (value in (0, -1) or 100 <= value <= 599)
 
 
-def _first_byte(entry: Checked) -> float:
+def _first_byte(entry: JsonObject) -> float:
     timings = entry.mapping("timings", required=False)
     told = [timings.get(name) for name in BEFORE_FIRST_BYTE]
     return sum(float(one) for one in told if isinstance(one, (int, float)) and one > 0) / 1000

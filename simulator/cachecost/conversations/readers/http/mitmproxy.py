@@ -18,12 +18,13 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Checked, Warn, opened, quiet
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.http.routes import NO_CALL
-from cachecost.conversations.readers.http.tnetstrings import CutOff, Damaged, values
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, TruncatedNetstring, values
 from cachecost.prompts.wire import shown
 
 FLOW = re.compile(
@@ -35,48 +36,40 @@ FLOW = re.compile(
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like flows; None if they do not."""
-    return "it begins as mitmproxy's flows do" if FLOW.match(head) else None
+    return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls in the order they started. Raises InputError with every fault, each with its flow."""
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order they started. Raises InputError with every error, each with its flow."""
     log = ExchangeLog(path, keep_content)
     for number, flow in enumerate(_flows(path, log.faults, warn)):
         if not isinstance(flow, dict):
             log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {shown(flow)}"))
         elif _text(flow.get("type", "http")) != "http":
-            log.left_out[NO_CALL] += 1
+            log.notes.skip("entry", NO_CALL)
         else:
-            _add(Checked(flow, log.faults, str(path), None, f"flows[{number}]."), log)
+            entry = JsonObject(flow, log.faults, str(path), None, f"flows[{number}].")
+            log.add_entry(entry, _exchange, answer_required=False)
     yield from log.end(warn, by_time=True)
 
 
 def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
-    with opened(path) as stream:
+    with open_input(path) as stream:
         try:
             yield from values(stream)
-        except CutOff:
-            warn(f"{path}: the last flow is cut off (still being written?): left out")
-        except Damaged as error:
-            faults.append(Fault(str(path), f"damaged flows: {error}; what comes after cannot be read"))
+        except TruncatedNetstring:
+            warn(f"{path}: skipped the last flow: incomplete (still being written?)")
+        except DamagedNetstring as error:
+            faults.append(Fault(str(path), f"damaged flows: {error}; the rest of the file cannot be read"))
 
 
-def _add(flow: Checked, log: ExchangeLog) -> None:
-    before = len(flow.faults)
-    exchange = _exchange(flow)
-    if len(flow.faults) == before:
-        log.add(exchange)
-
-
-def _exchange(flow: Checked) -> Exchange:
-    request = flow.within(flow.mapping("request"), "request")
-    response = flow.within(flow.mapping("response", required=False), "response")
-    asked = list(_pairs(request))
+def _exchange(_: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+    headers = list(_pairs(request))
     start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
-    return Exchange(
-        url=_url(request, asked),
+    return HttpExchange(
+        url=_url(request, headers),
         method=_word(request, "method"),
-        request_headers=headers_of(asked),
+        request_headers=headers_of(headers),
         request=_bytes(request),
         status=response.whole("status_code", None, bool(response.data)),
         response_headers=headers_of(_pairs(response)),
@@ -88,7 +81,7 @@ def _exchange(flow: Checked) -> Exchange:
     )
 
 
-def _pairs(half: Checked) -> Iterator[tuple[str, str]]:
+def _pairs(half: JsonObject) -> Iterator[tuple[str, str]]:
     for one in half.get("headers", "an array of names and values", _are_pairs, [], required=False):
         yield _text(one[0]), _text(one[1])
 
@@ -97,13 +90,13 @@ def _are_pairs(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
 
 
-def _url(request: Checked, headers: list[tuple[str, str]]) -> str:
+def _url(request: JsonObject, headers: list[tuple[str, str]]) -> str:
     """A transparent proxy knows an address only; the name stands in the headers."""
     name = next((value for key, value in headers if key.lower() == "host"), "") or _word(request, "authority", "")
     return f"{_word(request, 'scheme', 'https')}://{name or _word(request, 'host', '')}{_word(request, 'path', '')}"
 
 
-def _word(half: Checked, name: str, default: str | None = None) -> str:
+def _word(half: JsonObject, name: str, default: str | None = None) -> str:
     return _text(
         half.get(name, "a text", lambda value: isinstance(value, (str, bytes)), default or "", default is None)
     )
@@ -113,6 +106,6 @@ def _text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
-def _bytes(half: Checked) -> bytes:
+def _bytes(half: JsonObject) -> bytes:
     value: bytes = half.get("content", "bytes", lambda value: isinstance(value, bytes), b"", required=False)
     return value

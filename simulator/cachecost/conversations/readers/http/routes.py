@@ -1,8 +1,8 @@
-"""Whom an HTTP request was sent to: the API by its path, our host by its name, the model where the URL tells it.
+"""Finds the API, the host and the model of an HTTP request: the API from its path, the host from its name.
 
 Read in November 2026: Anthropic's pages on Claude on AWS, Google Cloud and Microsoft Foundry, Amazon's on the
-Messages API and Converse on Bedrock. A name that nobody knows (a proxy, a gateway, a machine of one's own) tells no
-host; the path still tells the API.
+Messages API and Converse on Bedrock. An unknown name (a proxy, a gateway, a private server) leaves the host
+unknown; the path still shows the API.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from urllib.parse import unquote
 
 Api = Literal["messages", "chat", "responses", "converse", "gemini"]
 
-NO_CALL = "that are no model call"
-COUNTS = "that count tokens"
-BATCHES = "of a batch API"
-UNREAD = "of model APIs that are not read"
+NO_CALL = "not a model call"
+COUNTS = "token counting"
+BATCHES = "batch API"
+UNREAD = "unsupported model API"
 
 URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://(?P<name>[^/?#]*))?(?P<path>[^?#]*)", re.IGNORECASE)
-"""An address that was scrubbed is no URL any more (`https://[KEY]/…`), so no stricter parser is asked."""
+"""A scrubbed address is not a valid URL (`https://[KEY]/…`), so this is not stricter."""
 HOSTS = {
     "anthropic": re.compile(r"api\.anthropic\.com|aws-external-anthropic\..*"),
     "bedrock": re.compile(r"(.*\.)?bedrock-(runtime|mantle)[-.].*"),
@@ -34,7 +34,7 @@ HOSTS = {
     "mistral": re.compile(r"api\.mistral\.ai"),
     "qwen": re.compile(r".*\.aliyuncs\.com"),
 }
-"""Our host, by the name that was asked. Claude Platform on AWS is Anthropic's own; Bedrock is Amazon's."""
+"""Our host, by the name in the URL. Claude Platform on AWS is Anthropic's own; Bedrock is Amazon's."""
 LEFT_OUT = {
     COUNTS: re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
     BATCHES: re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
@@ -53,12 +53,12 @@ CALLS: tuple[tuple[Api, str | None, re.Pattern[str]], ...] = (
     ("responses", None, re.compile(r".*/responses")),
     ("gemini", None, re.compile(r".*/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)")),
 )
-"""Where calls are sent: the API, the host that its path tells, the path."""
+"""(API, host if the path shows it, path) of model calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a model call went. `model` is what the URL says ("": nothing), `host` None where nothing tells it."""
+    """Where a model call went. `model` is "" if it is not in the URL, `host` is None if it is unknown."""
 
     api: Api
     host: str | None
@@ -66,12 +66,12 @@ class Route:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether the URL names a profile of somebody's account, and not the model behind it."""
+        """Whether the URL names an inference profile of an account instead of a model."""
         return self.host == "bedrock" and ":application-inference-profile/" in self.model
 
 
 def route_of(method: str, url: str) -> Route | str:
-    """The route of a call of a model; for any other request, the words for what it is."""
+    """The route of a model call; for any other request, why it is skipped."""
     found = URL.match(url)
     path = found["path"].rstrip("/") if found else ""
     if found is None or method.upper() != "POST":

@@ -1,8 +1,8 @@
-"""The events of a streamed answer -> the answer as it would have come in one piece.
+"""Joins the events of a streamed answer to the answer that the API returns without streaming.
 
 Read in November 2026: the events of a stream as the SDKs of Anthropic, OpenAI, Google and Amazon have them (Messages,
 Chat Completions, Responses, streamGenerateContent, ConverseStream). Anthropic's numbers of tokens are cumulative, so
-the largest is the last. A stream that ends early tells what it told: its blocks as far as they go.
+the largest is the last. A stream that ends early yields its blocks as far as they go.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cachecost.base.limits import json_value
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.bodies import Events
 from cachecost.conversations.readers.http.routes import Api
 from cachecost.prompts.wire import NotAMessage
@@ -18,31 +19,32 @@ from cachecost.prompts.wire import NotAMessage
 Piece = dict[str, Any]
 
 
-def gathered(events: Events, api: Api) -> Piece:
-    """The answer that the events of a stream of this API come to. Raises NotAMessage."""
-    return _GATHER[api](events)
+def join_events(events: Events, api: Api) -> Piece:
+    """The answer of a stream of this API. Raises NotAMessage."""
+    return _JOINERS[api](events)
 
 
 # --------------------------------------------------------------------------------------------------- Anthropic
 
 
 def _message(events: Events) -> Piece:
-    """A Messages answer; the error where nothing but an error came."""
+    """A Messages answer; the error event if there is nothing else."""
     message: Piece = {}
     blocks: dict[int, Piece] = {}
     for event in events:
         kind = event.get("type")
         if kind == "message_start":
-            message = dict(_object(event.get("message")))
+            message = dict(object_or_empty(event.get("message")))
         elif kind == "content_block_start":
-            blocks[_number(event, "index")] = dict(_object(event.get("content_block")))
+            blocks[_number(event, "index")] = dict(object_or_empty(event.get("content_block")))
         elif kind == "content_block_delta":
-            _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), _object(event.get("delta")))
+            _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), object_or_empty(event.get("delta")))
         elif kind == "message_delta":
-            message["usage"] = _most(_object(message.get("usage")), _object(event.get("usage")))
+            usage = object_or_empty(message.get("usage"))
+            message["usage"] = _largest_counts(usage, object_or_empty(event.get("usage")))
         elif kind == "error" and not message:
             return event
-    return {**message, "content": [_done(block) for block in blocks.values()]} if message else {}
+    return {**message, "content": [_finish_block(block) for block in blocks.values()]} if message else {}
 
 
 def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
@@ -56,26 +58,26 @@ def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
             block[name] = value
 
 
-def _done(block: Piece) -> Piece:
+def _finish_block(block: Piece) -> Piece:
     """The block once its last delta has come. Input that is cut off stays the text it is."""
     pieces = block.pop("partial_json", None)
-    return {**block, "input": _parsed(pieces)} if pieces else block
+    return {**block, "input": _parse_json(pieces)} if pieces else block
 
 
-def _parsed(text: Any) -> Any:
+def _parse_json(text: Any) -> Any:
     try:
         return json_value(text) if isinstance(text, str) else text
     except ValueError:
         return text
 
 
-def _most(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
-    """Of each number the larger; what is no number is as the later one says."""
+def _largest_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
+    """The larger of each count; other values are those of `other`."""
     both = dict(one)
     for name, value in other.items():
         before = both.get(name)
         if isinstance(value, Mapping):
-            both[name] = _most(_object(before), value)
+            both[name] = _largest_counts(object_or_empty(before), value)
         elif isinstance(value, int) and isinstance(before, int):
             both[name] = max(before, value)
         elif value is not None:
@@ -90,15 +92,11 @@ def _number(event: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 # ------------------------------------------------------------------------------------------------------ OpenAI
 
 
 def _completion(events: Events) -> Piece:
-    """A chat completion: its first choice, and the usage that one of the last chunks brings."""
+    """A chat completion: its first choice, and the usage, which is in one of the last chunks."""
     whole: Piece = {}
     message: Piece = {"role": "assistant"}
     calls: dict[int, Piece] = {}
@@ -107,17 +105,17 @@ def _completion(events: Events) -> Piece:
         choices = event.get("choices")
         each = choices if isinstance(choices, list) else []
         first = next((one for one in each if isinstance(one, Mapping) and not one.get("index")), {})
-        _grow(message, calls, _object(first.get("delta")))
+        _extend_message(message, calls, object_or_empty(first.get("delta")))
     if calls:
         message["tool_calls"] = list(calls.values())
     return {**whole, "choices": [{"message": message}]}
 
 
-def _grow(message: Piece, calls: dict[int, Piece], delta: Mapping[str, Any]) -> None:
+def _extend_message(message: Piece, calls: dict[int, Piece], delta: Mapping[str, Any]) -> None:
     for name, value in delta.items():
         if name == "tool_calls" and isinstance(value, list):
             for piece in value:
-                _add_call(calls, _object(piece))
+                _add_call(calls, object_or_empty(piece))
         elif isinstance(value, str) and name != "role":
             message[name] = f"{message.get(name) or ''}{value}"
 
@@ -127,7 +125,7 @@ def _add_call(calls: dict[int, Piece], piece: Mapping[str, Any]) -> None:
     call = calls.setdefault(number, {"type": "function", "function": {"arguments": ""}})
     if piece.get("id"):
         call["id"] = piece["id"]
-    told, function = _object(piece.get("function")), call["function"]
+    told, function = object_or_empty(piece.get("function")), call["function"]
     if told.get("name"):
         function["name"] = told["name"]
     function["arguments"] += str(told.get("arguments") or "")
@@ -152,10 +150,10 @@ def _candidate(events: Events) -> Piece:
     for event in events:
         whole |= {name: value for name, value in event.items() if value}
         candidates = event.get("candidates")
-        first = _object(candidates[0]) if isinstance(candidates, list) and candidates else {}
-        told = _object(first.get("content")).get("parts")
+        first = object_or_empty(candidates[0]) if isinstance(candidates, list) and candidates else {}
+        told = object_or_empty(first.get("content")).get("parts")
         for part in told if isinstance(told, list) else []:
-            _add_part(parts, _object(part))
+            _add_part(parts, object_or_empty(part))
     return {**whole, "candidates": [{"content": {"role": "model", "parts": parts}}]}
 
 
@@ -171,15 +169,15 @@ def _add_part(parts: list[Piece], part: Mapping[str, Any]) -> None:
 
 
 def _converse(events: Events) -> Piece:
-    """A Converse answer. The kind of an event is in the frame's header; what is in it tells as much."""
+    """A Converse answer. The kind of an event is clear from its fields; the frame's header is not needed."""
     blocks: dict[int, Piece] = {}
     whole: Piece = {}
     for event in events:
         number = _number(event, "contentBlockIndex") if "contentBlockIndex" in event else -1
         block = blocks.setdefault(number, {})
-        for name, value in _object(event.get("start")).items():
-            block[name] = dict(_object(value))
-        for name, value in _object(event.get("delta")).items():
+        for name, value in object_or_empty(event.get("start")).items():
+            block[name] = dict(object_or_empty(value))
+        for name, value in object_or_empty(event.get("delta")).items():
             _add(block, name, value)
         if "usage" in event:
             whole["usage"] = event["usage"]
@@ -191,22 +189,22 @@ def _add(block: Piece, name: str, value: Any) -> None:
     if isinstance(value, str):
         block[name] = f"{block.get(name) or ''}{value}"
         return
-    inner = block[name] = dict(_object(block.get(name)))
-    for key, piece in _object(value).items():
+    inner = block[name] = dict(object_or_empty(block.get(name)))
+    for key, piece in object_or_empty(value).items():
         inner[key] = f"{inner.get(key) or ''}{piece}" if isinstance(piece, str) else piece
 
 
 def _whole_block(block: Piece) -> Piece:
     if "toolUse" in block:
-        use = _object(block["toolUse"])
-        return {"toolUse": {**use, "input": _parsed(use.get("input") or "{}")}}
-    thought = _object(block.get("reasoningContent"))
+        use = object_or_empty(block["toolUse"])
+        return {"toolUse": {**use, "input": _parse_json(use.get("input") or "{}")}}
+    thought = object_or_empty(block.get("reasoningContent"))
     if thought and "redactedContent" not in thought:
         return {"reasoningContent": {"reasoningText": thought}}
     return block
 
 
-_GATHER: Mapping[Api, Callable[[Events], Piece]] = {
+_JOINERS: Mapping[Api, Callable[[Events], Piece]] = {
     "messages": _message,
     "chat": _completion,
     "responses": _response,

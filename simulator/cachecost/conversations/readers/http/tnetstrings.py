@@ -16,28 +16,28 @@ DEEPEST = 40
 PIECE = 1 << 20
 
 
-class Damaged(ValueError):
-    """Bytes that are no typed netstring, and where they begin."""
+class DamagedNetstring(ValueError):
+    """Bytes that are not a typed netstring, and their position."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(f"{what} at byte {at}")
 
 
-class CutOff(Damaged):
-    """A value of which the end is missing."""
+class TruncatedNetstring(DamagedNetstring):
+    """A value whose end is missing."""
 
 
 def values(stream: BinaryIO) -> Iterator[Any]:
-    """The values of a file, one by one. Raises Damaged; CutOff if the file ends within one."""
+    """The values of a file. Raises DamagedNetstring, or TruncatedNetstring if the file ends within a value."""
     at = 0
     while head := stream.read(1):
         length, digits = _length(stream, head, at)
         most = LINE.value()
         data = _data(stream, min(length, most) + 1)
         if length > most and len(data) > most:
-            raise Damaged(at, str(LINE.error()))
+            raise DamagedNetstring(at, str(LINE.error()))
         if len(data) < length + 1:
-            raise CutOff(at, "a value that is cut off")
+            raise TruncatedNetstring(at, "an incomplete value")
         start = at + digits + 1
         yield _Parser(data, start).value(0, length, data[length], 0)
         at = start + length + 1
@@ -51,13 +51,13 @@ def _length(stream: BinaryIO, head: bytes, at: int) -> tuple[int, int]:
         if byte == b":":
             return int(digits), len(digits)
         if not byte:
-            raise CutOff(at, "a length that is cut off")
+            raise TruncatedNetstring(at, "an incomplete length")
         digits += byte
-    raise Damaged(at, "no length")
+    raise DamagedNetstring(at, "expected a length")
 
 
 def _data(stream: BinaryIO, length: int) -> bytes:
-    """Up to `length` bytes; memory is taken for what is there, whatever the length says."""
+    """Up to `length` bytes; memory is only taken for bytes that exist."""
     pieces = []
     while length > 0 and (piece := stream.read(min(PIECE, length))):
         pieces.append(piece)
@@ -74,7 +74,7 @@ class _Parser:
 
     def value(self, start: int, end: int, kind: int, depth: int) -> Any:
         if depth > DEEPEST:
-            raise self._damaged(start, "too many levels")
+            raise self._error(start, "nested too deeply")
         if kind in b"]}":
             items = list(self._items(start, end, depth + 1))
             return items if kind == ord("]") else self._mapping(items, start)
@@ -90,17 +90,17 @@ class _Parser:
                 return int(data) if kind == ord("#") else float(data)
             return {b"true!": True, b"false!": False, b"~": None}[data + bytes([kind])]
         except (ValueError, KeyError):
-            raise self._damaged(start, "no value of its type") from None
+            raise self._error(start, "a value that does not match its type") from None
 
     def _items(self, start: int, end: int, depth: int) -> Iterator[Any]:
         while start < end:
             colon = self._data.find(b":", start, min(end, start + MOST_DIGITS + 1))
             digits = self._data[start:colon] if colon > start else b""
             if not digits.isdigit():
-                raise self._damaged(start, "no length")
+                raise self._error(start, "expected a length")
             first, last = colon + 1, colon + 1 + int(digits)
             if last >= end:
-                raise self._damaged(start, "a length beyond its end")
+                raise self._error(start, "a length beyond the end of its value")
             yield self.value(first, last, self._data[last], depth)
             start = last + 1
 
@@ -108,8 +108,8 @@ class _Parser:
         """Keys are texts; old files have bytes."""
         keys = [key.decode("latin-1") if isinstance(key, bytes) else key for key in items[::2]]
         if len(items) % 2 or not all(isinstance(key, str) for key in keys):
-            raise self._damaged(start, "no keys with values")
+            raise self._error(start, "expected pairs of keys and values")
         return dict(zip(keys, items[1::2], strict=True))
 
-    def _damaged(self, start: int, what: str) -> Damaged:
-        return Damaged(self._offset + start, what)
+    def _error(self, start: int, what: str) -> DamagedNetstring:
+        return DamagedNetstring(self._offset + start, what)

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -28,11 +26,13 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso, seconds
-from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http import yaml_values
-from cachecost.conversations.readers.http.exchange import Exchange, headers_of
+from cachecost.conversations.readers.http.bodies import decode_base64
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.wire import shown
 
 LISTS = ("interactions", "http_interactions")
@@ -60,17 +60,15 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls in the order of the file. Raises InputError with every fault, each with its interaction."""
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    for one in _interactions(path, log.faults):
-        exchange = _exchange(one)
-        if exchange is not None:
-            log.add(exchange)
+    for interaction in _interactions(path, log.faults):
+        log.add_entry(interaction, _exchange)
     yield from log.end(warn, by_time=False)
 
 
-def _interactions(path: Path, faults: list[Fault]) -> Iterator[Checked]:
+def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     """The interactions of a file. Raises InputError where it cannot be read."""
     value, lines = _document(path)
     name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
@@ -82,15 +80,15 @@ def _interactions(path: Path, faults: list[Fault]) -> Iterator[Checked]:
     for number, item in enumerate(items):
         line = lines.get(id(item))
         if isinstance(item, dict):
-            yield Checked(item, faults, str(path), line, f"{name}[{number}].")
+            yield JsonObject(item, faults, str(path), line, f"{name}[{number}].")
         else:
             faults.append(Fault(str(path), f"{name}[{number}]: expected an object; got {shown(item)}"))
 
 
 def _document(path: Path) -> tuple[Any, dict[int, int]]:
-    data = whole_file(path)
+    data = read_input(path)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        value = parsed(data)
+        value = parse_json(data)
         if isinstance(value, ValueError):
             raise InputError([Fault(str(path), reason(value))])
         return value, {}
@@ -101,46 +99,39 @@ def _document(path: Path) -> tuple[Any, dict[int, int]]:
         raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
 
 
-def _exchange(one: Checked) -> Exchange | None:
-    """The exchange of an interaction; None where a fault was found."""
-    before = len(one.faults)
-    request = one.within(one.mapping("request"), "request")
-    response = one.within(one.mapping("response"), "response")
-    if len(one.faults) > before:
-        return None
-    answered = headers_of(_headers(response))
-    exchange = Exchange(
+def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+    answer_headers = headers_of(_headers(response))
+    return HttpExchange(
         url=request.text("uri") if "uri" in request.data else request.text("url"),
         method=request.text("method"),
         request_headers=headers_of(_headers(request)),
         request=_body(request),
         status=_status(response),
-        response_headers=answered,
+        response_headers=answer_headers,
         response=_body(response),
-        started=_started(one, answered.get("date")),
+        started=_start_time(interaction, answer_headers.get("date")),
         first_token_s=_first_byte(response),
         request_at=f"{request.place}body",
         response_at=f"{response.place}body",
-        line=one.line or 0,
+        line=interaction.line or 0,
     )
-    return exchange if len(one.faults) == before else None
 
 
-def _headers(half: Checked) -> Iterator[tuple[str, str]]:
-    """The headers as texts; recorders keep one of a name or a list of them."""
+def _headers(half: JsonObject) -> Iterator[tuple[str, str]]:
+    """The headers. A value may be a text or a list of texts."""
     for name, value in half.mapping("headers", required=False).items():
         values = value if isinstance(value, list) else [value]
         yield from ((name, str(each)) for each in values)
 
 
-def _body(half: Checked) -> bytes:
+def _body(half: JsonObject) -> bytes:
     """The body's bytes, however they are kept; vcrpy once called an answer's body `content`."""
     told = half.data
     if told.get("parsed_body") is not None:
         return _json(half, "parsed_body", told["parsed_body"])
     value = told.get("body") if told.get("body") is not None else told.get("content")
     if isinstance(value, Mapping) and "base64_string" in value:
-        return _from_base64(half, value["base64_string"])
+        return decode_base64(half, "body.base64_string", value["base64_string"])
     if isinstance(value, Mapping) and "string" not in value:
         return _json(half, "body", value)
     if isinstance(value, Mapping):
@@ -153,7 +144,7 @@ def _body(half: Checked) -> bytes:
     return b""
 
 
-def _json(half: Checked, name: str, value: Any) -> bytes:
+def _json(half: JsonObject, name: str, value: Any) -> bytes:
     try:
         return json.dumps(value).encode()
     except TypeError:
@@ -161,16 +152,8 @@ def _json(half: Checked, name: str, value: Any) -> bytes:
         return b""
 
 
-def _from_base64(half: Checked, value: Any) -> bytes:
-    try:
-        return b64decode("".join(str(value).split()), validate=True)
-    except (Base64Error, ValueError):
-        half.fault("body.base64_string", f"expected base64; got {shown(value)}")
-        return b""
-
-
-def _status(response: Checked) -> int:
-    """The HTTP status: `status: {code}`, or beside it; php-vcr and go-vcr once wrote "200 OK"."""
+def _status(response: JsonObject) -> int:
+    """The HTTP status: `status: {code}`, or a field next to it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
     for told in (code, response.data.get("code"), response.data.get("status_code"), status):
@@ -181,18 +164,18 @@ def _status(response: Checked) -> int:
     return 0
 
 
-def _started(one: Checked, date: str | None) -> str | None:
-    told = one.data.get("recorded_at")
-    if told is None:
+def _start_time(interaction: JsonObject, date: str | None) -> str | None:
+    raw = interaction.data.get("recorded_at")
+    if raw is None:
         return _moment(date or "")
-    found = _moment(str(told))
-    if found is None:
-        one.fault("recorded_at", f"expected a time; got {shown(told)}")
-    return found
+    time = _moment(str(raw))
+    if time is None:
+        interaction.fault("recorded_at", f"expected a time; got {shown(raw)}")
+    return time
 
 
 def _moment(text: str) -> str | None:
-    """ISO 8601 of a time in RFC 2822 or ISO 8601; None where it is neither: headers may be scrubbed."""
+    """ISO 8601 of a time in RFC 2822 or ISO 8601; None for anything else (headers may be scrubbed)."""
     try:
         return iso(seconds(text))
     except (ValueError, OverflowError):
@@ -203,8 +186,8 @@ def _moment(text: str) -> str | None:
         return None
 
 
-def _first_byte(response: Checked) -> float:
-    """Seconds to the first byte: what go-vcr calls duration, what curl told php-vcr; 0 where nothing tells."""
+def _first_byte(response: JsonObject) -> float:
+    """Seconds to the first byte: go-vcr's duration, or curl's time in php-vcr; 0 if unknown."""
     duration, curl = response.data.get("duration"), response.data.get("curl_info")
     if isinstance(duration, str):
         return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(duration))

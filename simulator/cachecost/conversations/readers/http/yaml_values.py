@@ -1,4 +1,4 @@
-"""YAML that recorders write -> plain values: whatever a tag says, texts, bytes, numbers, arrays and objects.
+"""Loads the YAML of HTTP recorders as plain values: texts, bytes, numbers, arrays and objects, whatever the tags.
 
 As YAML 1.1, which PyYAML, Psych and go-yaml write, but times stay texts, and a number without a point is no float.
 Known tags: `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in cassettes
@@ -21,7 +21,7 @@ BINARY = (f"{TAG}binary", "!binary")
 HELD_IN = {f"{TAG}python/object/new:_io.BytesIO": "state", f"{TAG}python/object/apply:builtins.iter": "args"}
 """Where a body that was no plain value is kept: the first of these."""
 MOST_VALUES = 20_000_000
-"""Aliases can make a small file denote a huge one."""
+"""Aliases can make a small file expand to a huge one."""
 INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?")
 """PyYAML writes no other numbers, and words that are others to YAML 1.2 without quotes."""
@@ -29,10 +29,10 @@ TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
 def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
-    """The one document in `text`, and the line of each object in it by its `id`. Raises InputError."""
+    """(the document, the line of each object in it by its `id()`). Raises InputError."""
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    builder = _Builder(file)
+    builder = _YamlValues(file)
     try:
         node = compose(text, (1, 1))
         return (None if node is None else builder.build(node)), builder.lines
@@ -47,7 +47,7 @@ def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
         raise InputError([Fault(file, str(error))]) from None
 
 
-class _Builder:
+class _YamlValues:
     """Turns nodes into values."""
 
     def __init__(self, file: str) -> None:
@@ -59,7 +59,7 @@ class _Builder:
     def build(self, node: Any) -> Any:
         self._values += 1
         if self._values > MOST_VALUES or id(node) in self._open:
-            raise self._fault(node, "aliases within what they stand for, or too many")
+            raise self._fault(node, "recursive aliases, or too many")
         if isinstance(node.value, str):
             return self._scalar(node)
         if len(self._open) >= DEEPEST:
@@ -72,11 +72,11 @@ class _Builder:
     def _object(self, node: Any) -> Any:
         value = {str(self.build(key)): self.build(item) for key, item in node.value}
         if len(value) < len(node.value):
-            raise self._fault(node, "a key given twice")
+            raise self._fault(node, "duplicate key")
         name = HELD_IN.get(str(node.tag))
         held = value.get(name) if name else None
         if isinstance(held, list) and held:
-            return _joined(held[0])
+            return _join_pieces(held[0])
         self.lines[id(value)] = node.start_mark.line + 1
         return value
 
@@ -90,14 +90,14 @@ class _Builder:
         try:
             return b64decode("".join(node.value.split()), validate=True)
         except (Base64Error, ValueError):
-            raise self._fault(node, "base64 that is none") from None
+            raise self._fault(node, "invalid base64") from None
 
     def _fault(self, node: Any, what: str) -> InputError:
         return InputError([Fault(self.file, f"damaged YAML: {what}", node.start_mark.line + 1)])
 
 
-def _joined(value: Any) -> Any:
-    """The pieces that an iterator gave, as one."""
+def _join_pieces(value: Any) -> Any:
+    """The pieces of an iterator, joined."""
     if not isinstance(value, list) or not all(isinstance(one, (str, bytes)) for one in value):
         return value
     return b"".join(one if isinstance(one, bytes) else one.encode() for one in value)

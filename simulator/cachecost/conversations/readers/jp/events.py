@@ -1,6 +1,6 @@
-"""jp's events, gathered into a conversation: what makes a reply, when its call started, who asked what.
+"""Builds a conversation from jp's events: what makes a reply, when its call started, who asked what.
 
-The rules and what they rest on stand in `jp.py`.
+The rules and their sources are in reader.py.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachecost.conversations.checked import Warn
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import text_block
 
@@ -26,6 +27,7 @@ EFFORTS = {
     "none": "low",
 }
 """jp's effort -> the API's, as jp's Anthropic provider maps it; "auto" sends none."""
+OTHER_MODEL = "with another model or other parameters than the first, which are used for all"
 
 
 @dataclass(slots=True)
@@ -43,12 +45,12 @@ class Question:
 
     def inquiry(self) -> Inquiry:
         answer = words(self.default) if self.answer is None else self.answer
-        asked, answered = text_block("user", self.text), text_block("assistant", answer)
-        return Inquiry(self.at, asked, answered, self.answer_type, self.tool_use, self.batch)
+        add_question, add_answer = text_block("user", self.text), text_block("assistant", answer)
+        return Inquiry(self.at, add_question, add_answer, self.answer_type, self.tool_use, self.batch)
 
 
 def words(answer: object) -> str:
-    """An answer as text: a text as it is, anything else as JSON, nothing as nothing."""
+    """An answer as text: a text unchanged, None as "", anything else as JSON."""
     if answer is None:
         return ""
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
@@ -56,7 +58,7 @@ def words(answer: object) -> str:
 
 @dataclass(slots=True)
 class Settings:
-    """What config deltas say, merged: the model (through its alias), the reasoning, beta headers, attachments."""
+    """The merged config deltas: the model (through its alias), the reasoning, beta headers, attachments."""
 
     aliases: dict[str, Any] = field(default_factory=dict)
     id: Any = None
@@ -75,7 +77,7 @@ class Settings:
 
     @property
     def model(self) -> str | None:
-        """The model's id, "provider/name" where another than Anthropic serves it; None if none is named."""
+        """The model's id, "provider/name" if the provider is not Anthropic; None without a model."""
         named = self.aliases.get(self.id, self.id) if isinstance(self.id, str) else self.id
         if isinstance(named, dict):
             named = f"{named.get('provider', '')}/{named.get('name', '')}"
@@ -103,14 +105,14 @@ def _within(value: Any, *names: str) -> Any:
     return value
 
 
-class Story:
-    """Takes jp's events one by one, and tells them as a conversation."""
+class ConversationBuilder:
+    """Builds a conversation from jp's events, which are added in order."""
 
     def __init__(self) -> None:
         self.settings = Settings()
         self.first: tuple[str | None, dict[str, Any]] | None = None
         self.events: list[Event | Question] = []
-        self.notes: Counter[str] = Counter()
+        self.notes = ReaderNotes()
         self._input_at: float | None = None
         self._reply: list[tuple[float, Block]] = []
         self._results: list[tuple[float, Block]] = []
@@ -123,33 +125,33 @@ class Story:
 
     # ---------------------------------------------------------------------- what happens, in order
 
-    def human(self, at: float, text: str) -> None:
+    def add_human(self, at: float, text: str) -> None:
         self._end_reply()
         self._end_results()
         if text:
             self.events.append(Human(at, (text_block("user", text),)))
         self._input_at = at
 
-    def said(self, at: float, block: Block) -> None:
+    def add_block(self, at: float, block: Block) -> None:
         self._end_results()
         self._check_model()
         self._reply.append((at, block))
 
-    def called(self, at: float, call: str, block: Block) -> None:
-        self.said(at, block)
+    def add_tool_call(self, at: float, call: str, block: Block) -> None:
+        self.add_block(at, block)
         self._calls.add(call)
         self._running.add(call)
 
-    def returned(self, at: float, call: str, block: Block) -> None:
+    def add_tool_result(self, at: float, call: str, block: Block) -> None:
         self._end_reply()
         if call not in self._running:
-            self.notes["tool results that answer no open call: left out"] += 1
+            self.notes.skip("tool result", "no open tool call has its id")
             return
         self._running.remove(call)
         self._results.append((at, block))
         self._input_at = at
 
-    def asked(self, question: Question) -> None:
+    def add_question(self, question: Question) -> None:
         self._end_reply()
         question.tool_use = self._caller(question.id)
         self._asked_by[question.tool_use] += 1
@@ -158,11 +160,11 @@ class Story:
         self._open[question.id].append(question)
         self.events.append(question)
 
-    def answered(self, id_: str, answer: object) -> None:
+    def add_answer(self, id_: str, answer: object) -> None:
         if self._open[id_]:
             self._open[id_].popleft().answer = words(answer)
         else:
-            self.notes["answers to no open question: left out"] += 1
+            self.notes.skip("answer", "no open question has its id")
 
     def _caller(self, id_: str) -> str:
         """The tool call of an inquiry's id, "CALL.QUESTION"."""
@@ -189,7 +191,7 @@ class Story:
         if self.first is None:
             self.first = now
         elif now != self.first and not self._reply:
-            self.notes["replies came under another model or other parameters than the first, whose are kept"] += 1
+            self.notes.add("reply", OTHER_MODEL)
 
     # ---------------------------------------------------------------------------- what it comes to
 
@@ -201,22 +203,19 @@ class Story:
         events = tuple(event.inquiry() if isinstance(event, Question) else event for event in self.events)
         return Conversation(name, events, model, params=params)
 
-    def tell(self, file: str, warn: Warn) -> None:
-        """Say what the file does not hold and what was left out. After `conversation`."""
-        for note, times in sorted(self.notes.items()):
-            warn(f"{file}: {times} {note}")
+    def report(self, file: str, warn: Warn) -> None:
+        """Report what the file lacks and what was skipped. Call after `conversation`."""
+        unanswered = sum(isinstance(event, Question) and event.answer is None for event in self.events)
+        self.notes.add("inquiry", "without an answer: the default is used", unanswered)
+        self.notes.add("tool call", "without a result", len(self._running))
+        self.notes.report(file, warn)
         for note in self._lacks():
             warn(f"{file}: {note}")
 
     def _lacks(self) -> Iterator[str]:
-        silent = sum(isinstance(event, Question) and event.answer is None for event in self.events)
-        if silent:
-            yield f"{silent} inquiries without an answer take their default"
-        if self._running:
-            yield f"{len(self._running)} tool calls have no result"
         if self.events and not isinstance(self.events[-1], Reply):
-            yield "its last turn is unfinished: nothing replies to the last input"
+            yield "the last turn has no reply"
         if self.first is None or self.first[0] is None:
-            yield "no configuration names the model of the first reply"
+            yield "no model is configured for the first reply"
         if self.settings.attachments:
-            yield "attachments are named, but what they hold is not in the file"
+            yield "attachments are listed, but their content is not in the file"

@@ -1,6 +1,6 @@
 """jp conversations: `.jp/conversations/ID-TITLE/events.json`, one JSON array of timed events.
 
-How jp's events become ours, and what that rests on (jp's own storage and Anthropic provider, 2026-03):
+How jp's events are converted (jp's own storage and Anthropic provider, 2026-03):
 
 - Times are UTC without a zone. jp writes an event when it is *complete*; so a reply's `first_token_s`
   (first event of the reply − start of the call) bounds the time to the first token from above.
@@ -10,8 +10,8 @@ How jp's events become ours, and what that rests on (jp's own storage and Anthro
   run of requests it is 1.6 s or less.) turn_start and config_delta are no input and end no run.
 - A reply's call started with the last input before it: the last tool result, or the human message.
 - An inquiry stands where it was asked. k-th questions of a reply's different tool calls share a
-  batch: they could have been asked in parallel, though jp asked one after another. An inquiry that
-  nobody answered takes its default as the answer. Only tools' questions are inquiries of ours.
+  batch: they could have been asked in parallel, though jp asked one after another. An inquiry
+  without an answer gets its default. Only tools' questions count as inquiries.
 - Reasoning is a thinking block, with its signature if it is Anthropic's: another provider's would not be sent.
 - Strings in arguments, results and metadata are base64, older ones URL-safe; one that does not
   decode is taken as it is, as jp does.
@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.checked import Checked, Warn, parsed, quiet, reason, whole_file
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.jp.events import Question, Story
+from cachecost.conversations.readers.jp.events import ConversationBuilder, Question
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.wire import block_of, shown, text_block
 
@@ -46,33 +47,33 @@ def sniff(head: bytes) -> str | None:
 
 
 def read(path: str | Path, warn: Warn = quiet) -> Conversation:
-    """The conversation of an events.json. What it cannot tell is said to `warn`.
+    """The conversation of an events.json. What the file lacks goes to `warn`.
 
-    Raises InputError with every fault and its place, as in `events[17].timestamp`.
+    Raises InputError with every error and its place, as in `events[17].timestamp`.
     """
     faults: list[Fault] = []
-    story = Story()
+    builder = ConversationBuilder()
     for event in _events(Path(path), faults):
-        _take(event, story)
+        _take(event, builder)
     if faults:
         raise InputError(faults)
-    conversation = story.conversation(_name(Path(path)))
-    story.tell(str(path), warn)
+    conversation = builder.conversation(_name(Path(path)))
+    builder.report(str(path), warn)
     return conversation
 
 
-def _events(path: Path, faults: list[Fault]) -> list[Checked]:
-    value = parsed(whole_file(path))
+def _events(path: Path, faults: list[Fault]) -> list[JsonObject]:
+    value = parse_json(read_input(path))
     if isinstance(value, ValueError):
         faults.append(Fault(str(path), reason(value)))
     elif not isinstance(value, list) or not value:
         faults.append(Fault(str(path), f"expected an array of events; got {'none' if value == [] else shown(value)}"))
     items = value if isinstance(value, list) else []
-    return [Checked(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
+    return [JsonObject(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
 
 
 def _object(item: object) -> dict[str, Any]:
-    """An event that is no object has no type, which is its fault."""
+    """An event that is not an object becomes an empty one, so its missing type is the error."""
     return item if isinstance(item, dict) else {}
 
 
@@ -85,26 +86,27 @@ def _name(path: Path) -> str:
 # ------------------------------------------------------------------------- one event of the file
 
 
-def _take(event: Checked, story: Story) -> None:
+def _take(event: JsonObject, builder: ConversationBuilder) -> None:
     kind = event.one_of("type", TAKE)
     at = event.time("timestamp")
     if event.data.get("type") == kind:
-        TAKE[kind](event, at, story)
+        TAKE[kind](event, at, builder)
 
 
-def _chat_request(event: Checked, at: float, story: Story) -> None:
-    story.human(at, event.text("content"))
+def _chat_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
+    builder.add_human(at, event.text("content"))
 
 
-def _chat_response(event: Checked, at: float, story: Story) -> None:
+def _chat_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     if event.has("reasoning"):
-        story.said(at, _thinking(event.text("reasoning"), _decoded(event.mapping("metadata", required=False))))
+        metadata = _decode_strings(event.mapping("metadata", required=False))
+        builder.add_block(at, _thinking(event.text("reasoning"), metadata))
     elif event.has("data"):
-        story.said(
+        builder.add_block(
             at, text_block("assistant", json.dumps(event.data["data"], ensure_ascii=False, separators=(",", ":")))
         )
     elif text := event.text("message"):
-        story.said(at, text_block("assistant", text))
+        builder.add_block(at, text_block("assistant", text))
 
 
 def _thinking(text: str, metadata: Mapping[str, Any]) -> Block:
@@ -114,47 +116,47 @@ def _thinking(text: str, metadata: Mapping[str, Any]) -> Block:
     return block_of("assistant", {"type": "thinking", "thinking": text, **signed})
 
 
-def _tool_call_request(event: Checked, at: float, story: Story) -> None:
+def _tool_call_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     call = event.text("id")
     content = {
         "type": "tool_use",
         "id": call,
         "name": event.text("name"),
-        "input": _decoded(event.mapping("arguments", required=False)),
+        "input": _decode_strings(event.mapping("arguments", required=False)),
     }
-    story.called(at, call, block_of("assistant", content))
+    builder.add_tool_call(at, call, block_of("assistant", content))
 
 
-def _tool_call_response(event: Checked, at: float, story: Story) -> None:
+def _tool_call_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     call = event.text("id")
     failed = {"is_error": True} if event.flag("is_error") else {}
-    content = {"type": "tool_result", "tool_use_id": call, "content": _decoded(event.text("content")), **failed}
-    story.returned(at, call, block_of("user", content))
+    content = {"type": "tool_result", "tool_use_id": call, "content": _decode_strings(event.text("content")), **failed}
+    builder.add_tool_result(at, call, block_of("user", content))
 
 
-def _inquiry_request(event: Checked, at: float, story: Story) -> None:
-    question = Checked(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
+def _inquiry_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
+    question = JsonObject(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
     text, kind = question.text("text"), question.data.get("answer_type", "boolean")
     if event.mapping("source", required=False).get("source", "tool") != "tool":
-        story.notes["questions that no tool asked: left out"] += 1
+        builder.notes.skip("question", "not asked by a tool")
         return
     answer_type = str(kind.get("type") if isinstance(kind, dict) else kind)
-    story.asked(Question(at, event.text("id"), text, answer_type, question.data.get("default")))
+    builder.add_question(Question(at, event.text("id"), text, answer_type, question.data.get("default")))
 
 
-def _inquiry_response(event: Checked, at: float, story: Story) -> None:
-    story.answered(event.text("id"), event.data.get("answer"))
+def _inquiry_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
+    builder.add_answer(event.text("id"), event.data.get("answer"))
 
 
-def _config_delta(event: Checked, at: float, story: Story) -> None:
-    story.settings.merge(event.mapping("delta"))
+def _config_delta(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
+    builder.settings.merge(event.mapping("delta"))
 
 
-def _turn_start(event: Checked, at: float, story: Story) -> None:
+def _turn_start(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     """A turn of jp starts with its chat_request; the event itself is no input."""
 
 
-TAKE: dict[str, Callable[[Checked, float, Story], None]] = {
+TAKE: dict[str, Callable[[JsonObject, float, ConversationBuilder], None]] = {
     "config_delta": _config_delta,
     "turn_start": _turn_start,
     "chat_request": _chat_request,
@@ -166,16 +168,16 @@ TAKE: dict[str, Callable[[Checked, float, Story], None]] = {
 }
 
 
-def _decoded(value: Any) -> Any:
+def _decode_strings(value: Any) -> Any:
     """`value` with every string in it decoded from base64."""
     if isinstance(value, dict):
-        return {key: _decoded(inner) for key, inner in value.items()}
+        return {key: _decode_strings(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_decoded(inner) for inner in value]
-    return _plain(value) if isinstance(value, str) else value
+        return [_decode_strings(inner) for inner in value]
+    return _decode(value) if isinstance(value, str) else value
 
 
-def _plain(text: str) -> str:
+def _decode(text: str) -> str:
     try:
         return b64decode(text.replace("-", "+").replace("_", "/"), validate=True).decode()
     except ValueError:

@@ -10,28 +10,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.common.dialects import answer_of as answer_of_response
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_blocks import block_from
 from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
-from cachecost.conversations.readers.openai.bodies import from_responses, from_responses_output
+from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 
 ITEMS = ("function_call", "function_call_output", "reasoning", "message", "custom_tool_call", "web_search_call")
 """Types of what a Responses request and its answer are lists of."""
-NO_MESSAGES = "calls whose input is no messages: taken for one text"
-NOTHING = "calls without their input: only their usage is known"
+NOT_MESSAGES = "whose input is not a list of messages: read as one text"
+NO_INPUT = "without input: only usage is known"
 
 
 def parameters_of(value: Any) -> dict[str, Any]:
     """The model parameters; Langfuse writes those that are objects as texts."""
-    return {name: unpacked(one) for name, one in value.items()} if isinstance(value, Mapping) else {}
+    return {name: parse_json_text(one) for name, one in value.items()} if isinstance(value, Mapping) else {}
 
 
 def body_of(value: Any, parameters: Mapping[str, Any], model: str) -> tuple[Body, str]:
-    """(Messages body, what is to be said of it). Raises NotAMessage."""
+    """(Messages body, note for the user or ""). Raises NotAMessage."""
     if value is None or value in ([], {}):
-        return {"messages": []}, NOTHING
+        return {"messages": []}, NO_INPUT
     if isinstance(value, list):
         value = {"messages": value}
     if not isinstance(value, Mapping):
@@ -41,16 +41,16 @@ def body_of(value: Any, parameters: Mapping[str, Any], model: str) -> tuple[Body
     if messages is None and ("input" in value or "instructions" in value):
         return _from_responses(request), ""
     if messages is None:
-        return {"messages": as_text(value)}, NO_MESSAGES
+        return {"messages": as_text(value)}, NOT_MESSAGES
     if any(_is_item(one) for one in messages):
         return _from_responses({**request, "input": messages}), ""
     if not all(map(_is_message, messages)):
-        return {"messages": as_text(messages)}, NO_MESSAGES
+        return {"messages": as_text(messages)}, NOT_MESSAGES
     return body_from_request({**request, **_with_tools(messages, request.get("tools"))}), ""
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
-    """The messages of an input; LangChain may list them as the one conversation of several."""
+    """The messages of an input. LangChain may wrap them in a list of conversations that has one element."""
     messages = value.get("messages")
     if _is_message(value):
         return [value]
@@ -88,7 +88,7 @@ def _is_definition(one: Mapping[str, Any]) -> bool:
 
 
 def answer_of(value: Any, text: Any = None) -> list[Body] | str:
-    """The blocks of an output; one that is no answer we know is its `text`, as it was logged. Raises NotAMessage."""
+    """The blocks of an output; for an unknown kind of output, its `text` as logged. Raises NotAMessage."""
     found = _answer_of_list(value) if isinstance(value, list) else _answer_of(value)
     if found is not None:
         return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.common.dialects import unpacked
-from cachecost.conversations.readers.common.model_names import named
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.dialects import parse_json_text
+from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
@@ -15,52 +16,52 @@ from cachecost.providers.usage import Usage
 USAGES = ("usageDetails", "usage_details", "usage")
 """`usage` is that of old versions, with a unit."""
 PROVIDERS = ("ls_provider", "gen_ai.provider.name", "gen_ai.system")
-"""Where the metadata of LangChain and OpenTelemetry tell the provider."""
+"""Metadata keys of LangChain and OpenTelemetry that name the provider."""
 
 
-def field(row: Checked, *names: str) -> Any:
-    """What stands under one of the names. Blob storage writes an empty text for nothing, and JSON as a text."""
-    found = (unpacked(row.data.get(name)) for name in names)
+def value_of(row: JsonObject, *names: str) -> Any:
+    """The value of the first name that has one. Blob storage writes "" for null, and JSON as a string."""
+    found = (parse_json_text(row.data.get(name)) for name in names)
     return next((value for value in found if value is not None and value != ""), None)
 
 
-def word(row: Checked, *names: str) -> str:
-    value = field(row, *names)
+def text_of(row: JsonObject, *names: str) -> str:
+    value = value_of(row, *names)
     return str(value) if isinstance(value, (str, int)) else ""
 
 
-def start_of(row: Checked) -> str | None:
-    """Every observation has one."""
+def start_of(row: JsonObject) -> str | None:
+    """The start time, which every observation has."""
     return _moment(row, "start_time" if "start_time" in row.data else "startTime", required=True)
 
 
-def first_token_at(row: Checked) -> str | None:
+def first_token_at(row: JsonObject) -> str | None:
     names = ("completionStartTime", "completion_start_time")
     return next((_moment(row, name) for name in names if row.data.get(name)), None)
 
 
-def _moment(row: Checked, name: str, required: bool = False) -> str | None:
+def _moment(row: JsonObject, name: str, required: bool = False) -> str | None:
     """An ISO 8601 time, with a T or a space in it, without a zone in UTC."""
     if required and not row.data.get(name):
         row.time(name)
     return row.moment(name)
 
 
-def model_and_host(row: Checked) -> tuple[str, str | None]:
-    """(the model as the instrumentation named it, the host where anything tells it)."""
-    places = (_object(field(row, "metadata")), _attributes(row))
+def model_and_host(row: JsonObject) -> tuple[str, str | None]:
+    """(the model as the instrumentation named it, the host if it is known)."""
+    places = (object_or_empty(value_of(row, "metadata")), _attributes(row))
     told = (place.get(name) for place in places for name in PROVIDERS)
     provider = next((one for one in told if isinstance(one, str)), "")
-    return named(word(row, "model", "providedModelName", "provided_model_name"), provider)
+    return parse_model_name(text_of(row, "model", "providedModelName", "provided_model_name"), provider)
 
 
-def _attributes(row: Checked) -> Mapping[str, Any]:
+def _attributes(row: JsonObject) -> Mapping[str, Any]:
     """The attributes of the span that an observation came as."""
-    return _object(unpacked(_object(field(row, "metadata")).get("attributes")))
+    return object_or_empty(parse_json_text(object_or_empty(value_of(row, "metadata")).get("attributes")))
 
 
-def usage_of(row: Checked) -> Usage | None:
-    """The usage; None where there is none. Raises NotAMessage.
+def usage_of(row: JsonObject) -> Usage | None:
+    """The usage, or None. Raises NotAMessage.
 
     What came as attributes of OpenTelemetry is read as such, where the metadata keeps it: older servers copied its
     input, which includes the cached tokens, into the buckets, where it should not.
@@ -70,18 +71,18 @@ def usage_of(row: Checked) -> Usage | None:
         counts = {name: value for name, value in sent.items() if isinstance(value, int)}
         return usage_from(counts, "metadata.attributes", "otel")
     for name in USAGES:
-        value = unpacked(row.data.get(name))
+        value = parse_json_text(row.data.get(name))
         if value and not isinstance(value, Mapping):
             row.fault(name, f"expected an object; got {shown(value)}")
-        told = {key: _number(count) for key, count in _object(value).items() if count is not None}
+        told = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}
         if told.get("unit", "TOKENS") == "TOKENS" and any(isinstance(count, int) and count for count in told.values()):
             return usage_from(_without_writes(told), name, "langfuse")
     return None
 
 
 def _without_writes(told: Mapping[str, Any]) -> dict[str, Any]:
-    """LiteLLM takes the tokens that were read off the input, and leaves those that were written in it (issue 26919).
-    Its total, which counts each once, tells it."""
+    """LiteLLM subtracts the tokens read from the input, but not the tokens written (issue 26919). This shows in its
+    total, which counts each token once."""
     names = ("input", "output", "total", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = [told[name] for name in names if isinstance(told.get(name), int)]
     if len(counts) < len(names) or not all(counts):
@@ -96,7 +97,3 @@ def _number(count: Any) -> Any:
     if isinstance(count, float) and count.is_integer():
         return int(count)
     return int(count) if isinstance(count, str) and count.isascii() and count.isdecimal() else count
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

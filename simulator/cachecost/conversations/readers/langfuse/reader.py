@@ -1,51 +1,48 @@
-"""Reads generations of Langfuse: pages of its API, traces, exports from its pages and to blob storage.
+"""Reads Langfuse generations: pages of its API, traces, and exports from its website or to blob storage.
 
-Rests on Langfuse's documentation (blob storage export fields, observations API v2), its server's export streams and
+Source: Langfuse's documentation (blob storage export fields, observations API v2), its server's export streams and
 its SDK 5.0, read 2026-11. JSON Lines, an array, `{"data": […]}`, or traces with their `observations`; names in
 camelCase or snake_case, contents as JSON or as JSON in a text. An observation of type GENERATION is a call. Pages
 list the newest first, so calls are sorted by their start. Conversation is the session, else the trace.
 
-It cannot tell system prompts, tools, thinking and marks that the instrumentation did not log: LangChain's handler
-turns tools into OpenAI's, and their marks are gone; OpenAI's wrapper logs no tool choice. Nor the HTTP status of most
-failures, and how long writes live where only their sum was sent. Usage that was not sent Langfuse counts itself; the
-export does not say which is which.
+Not in an export: system prompts, tools, thinking and breakpoints that the instrumentation did not log (LangChain's
+handler converts tools to OpenAI's format and loses their breakpoints; OpenAI's wrapper logs no tool choice), the HTTP
+status of most failures, and the TTL of writes where only their sum was sent. Where no usage was sent, Langfuse counts
+tokens itself; the export does not say where.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from cachecost.base.errors import Fault
-from cachecost.conversations.checked import Checked, Warn, quiet
-from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
 from cachecost.conversations.readers.langfuse.bodies import answer_of, body_of, parameters_of
 from cachecost.conversations.readers.langfuse.fields import (
-    field,
     first_token_at,
     model_and_host,
     start_of,
+    text_of,
     usage_of,
-    word,
+    value_of,
 )
-from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.prompts.wire import NotAMessage
 
-EXPECTED = "observations of Langfuse"
 TRACE_IDS = {"traceId", "trace_id"}
 OWN_KEYS = {
     *("usageDetails", "usage_details", "parentObservationId", "parent_observation_id"),
     *("providedModelName", "provided_model_name", "statusMessage", "status_message", "internalModelId"),
 }
-"""Keys of an observation that no other format has beside a trace's id."""
+"""Keys that, together with a trace id, only an observation has."""
 BEFORE_INPUT = {"traceId", "startTime", "completionStartTime", "modelParameters"}
 """What stands before an input that is longer than the beginning of a file."""
 TRACE_KEYS = {"projectId", "project_id", "timestamp", "bookmarked", "htmlPath", "sessionId", "trace", "latency"}
+TRACE_SESSION = "session of the trace"
 LIST = re.compile(rb'"(?:data|observations)"\s*:\s*\[')
 
 
@@ -62,7 +59,7 @@ def sniff(head: bytes) -> str | None:
     inside = LIST.search(head) if "data" in keys else None
     found = set(top_keys(head[inside.end() :])) if inside else set()
     if _is_observation(found) or ("observations" in found and found & TRACE_KEYS):
-        return 'its "data" are observations'
+        return 'its "data" contains observations'
     return None
 
 
@@ -70,82 +67,58 @@ def _is_observation(keys: set[str]) -> bool:
     return bool(keys & TRACE_IDS and keys & OWN_KEYS and keys & {"type", "startTime", "start_time"})
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls by when they began. Raises InputError with every fault; what the export cannot tell goes to `warn`."""
-    faults: list[Fault] = []
-    tracing, rows = Tracing(Teller(keep_content), "type"), 0
-    for row in objects(path, faults, warn):
-        rows += 1
-        for one in _observations(row):
-            _take(tracing, one)
-    must_hold(path, EXPECTED, rows, faults)
-    found = tracing.calls()
-    tracing.say(path, warn)
-    yield from found
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of time. Raises InputError with every error; what the export lacks goes to `warn`."""
+    tracing = Tracing(CallBuilder(keep_content), "type", ("generation",))
+    yield from tracing.read(path, "observations of Langfuse", _observations, _add_call, warn)
 
 
-@dataclass(frozen=True, slots=True)
-class _Observation:
-    """An observation, and the session of the trace around it, where the file has the trace."""
+def _observations(row: JsonObject) -> Iterator[JsonObject]:
+    """The observations in a row: a page of observations or of traces, one trace, or one observation.
 
-    told: Checked
-    session: str = ""
-
-
-def _observations(row: Checked, session: str = "") -> Iterator[_Observation]:
-    """The observations of a row: it may be a page of them or of traces, a trace, or one observation."""
+    Inside a trace, each has the session of the trace in the field `TRACE_SESSION`.
+    """
     inside = row.data.get("observations")
     if isinstance(inside, list):
         trace = row.data.get("trace")
-        session = word(row.within(trace, "trace") if isinstance(trace, dict) else row, "sessionId", "session_id")
+        session = text_of(row.within(trace, "trace") if isinstance(trace, dict) else row, "sessionId", "session_id")
         if any(isinstance(one, str) for one in inside):
-            row.fault("observations", "expected the observations; got only ids, as a list of traces has them")
+            row.fault("observations", "expected observations; got only their ids (as in a list of traces)")
             return
         for inner in row.objects("observations"):
-            yield _Observation(inner, session)
+            yield JsonObject({**inner.data, TRACE_SESSION: session}, row.faults, row.file, row.line, inner.place)
     elif isinstance(row.data.get("data"), list):
         for inner in row.objects("data"):
             yield from _observations(inner)
     else:
-        yield _Observation(row, session)
+        yield row
 
 
-def _take(tracing: Tracing, one: _Observation) -> None:
-    kind = one.told.text("type")
-    if kind.upper() != "GENERATION":
-        tracing.leave_out(kind)
-        return
-    try:
-        _add(tracing, one)
-    except NotAMessage as fault:
-        tracing.refuse(one.told, fault)
-
-
-def _add(tracing: Tracing, one: _Observation) -> None:
-    model, host = model_and_host(one.told)
+def _add_call(tracing: Tracing, row: JsonObject) -> None:
+    model, host = model_and_host(row)
     if not model:
-        tracing.notes["model calls that name no model: left out"] += 1
+        tracing.notes.skip("model call", "no model name")
         return
-    parent = word(one.told, "parentObservationId", "parent_observation_id")
-    tracing.add(_told(tracing, one, model, host), parent)
+    parent = text_of(row, "parentObservationId", "parent_observation_id")
+    tracing.add(_parse_call(tracing, row, model, host), parent)
 
 
-def _told(tracing: Tracing, one: _Observation, model: str, host: str | None) -> Told:
-    row = one.told
-    body, note = body_of(field(row, "input"), parameters_of(field(row, "modelParameters", "model_parameters")), model)
+def _parse_call(tracing: Tracing, row: JsonObject, model: str, host: str | None) -> ParsedCall:
+    parameters = parameters_of(value_of(row, "modelParameters", "model_parameters"))
+    body, note = body_of(value_of(row, "input"), parameters, model)
     if note:
-        tracing.notes[note] += 1
+        tracing.notes.add("call", note)
     usage, start = usage_of(row), start_of(row)
     failed = usage is None and row.data.get("level") == "ERROR"
-    return Told(
+    return ParsedCall(
         body={**body, "model": model},
         usage=usage,
-        answer=[] if failed else answer_of(field(row, "output"), row.data.get("output")),
+        answer=[] if failed else answer_of(value_of(row, "output"), row.data.get("output")),
         timestamp=start,
         first_token_s=first_token(start, first_token_at(row)),
         host=host,
-        status=status_in(word(row, "statusMessage", "status_message")) if failed else None,
-        session=word(row, "sessionId", "session_id") or one.session or word(row, "traceId", "trace_id"),
-        id=word(row, "id"),
+        status=status_in(text_of(row, "statusMessage", "status_message")) if failed else None,
+        session=text_of(row, "sessionId", "session_id", TRACE_SESSION) or text_of(row, "traceId", "trace_id"),
+        id=text_of(row, "id"),
         line=row.line or 0,
     )

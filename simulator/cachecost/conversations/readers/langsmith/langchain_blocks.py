@@ -1,13 +1,12 @@
-"""One content block of a LangChain message -> a block of the Messages API (see langchain_messages.py)."""
+"""Converts a content block of a LangChain message to a block of the Messages API (see langchain_messages.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
-from cachecost.conversations.readers.openai.bodies import SHORT
-from cachecost.conversations.readers.openai.parts import part
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
+from cachecost.conversations.readers.openai.parts import SHORT, part
 from cachecost.prompts.wire import MARK, NotAMessage
 
 NARROWED = {
@@ -25,7 +24,7 @@ Calls = Mapping[str, Mapping[str, Any]]
 
 
 def block_from(block: Any, path: str, calls: Calls) -> Body:
-    """The block as it is sent. One of an unknown type is kept as it is. Raises NotAMessage."""
+    """The block as it is sent; an unknown type stays unchanged. Raises NotAMessage."""
     if isinstance(block, str):
         return {"type": "text", "text": block}
     if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
@@ -51,17 +50,17 @@ def _call_or_other(block: Mapping[str, Any], calls: Calls) -> Body:
         return {"type": "thinking", "thinking": block.get("reasoning") or "", "signature": signature}
     sent = {name: value for name, value in block.items() if name not in STREAMED}
     if "partial_json" in block and not block.get("input"):
-        sent["input"] = unpacked(block["partial_json"]) or {}
+        sent["input"] = parse_json_text(block["partial_json"]) or {}
     return sent
 
 
 def tool_use(call: Mapping[str, Any]) -> Body:
-    """A call as LangChain keeps it beside the content."""
+    """The block of an entry of `tool_calls`."""
     return {"type": "tool_use", "name": call.get("name"), "input": call.get("args") or {}, "id": call.get("id")}
 
 
 def result_of(message: Mapping[str, Any], blocks: Sequence[Body]) -> list[Body]:
-    """The result that a tool message holds; one that holds whole results already is those."""
+    """The tool_result blocks of a tool message, whose content may already be such blocks."""
     if blocks and all(block["type"] == "tool_result" for block in blocks):
         return list(blocks)
     content = message.get("content")

@@ -1,6 +1,6 @@
-"""Messages as LangChain keeps them, serialized or as plain objects -> a Messages body, as ChatAnthropic sends it.
+"""Converts LangChain's messages, serialized or as plain objects, to the Messages body that ChatAnthropic sends.
 
-Rests on langchain-core 1.8 (`load.dumpd`, `messages_to_dict`, content blocks) and langchain-anthropic 1.7 (what its
+Source: langchain-core 1.8 (`load.dumpd`, `messages_to_dict`, content blocks) and langchain-anthropic 1.7 (what its
 payload makes of messages), read 2026-11. As there: results of tools and what a person says after them are one user
 message, a mark inside a result is the result's own, arguments come from `tool_calls`, texts of white space and empty
 answers are not sent, and of a block only what the API takes. Other than there a system message in the middle stays
@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.conversations.readers.langsmith.langchain_blocks import block_from, result_of, tool_use
-from cachecost.conversations.readers.openai.bodies import LIMITS, SHORT, from_chat, from_chat_message
-from cachecost.conversations.readers.openai.parts import choice, parameters, tools
+from cachecost.conversations.readers.openai.chat import LIMITS, from_chat, from_chat_message
+from cachecost.conversations.readers.openai.parts import SHORT, choice, parameters, tools
 from cachecost.conversations.readers.otel.parts import blocks_of as from_parts
 from cachecost.prompts.intake import OBJECTS
 from cachecost.prompts.wire import NotAMessage, content_blocks
@@ -27,19 +28,19 @@ OPENAI_ROLES = ("developer", "function")
 
 def body_from_request(request: Mapping[str, Any]) -> Body:
     """The Messages body of a request whose messages are LangChain's, Anthropic's or OpenAI's. Raises NotAMessage."""
-    messages = [plain(one, f"messages.{number}") for number, one in enumerate(_listed(request["messages"]))]
+    raw = array_at(request["messages"], "messages", "an array of messages")
+    messages = [plain(message, f"messages.{number}") for number, message in enumerate(raw)]
     body = _parameters(request)
     if any(map(_is_openai, messages)):
         return {**body, **from_chat({"model": body.get("model"), "messages": messages})}
-    system, sent = _sent(messages)
+    system, sent = _split_system(messages)
     told = content_blocks(body.pop("system", []), "system")
     return {**body, "messages": sent, **({"system": [*told, *system]} if told or system else {})}
 
 
 def plain(message: Any, path: str) -> dict[str, Any]:
-    """A message as role, content and the like: it may be serialized, or an object with its `data`."""
-    if not isinstance(message, Mapping):
-        raise NotAMessage(path, "a message object", message)
+    """A message as an object with `role` and `content`, whether it was serialized or nested in `data`."""
+    require_object(message, path, "a message object")
     inner = next((message[name] for name in ("kwargs", "data") if isinstance(message.get(name), Mapping)), message)
     named = inner.get("role") or inner.get("type") or message.get("type")
     if "lc" in message and not inner.get("type") and not inner.get("role"):
@@ -56,12 +57,6 @@ def answer_blocks(message: Mapping[str, Any]) -> list[Body]:
     return from_chat_message(message) if _is_openai(message) else _blocks(message, "response")
 
 
-def _listed(messages: Any) -> Sequence[Any]:
-    if not isinstance(messages, list):
-        raise NotAMessage("messages", "an array of messages", messages)
-    return messages
-
-
 def _is_openai(message: Mapping[str, Any]) -> bool:
     """Whether a message speaks of tools as Chat Completions does, which LangChain never does."""
     calls = message.get("tool_calls")
@@ -72,7 +67,7 @@ def _is_openai(message: Mapping[str, Any]) -> bool:
 # ---------------------------------------------------------------------------------------------- messages
 
 
-def _sent(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Body], list[Body]]:
+def _split_system(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Body], list[Body]]:
     """(the system prompt, the messages) that are sent."""
     system: list[Body] = []
     sent: list[Body] = []
@@ -100,7 +95,7 @@ def _blocks(message: Mapping[str, Any], path: str) -> list[Body]:
 
 
 def _calls(calls: Any) -> dict[str, Mapping[str, Any]]:
-    """The calls of tools that stand beside the content, by id."""
+    """The tool calls of a message's `tool_calls`, by id."""
     told = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
     return {str(call.get("id") or f"call {number}"): call for number, call in enumerate(told)}
 
@@ -110,9 +105,8 @@ def _content(content: Any, path: str, calls: Mapping[str, Mapping[str, Any]]) ->
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        raise NotAMessage(path, "a string or an array of blocks", content)
-    found = [block_from(one, f"{path}.{number}", calls) for number, one in enumerate(content)]
+    items = array_at(content, path, "a string or an array of blocks")
+    found = [block_from(item, f"{path}.{number}", calls) for number, item in enumerate(items)]
     return [block for block in found if block["type"] != "text" or str(block.get("text") or "").strip()]
 
 
@@ -121,9 +115,8 @@ def _content(content: Any, path: str, calls: Mapping[str, Mapping[str, Any]]) ->
 
 def _parameters(request: Mapping[str, Any]) -> Body:
     """What else the Messages API takes of a request; what only other APIs have is left out."""
-    more = request.get("model_kwargs")
-    told = {**(more if isinstance(more, Mapping) else {}), **request}
-    told |= {name: unpacked(told[name]) for name in (*OBJECTS, "tools") if name in told}
+    told = {**object_or_empty(request.get("model_kwargs")), **request}
+    told |= {name: parse_json_text(told[name]) for name in (*OBJECTS, "tools") if name in told}
     limits = {name: told[name] for name in LIMITS if isinstance(told.get(name), int)}
     own = {name: value for name, value in told.items() if name not in LIMITS and not _is_foreign(name, value)}
     effort = told.get("effort") or told.get("reasoning_effort")
@@ -135,5 +128,5 @@ def _parameters(request: Mapping[str, Any]) -> Body:
 
 
 def _is_foreign(name: str, value: Any) -> bool:
-    """Whether a parameter only has the name of one of ours."""
+    """Whether a parameter has the name of a Messages parameter, but another meaning."""
     return name in OBJECTS and not isinstance(value, Mapping)

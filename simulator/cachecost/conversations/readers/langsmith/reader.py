@@ -1,14 +1,14 @@
 """Reads runs of LangSmith and LangChain: exports, pages of its API, rows of bulk exports, dumps of tracers and events.
 
-Rests on LangSmith's documentation (run data format, bulk export, threads) and the sources of langsmith 0.15,
+Source: LangSmith's documentation (run data format, bulk export, threads) and the sources of langsmith 0.15,
 langchain-core 1.8 and langchain-anthropic 1.7, read 2026-11. JSON Lines, an array, `{"runs": […]}`, or runs with
 `child_runs`. A run of type "llm" is a call; its request is `inputs` (LangChain's messages, or the body that an SDK's
 wrapper saw) with `extra.invocation_params`. API pages list the newest run first, so calls are sorted by their start.
 `session_id` of a run is its project: a conversation is what the metadata calls session, thread or conversation, else
 the trace.
 
-It cannot tell beta headers, a `context_management` set on the model, what was redacted, the HTTP status of most
-failures, and how long writes live where usage was not kept whole. Events (`astream_events`) have no times, tools or
+Not in a run: beta headers, a `context_management` set on the model, redacted content, the HTTP status of most
+failures, and the TTL of writes where the usage was not kept whole. Events (`astream_events`) have no times, tools or
 parameters.
 """
 
@@ -19,25 +19,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body
-from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
-from cachecost.conversations.readers.langsmith.run import Run
-from cachecost.conversations.readers.langsmith.usage import columns, is_from_own_cache, usage_told
-from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.prompts.wire import NotAMessage
+from cachecost.conversations.readers.langsmith.run import LangSmithRun
+from cachecost.conversations.readers.langsmith.usage import is_from_own_cache, usage_of_answer, usage_of_columns
 from cachecost.providers.usage import Usage
 
-EXPECTED = "runs of LangSmith"
 OTHER_KEYS = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
 PAGE = re.compile(rb'^\s*\{\s*"runs"\s*:\s*\[')
 SERIALIZED = re.compile(rb'"lc"\s*:\s*1\b')
-ENDED = "on_chat_model_end"
-KINDS = ("llm", "chat_model")
+CHAT_MODEL_END = "on_chat_model_end"
 
 
 def sniff(head: bytes) -> str | None:
@@ -47,40 +43,32 @@ def sniff(head: bytes) -> str | None:
         return 'its first object has a "run_type"'
     if {"event", "run_id"} <= keys and keys & {"data", "metadata", "parent_ids"}:
         return 'its first object has an "event" and a "run_id"'
-    return 'its first object has "inputs" of LangChain' if "inputs" in keys and SERIALIZED.search(head) else None
+    return 'its first object has LangChain "inputs"' if "inputs" in keys and SERIALIZED.search(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls by when they began. Raises InputError with every fault; what the runs cannot tell goes to `warn`."""
-    faults: list[Fault] = []
-    tracing, rows = Tracing(Teller(keep_content), "run_type"), 0
-    for row in objects(path, faults, warn):
-        rows += 1
-        for run in _runs(row):
-            _take(tracing, run)
-    must_hold(path, EXPECTED, rows, faults)
-    found = tracing.calls()
-    tracing.say(path, warn)
-    yield from found
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of their start. Raises InputError with every error; what the runs lack goes to `warn`."""
+    tracing = Tracing(CallBuilder(keep_content), "run_type", ("llm", "chat_model"))
+    yield from tracing.read(path, "runs of LangSmith", _runs, _add_call, warn)
 
 
-def _runs(row: Checked) -> Iterator[Checked]:
+def _runs(row: JsonObject) -> Iterator[JsonObject]:
     """The runs of a row: a page of them, a run and those inside it, or an event as the run that it ends."""
     if isinstance(row.data.get("runs"), list):
         for run in row.objects("runs"):
             yield from _runs(run)
     elif "event" in row.data and "run_type" not in row.data:
-        yield Checked(_ended(row.data), row.faults, row.file, row.line, row.place)
+        yield JsonObject(_run_of_event(row.data), row.faults, row.file, row.line, row.place)
     else:
         yield row
         for child in row.objects("child_runs") if row.data.get("child_runs") else ():
             yield from _runs(child)
 
 
-def _ended(event: Mapping[str, Any]) -> Body:
+def _run_of_event(event: Mapping[str, Any]) -> Body:
     """The run that an event ends; every other event is no call."""
     data = event.get("data")
-    if event.get("event") != ENDED or not isinstance(data, Mapping):
+    if event.get("event") != CHAT_MODEL_END or not isinstance(data, Mapping):
         return {"run_type": str(event.get("event"))}
     message = data.get("output")
     is_result = isinstance(message, Mapping) and "generations" in message
@@ -93,37 +81,27 @@ def _ended(event: Mapping[str, Any]) -> Body:
     }
 
 
-def _take(tracing: Tracing, run: Checked) -> None:
-    kind = run.text("run_type")
-    if kind not in KINDS:
-        tracing.leave_out(kind)
-        return
-    try:
-        _add(tracing, Run(run))
-    except NotAMessage as fault:
-        tracing.refuse(run, fault)
-
-
-def _add(tracing: Tracing, run: Run) -> None:
-    model, host = run.named()
+def _add_call(tracing: Tracing, row: JsonObject) -> None:
+    run = LangSmithRun(row)
+    model, host = run.model_and_host()
     if is_from_own_cache(run.message):
-        tracing.notes["answers from LangChain's own cache, which no provider billed: left out"] += 1
+        tracing.notes.skip("answer", "from LangChain's own cache, not billed by a provider")
     elif not model:
-        tracing.notes["model calls that name no model: left out"] += 1
+        tracing.notes.skip("model call", "no model name")
     else:
-        told = _told(tracing, run, model, host)
-        tracing.add(told, str(run.told.data.get("parent_run_id") or ""))
+        parent = str(row.data.get("parent_run_id") or "")
+        tracing.add(_parse_call(tracing, run, model, host), parent)
 
 
-def _told(tracing: Tracing, run: Run, model: str, host: str | None) -> Told:
+def _parse_call(tracing: Tracing, run: LangSmithRun, model: str, host: str | None) -> ParsedCall:
     body, note = run.body(model)
     if note:
-        tracing.notes[note] += 1
+        tracing.notes.add("call", note)
     usage = _usage(tracing, run)
-    error = str(run.told.data.get("error") or "")
-    failed = usage is None and bool(error or run.told.data.get("status") == "error")
+    error = str(run.row.data.get("error") or "")
+    failed = usage is None and bool(error or run.row.data.get("status") == "error")
     start = run.start()
-    return Told(
+    return ParsedCall(
         body={**body, "model": model},
         usage=usage,
         answer=[] if failed else run.answer(),
@@ -132,16 +110,16 @@ def _told(tracing: Tracing, run: Run, model: str, host: str | None) -> Told:
         host=host,
         status=status_in(error) if failed else None,
         session=run.session(),
-        id=str(run.told.data.get("id") or ""),
-        line=run.told.line or 0,
+        id=str(run.row.data.get("id") or ""),
+        line=run.row.line or 0,
     )
 
 
-def _usage(tracing: Tracing, run: Run) -> Usage | None:
-    """The bill; a failed call has none, whatever LangSmith counted of its prompt."""
-    usage = usage_told(run.message, run.outputs, run.extra)
-    if usage is None and not run.told.data.get("error"):
-        usage = columns(run.told)
+def _usage(tracing: Tracing, run: LangSmithRun) -> Usage | None:
+    """The bill. A failed call has none, even if LangSmith counted its prompt."""
+    usage = usage_of_answer(run.message, run.outputs, run.extra)
+    if usage is None and not run.row.data.get("error"):
+        usage = usage_of_columns(run.row)
         if usage is not None:
-            tracing.notes["calls whose usage is LangSmith's own count, which may be an estimate"] += 1
+            tracing.notes.add("call", "with usage counted by LangSmith, which may be an estimate")
     return usage

@@ -1,6 +1,6 @@
 """Reads what LiteLLM logs of calls: its StandardLoggingPayload, and the proxy's spend logs from its database.
 
-Rests on LiteLLM's documentation (proxy/logging_spec, October 2026) and source of 2026 (litellm_logging.py,
+Source: LiteLLM's documentation (proxy/logging_spec, October 2026) and source of 2026 (litellm_logging.py,
 spend_tracking_utils.py). One object a line or a file, or an array. Times, usage and the answer are there; marks are,
 as far as the messages are. LiteLLM logs when an answer ends, so calls are sorted by when they began. It cannot tell
 what was said where prompts are redacted or not stored, texts that the database cut short (by default beyond 2048
@@ -10,7 +10,6 @@ were for 5m or 1h where the provider's usage was not kept whole.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,30 +17,45 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Checked, Warn, quiet
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.call_order import by_start
-from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.readers.common.dialects import (
+    Body,
+    answer_of,
+    from_messages,
+    is_anthropic,
+    parse_json_text,
+)
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
+from cachecost.conversations.readers.common.model_names import parse_model_name
+from cachecost.conversations.readers.common.notes import ReaderNotes
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.litellm.bodies import CUT, answer, body_of, is_untold
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.readers.common.traces import FAILED
+from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
-EXPECTED = "LiteLLM's log of calls"
+EXPECTED = "a LiteLLM log"
 MODEL_CALLS = ("completion", "text_completion", "anthropic_messages", "responses", "generate_content")
 """Call types, without the `a` and the `_stream` of their asynchronous and streaming kinds."""
 PASSED_THROUGH = ("pass_through_endpoint", "llm_passthrough_route", "")
 """Calls of any kind; those with messages are model calls."""
-FAILED = 500
-"""The status of a failure whose own LiteLLM did not log."""
+NO_MESSAGES = "without messages: only usage is known"
+NO_SYSTEM = "without a system prompt: LiteLLM does not log it for this endpoint"
+TRUNCATED = "with text truncated by LiteLLM: sizes are too small"
+REDACTED = "redacted-by-litellm"
+CUT = "litellm_truncated"
+"""Occurs in the middle of a text that was truncated for the database."""
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is LiteLLM's; None if it is not."""
+    """Why a file that begins with `head` is a LiteLLM log; None if it is not."""
     keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")))
     if "call_type" not in keys:
         return None
@@ -50,59 +64,56 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has a "call_type" and a "response_cost"' if "response_cost" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls by when they began. Raises InputError with every fault; what a log cannot tell goes to `warn`."""
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of their start. Raises InputError with every error; what the log lacks goes to `warn`."""
     faults: list[Fault] = []
-    reading = _Reading(Teller(keep_content))
+    log = _LiteLLMLog(CallBuilder(keep_content))
     rows, found = 0, []
     for row in objects(path, faults, warn):
         rows += 1
-        found += reading.take(row)
+        found += log.take(row)
     must_hold(path, EXPECTED, rows, faults)
-    reading.say(path, warn)
-    yield from by_start(found, reading.traces)
+    log.notes.report(path, warn)
+    yield from by_start(found, log.traces)
 
 
 @dataclass(slots=True)
-class _Reading:
-    """A log while it is read, with what is to be said of it."""
+class _LiteLLMLog:
+    """A log while it is read, with the notes for the user."""
 
-    teller: Teller
-    left_out: Counter[str] = field(default_factory=Counter)
-    untold: int = 0
-    cut: int = 0
-    headless: int = 0
+    builder: CallBuilder
+    notes: ReaderNotes = field(default_factory=ReaderNotes)
     traces: set[str] = field(default_factory=set)
 
-    def take(self, row: Checked) -> list[LoggedCall]:
-        """The call of a row, if it is one."""
+    def take(self, row: JsonObject) -> list[RecordedCall]:
+        """The call of a row, if the row is a model call."""
         call_type = row.text("call_type")
         if not _is_model_call(call_type, row):
-            self.left_out[f"of type '{call_type}' that are no model call"] += 1
+            self.notes.skip("entry", f"call_type '{call_type}' is not a model call")
         elif not row.data.get("model") and _status(row):
-            self.left_out["that failed before a model was called"] += 1
+            self.notes.skip("entry", "failed before a model was called")
         elif str(row.data.get("cache_hit")).lower() == "true":
-            self.left_out["from LiteLLM's own cache, which no provider billed"] += 1
+            self.notes.skip("entry", "from LiteLLM's own cache, not billed by a provider")
         else:
             try:
-                return [self.teller.call(self._told(row, call_type))]
+                return [self.builder.build(self._parse_call(row, call_type))]
             except NotAMessage as fault:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
         return []
 
-    def _told(self, row: Checked, call_type: str) -> Told:
+    def _parse_call(self, row: JsonObject, call_type: str) -> ParsedCall:
         parameters, messages = _request(row)
-        model, host = named(row.text("model"), row.text("custom_llm_provider", ""))
+        model, host = parse_model_name(row.text("model"), row.text("custom_llm_provider", ""))
         status = _status(row)
         start = _moment(row, "startTime")
-        self.untold += is_untold(messages) and status is None
-        self.cut += CUT in str(row.data.get("proxy_server_request", ""))
-        body = body_of(model, call_type, messages, parameters)
-        self.headless += bool(body["messages"]) and _may_lack_its_system(row, call_type, body)
-        return Told(
+        self.notes.add("call", NO_MESSAGES, _is_missing(messages) and status is None)
+        body = _body(model, call_type, messages, parameters)
+        self.notes.add("call", NO_SYSTEM, bool(body["messages"]) and _may_lack_its_system(row, call_type, body))
+        self.notes.add("call", TRUNCATED, CUT in str(row.data.get("proxy_server_request", "")))
+        return ParsedCall(
             body=body,
             usage=None if status else _usage(row),
-            answer=[] if status else answer(unpacked(row.data.get("response"))),
+            answer=[] if status else _answer(parse_json_text(row.data.get("response"))),
             timestamp=iso(start),
             first_token_s=_first_token(row, start),
             host=host,
@@ -112,57 +123,45 @@ class _Reading:
             line=row.line or 0,
         )
 
-    def _session(self, row: Checked) -> str:
-        """The session that the client named; else the trace, which LiteLLM makes up where nobody gave one. A spend
-        log does not tell one from the other."""
+    def _session(self, row: JsonObject) -> str:
+        """The client's session id, else the trace id, which LiteLLM generates if there is none. A spend log does not
+        distinguish the two."""
         named, trace = row.text("session_id", ""), row.text("trace_id", "")
         if not named or row.has("request_id"):
             self.traces.add(named or trace)
         return named or trace
 
-    def say(self, path: Path, warn: Warn) -> None:
-        """What was left out, and what the log does not tell."""
-        for kind, number in self.left_out.items():
-            warn(f"{path}: {number} entries {kind}: left out")
-        if self.untold:
-            warn(f"{path}: {self.untold} calls without their messages: only their usage is known")
-        if self.headless:
-            warn(f"{path}: {self.headless} calls without a system prompt: LiteLLM does not log it for their endpoint")
-        if self.cut:
-            warn(f"{path}: {self.cut} calls with texts that LiteLLM cut short: their sizes are not those of the prompt")
 
-
-def _is_model_call(call_type: str, row: Checked) -> bool:
+def _is_model_call(call_type: str, row: JsonObject) -> bool:
     kind = call_type.removesuffix("_stream")
     if kind in PASSED_THROUGH or kind.removeprefix("a") in PASSED_THROUGH:
-        return not is_untold(_request(row)[1])
+        return not _is_missing(_request(row)[1])
     return kind in MODEL_CALLS or kind.removeprefix("a") in MODEL_CALLS
 
 
-def _may_lack_its_system(row: Checked, call_type: str, body: Mapping[str, Any]) -> bool:
+def _may_lack_its_system(row: JsonObject, call_type: str, body: Mapping[str, Any]) -> bool:
     """LiteLLM's payload of a Messages or Responses call leaves `system` and `instructions` out."""
-    return not body.get("system") and "completion" not in call_type and _received(row) is None
+    return not body.get("system") and "completion" not in call_type and _proxy_body(row) is None
 
 
-def _request(row: Checked) -> tuple[Mapping[str, Any], Any]:
+def _request(row: JsonObject) -> tuple[Mapping[str, Any], Any]:
     """(parameters, messages): of the body that came to the proxy, where a spend log has it, else as logged."""
-    body = _received(row)
+    body = _proxy_body(row)
     if body is not None:
         rest = {name: value for name, value in body.items() if name not in ("messages", "input", "model")}
         return rest, body.get("messages") or body.get("input")
-    parameters = row.data.get("model_parameters")
-    return (parameters if isinstance(parameters, Mapping) else {}), unpacked(row.data.get("messages"))
+    return object_or_empty(row.data.get("model_parameters")), parse_json_text(row.data.get("messages"))
 
 
-def _received(row: Checked) -> Mapping[str, Any] | None:
+def _proxy_body(row: JsonObject) -> Mapping[str, Any] | None:
     """The body that came to the proxy, where the database keeps it."""
-    body = unpacked(row.data.get("proxy_server_request"))
+    body = parse_json_text(row.data.get("proxy_server_request"))
     has_messages = isinstance(body, Mapping) and bool(body.get("messages") or body.get("input"))
     return body if has_messages else None
 
 
-def _status(row: Checked) -> int | None:
-    """None where it went well; else what the provider answered."""
+def _status(row: JsonObject) -> int | None:
+    """None if the call succeeded, else the provider's HTTP status."""
     metadata = _metadata(row)
     if "failure" not in (row.data.get("status"), metadata.get("status")):
         return None
@@ -171,30 +170,29 @@ def _status(row: Checked) -> int | None:
     return int(code) if code.isdecimal() and 400 <= int(code) <= 599 else FAILED
 
 
-def _metadata(row: Checked) -> Mapping[str, Any]:
-    metadata = unpacked(row.data.get("metadata"))
-    return metadata if isinstance(metadata, Mapping) else {}
+def _metadata(row: JsonObject) -> Mapping[str, Any]:
+    return object_or_empty(parse_json_text(row.data.get("metadata")))
 
 
-def _usage(row: Checked) -> Usage:
+def _usage(row: JsonObject) -> Usage:
     """The provider's usage as LiteLLM kept it; else what its own columns count."""
-    metadata, response = _metadata(row), unpacked(row.data.get("response"))
+    metadata, response = _metadata(row), parse_json_text(row.data.get("response"))
     kept = metadata.get("usage_object")
     if isinstance(kept, Mapping) and kept:
         return usage_from(kept, "metadata.usage_object", _shape(kept))
     told = response.get("usage") if isinstance(response, Mapping) else None
     if isinstance(told, Mapping) and told:
         return usage_from(told, "response.usage", _shape(told))
-    more = metadata.get("additional_usage_values")
-    counted = {name: row.whole(name, 0) for name in ("prompt_tokens", "completion_tokens")}
-    return usage_from({**(more if isinstance(more, Mapping) else {}), **counted}, "row", "litellm")
+    more = object_or_empty(metadata.get("additional_usage_values"))
+    columns = {name: row.whole(name, 0) for name in ("prompt_tokens", "completion_tokens")}
+    return usage_from({**more, **columns}, "row", "litellm")
 
 
 def _shape(usage: Mapping[str, Any]) -> str:
     return "litellm" if "prompt_tokens" in usage else "auto"
 
 
-def _moment(row: Checked, name: str) -> float:
+def _moment(row: JsonObject, name: str) -> float:
     """Seconds since the epoch: a payload counts them, a database writes ISO 8601."""
     value = row.data.get(name)
     if isinstance(value, str):
@@ -207,9 +205,47 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11
 
 
-def _first_token(row: Checked, start: float) -> float:
-    """Seconds to the first token. Without streaming LiteLLM logs the end as the beginning: not told."""
+def _first_token(row: JsonObject, start: float) -> float:
+    """Seconds to the first token; 0 without streaming, where LiteLLM logs the end as the first token."""
     if row.data.get("completionStartTime") is None or row.data.get("endTime") is None:
         return 0.0
     first, end = _moment(row, "completionStartTime"), _moment(row, "endTime")
     return round(first - start, 6) if start < first < end else 0.0
+
+
+# ----------------------------------------------------------------------------------------- request and answer
+
+
+def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, Any]) -> Body:
+    """The Messages body; without messages if they were not logged. Raises NotAMessage.
+
+    The messages are in the format of the endpoint (`call_type`). The parameters are those that LiteLLM sends to the
+    provider, so Anthropic's tools may occur together with OpenAI's messages.
+    """
+    if _is_missing(messages):
+        return {"model": model, "messages": []}
+    if "responses" in call_type:
+        return from_responses({**parameters, "model": model, "input": messages})
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    messages = array_at(messages, "messages", "an array of messages")
+    if "anthropic" in call_type or is_anthropic(messages):
+        return from_messages({**parameters, "model": model, "messages": messages})
+    return from_chat({**parameters, "model": model, "messages": messages})
+
+
+def _is_missing(messages: Any) -> bool:
+    """Whether there are no messages, or LiteLLM's word for what it took out."""
+    return not messages or REDACTED in (messages, _only_content(messages))
+
+
+def _only_content(messages: Any) -> Any:
+    alone = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
+    return alone.get("content") if isinstance(alone, Mapping) else None
+
+
+def _answer(response: Any) -> list[Body] | str:
+    """The blocks of an answer; empty if LiteLLM redacted them. Raises NotAMessage."""
+    found = answer_of(response)
+    is_redacted = found == REDACTED or any(REDACTED in block.values() for block in found if isinstance(block, dict))
+    return [] if is_redacted else found

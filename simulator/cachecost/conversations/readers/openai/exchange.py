@@ -1,9 +1,8 @@
-"""One request to OpenAI with its answer, as logs hold them -> a call."""
+"""Makes a call of a logged OpenAI request and its answer."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -11,16 +10,13 @@ from typing import Any, TypeVar
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Checked
-from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
-from cachecost.conversations.readers.openai.bodies import (
-    from_chat,
-    from_chat_message,
-    from_responses,
-    from_responses_output,
-)
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.model_names import parse_model_name
+from cachecost.conversations.readers.common.notes import ReaderNotes
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
+from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
+from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, shown
 from cachecost.providers.usage import Usage
@@ -29,28 +25,27 @@ T = TypeVar("T")
 Body = Mapping[str, Any]
 CHAT, RESPONSE = "chat.completion", "response"
 LATEST = 253_402_300_799
-"""The last second of the year 9999; what is beyond it is no time in seconds."""
+"""The last second of the year 9999, the upper bound of a time in seconds."""
 OWN_MODELS = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d|codex-|computer-use-)")
 NO_CHAT = re.compile(r"text-embedding-|(omni|text)-moderation-")
 REFUSED = 400
 STATUS = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
-"""The HTTP status that goes with an error's code, where the status itself was not logged."""
+"""The HTTP status of an error code, for logs without the status itself."""
 SESSIONS = ("session_id", "conversation_id", "thread_id")
 PLAIN_TIERS = (None, "auto", "default")
-UNKNOWN_START = "calls go on from a response that the file does not have: what was said before is missing"
-NO_MODEL_CALL = "entries that are no model call: left out"
+UNKNOWN_START = "continuing a response that is not in the file: earlier messages are missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A request and its answer: the entries that hold them, where in those each stands, what the log says beside.
+class OpenAIExchange:
+    """A request and its answer, the log entries that contain them, and where (`body_at`, `answer_at`).
 
     `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts.
     """
 
-    entry: Checked
+    entry: JsonObject
     body: Body
-    answer_in: Checked
+    answer_in: JsonObject
     answer: Body
     body_at: str = ""
     answer_at: str = ""
@@ -63,35 +58,35 @@ class Exchange:
     is_batch: bool = False
 
     @property
-    def told_session(self) -> str:
-        """The log's word, else the conversation, else what the client noted down."""
+    def session_name(self) -> str:
+        """The session in the log, else the conversation, else the session in the metadata."""
         places = (self.body, self.answer)
-        told = [self.session, *map(_conversation, places), *map(_noted_session, places)]
+        told = [self.session, *map(_conversation_id, places), *map(_session_of_metadata, places)]
         return next(filter(None, told), "")
 
 
-class Exchanges:
-    """Makes calls of exchanges; one instance a file. `notes` counts what is to be said in the end."""
+class ExchangeParser:
+    """Makes calls of exchanges; one instance per file. `notes` are for the user."""
 
-    def __init__(self, teller: Teller) -> None:
-        self._teller = teller
+    def __init__(self, builder: CallBuilder) -> None:
+        self._builder = builder
         self._earlier: dict[str, list[Any]] = {}
-        self.notes: Counter[str] = Counter()
+        self.notes = ReaderNotes()
 
-    def call(self, one: Exchange) -> LoggedCall | None:
-        """The call; None where it is no model call, or something in it is wrong (then there are faults)."""
+    def call(self, one: OpenAIExchange) -> RecordedCall | None:
+        """The call; None if it is not a model call, or if there are errors in it."""
         kind = kind_of(one.body, one.answer)
         if not kind:
-            self.notes[NO_MODEL_CALL] += 1
+            self.notes.skip("entry", "not a model call")
             return None
-        usage, answer, time = _usage(one), _said(one, kind), _created(one)
+        usage, answer, time = _usage(one), _answer_blocks(one, kind), _created_at(one)
         body = _try(one.entry, one.body_at, lambda: self._body(one, kind))
         if body is None:
             return None
         told_model = body["model"] or one.answer.get("model")
         model, host = _host(told_model, one.answer) if isinstance(told_model, str) else (told_model, None)
         self._note_tier(one)
-        told = Told(
+        told = ParsedCall(
             body={**body, "model": model},
             usage=usage,
             answer=answer or (),
@@ -101,21 +96,21 @@ class Exchanges:
             workspace=one.workspace,
             status=one.status or _status(one.answer),
             is_batch=one.is_batch,
-            session=one.told_session,
+            session=one.session_name,
             id=str(one.answer.get("id") or ""),
             line=one.entry.line or 0,
         )
-        return _try(one.entry, one.body_at, lambda: self._teller.call(told))
+        return _try(one.entry, one.body_at, lambda: self._builder.build(told))
 
-    def _body(self, one: Exchange, kind: str) -> dict[str, Any]:
-        return from_chat(one.body) if kind == CHAT else from_responses(self._going_on(one.body, one.answer))
+    def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
+        return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))
 
-    def _going_on(self, body: Body, answer: Body) -> Body:
-        """A Responses request with the items of what it goes on from before its own."""
-        before, talk = body.get("previous_response_id"), _conversation(body) or _conversation(answer)
+    def _with_earlier_items(self, body: Body, answer: Body) -> Body:
+        """A Responses request, preceded by the items of the response that it continues."""
+        before, talk = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
         earlier = self._earlier.get(str(before or talk), [])
         if before and not earlier:
-            self.notes[UNKNOWN_START] += 1
+            self.notes.add("call", UNKNOWN_START)
         own = body.get("input")
         items = [{"role": "user", "content": own}] if isinstance(own, str) else own
         if not isinstance(items, list):
@@ -128,14 +123,14 @@ class Exchanges:
             self._earlier.update({name: [*items, *output] for name in names})
         return {**body, "input": items} if earlier else body
 
-    def _note_tier(self, one: Exchange) -> None:
+    def _note_tier(self, one: OpenAIExchange) -> None:
         tier = one.answer.get("service_tier")
         if tier not in PLAIN_TIERS and not one.is_batch:
-            self.notes[f"calls of service tier {shown(tier)}, which has prices of its own"] += 1
+            self.notes.add("call", f"in service tier {shown(tier)}, which has its own prices")
 
 
 def kind_of(body: Body, answer: Body) -> str:
-    """CHAT or RESPONSE; "" for what is no model call (embeddings, moderation …)."""
+    """CHAT or RESPONSE; "" if it is not a model call (embeddings, moderation …)."""
     kind = answer.get("object")
     if kind in (CHAT, RESPONSE):
         return str(kind)
@@ -147,15 +142,15 @@ def kind_of(body: Body, answer: Body) -> str:
 
 
 def time_of(answer: Body) -> float:
-    """When the answer was made, to sort by; what has no time comes last."""
+    """The time of the answer, to sort by; infinite if unknown."""
     told = answer.get("created", answer.get("created_at"))
     return float(told) if isinstance(told, (int, float)) else inf
 
 
-def _created(one: Exchange) -> str | None:
+def _created_at(one: OpenAIExchange) -> str | None:
     """The answer's own time, ISO 8601: whole seconds."""
     place = f"{one.answer_in.place}{one.answer_at}"
-    answer = Checked(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
+    answer = JsonObject(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
     name = "created" if "created" in one.answer else "created_at"
     at = answer.number(name)
     if at is None or at <= LATEST:
@@ -164,12 +159,12 @@ def _created(one: Exchange) -> str | None:
     return None
 
 
-def _usage(one: Exchange) -> Usage | None:
+def _usage(one: OpenAIExchange) -> Usage | None:
     raw = one.answer.get("usage")
     return None if raw is None else _try(one.answer_in, one.answer_at, lambda: usage_from(raw, "usage", "openai"))
 
 
-def _said(one: Exchange, kind: str) -> list[dict[str, Any]] | None:
+def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:
     """The blocks of the answer; of several choices those of the first."""
     if kind == RESPONSE:
         output = one.answer.get("output")
@@ -182,8 +177,8 @@ def _said(one: Exchange, kind: str) -> list[dict[str, Any]] | None:
     return _try(one.answer_in, f"{one.answer_at}choices.0.", lambda: from_chat_message(message))
 
 
-def _try(entry: Checked, place: str, make: Callable[[], T]) -> T | None:
-    """What `make` makes; what it refuses becomes a fault at `place` in `entry`."""
+def _try(entry: JsonObject, place: str, make: Callable[[], T]) -> T | None:
+    """The result of `make`; its NotAMessage becomes an error at `place` in `entry`."""
     try:
         return make()
     except NotAMessage as fault:
@@ -202,21 +197,21 @@ def _status(answer: Body) -> int | None:
 
 
 def _host(model: str, answer: Body) -> tuple[str, str | None]:
-    """The model's own id, and who served it, where the answer or the id tells."""
+    """(the model's own id, the host if the answer or the id shows it)."""
     if "prompt_filter_results" in answer:
-        return named(model)[0], "foundry"
+        return parse_model_name(model)[0], "foundry"
     if str(answer.get("id")).startswith("gen-") and "provider" in answer:
-        return named(model, "openrouter")
-    own, host = named(model)
+        return parse_model_name(model, "openrouter")
+    own, host = parse_model_name(model)
     return own, host or ("openai" if OWN_MODELS.match(own) else None)
 
 
-def _conversation(body: Body) -> str:
+def _conversation_id(body: Body) -> str:
     told = body.get("conversation")
     return str((told.get("id") if isinstance(told, Mapping) else told) or "")
 
 
-def _noted_session(body: Body) -> str:
+def _session_of_metadata(body: Body) -> str:
     notes = body.get("metadata")
     told = [notes.get(name) for name in SESSIONS] if isinstance(notes, Mapping) else []
     return next((one for one in told if isinstance(one, str)), "")

@@ -1,12 +1,14 @@
-"""What OpenAI's two APIs have in common, in the words of the Messages API: content parts, marks, tools, parameters."""
+"""Converts what OpenAI's two APIs share to the Messages API: content parts, breakpoints, tools, parameters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cachecost.base.errors import nearest
 from cachecost.base.limits import json_value
+from cachecost.conversations.readers.common.json_values import array_at, require_object
 from cachecost.prompts.intake import PARAMETERS
 from cachecost.prompts.wire import MARK, NotAMessage
 
@@ -16,19 +18,20 @@ BREAKPOINT = "prompt_cache_breakpoint"
 MARKS = (MARK, BREAKPOINT)
 TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 LONG = ("1h", "12h", "24h")
-"""Lifetimes of `prompt_cache_options` that are not the short one; a mark then has our long one."""
+"""TTLs of `prompt_cache_options` that become our 1h TTL."""
+SHORT: Body = {"type": "ephemeral"}
 CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 
 
 def lifetime(body: Mapping[str, Any]) -> Body:
-    """What an OpenAI breakpoint of this request is as a mark. Its TTL stands once, beside the messages."""
+    """The `cache_control` for each breakpoint of a request. OpenAI sets one TTL for the whole request."""
     options = body.get("prompt_cache_options")
     ttl = options.get("ttl") if isinstance(options, Mapping) else None
-    return {"type": "ephemeral", "ttl": "1h"} if ttl in LONG else {"type": "ephemeral"}
+    return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
 
 
-def marked(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
-    """`block` with the mark that `raw` has: a `cache_control` (gateways take it), or OpenAI's own breakpoint."""
+def copy_mark(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
+    """`block` with the breakpoint of `raw`: a `cache_control` (gateways accept it), or OpenAI's own."""
     own = raw.get(MARK) or (mark if raw.get(BREAKPOINT) else None)
     return {**block, MARK: own} if own else block
 
@@ -39,14 +42,13 @@ def parts(content: Any, path: str, mark: Body) -> list[Body]:
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        raise NotAMessage(path, "a text or an array of parts", content)
-    return [part(one, f"{path}.{number}", mark) for number, one in enumerate(content)]
+    items = array_at(content, path, "a text or an array of parts")
+    return [part(one, f"{path}.{number}", mark) for number, one in enumerate(items)]
 
 
 def part(raw: Any, path: str, mark: Body) -> Body:
-    """The block of one content part; a kind that is not known stays as it is."""
-    kind = the(raw, path, "a content part").get("type")
+    """The block of one content part; an unknown kind stays unchanged."""
+    kind = require_object(raw, path, "a content part object").get("type")
     if not isinstance(kind, str):
         raise NotAMessage(f"{path}.type", "the part's type", kind)
     if kind in TEXTS or kind == "refusal":
@@ -57,14 +59,7 @@ def part(raw: Any, path: str, mark: Body) -> Body:
         block = _document(raw)
     else:
         block = {name: value for name, value in raw.items() if name not in MARKS}
-    return marked(block, raw, mark)
-
-
-def the(value: Any, path: str, what: str) -> Mapping[str, Any]:
-    """`value`, which is an object. Raises NotAMessage."""
-    if not isinstance(value, Mapping):
-        raise NotAMessage(path, f"{what} object", value)
-    return value
+    return copy_mark(block, raw, mark)
 
 
 def text(raw: Mapping[str, Any], name: str, path: str) -> str:
@@ -109,7 +104,7 @@ def tool_use(called: Any, name: str, arguments: Any) -> Body:
 
 
 def tool_result(called: Any, blocks: list[Body]) -> Body:
-    """What a tool returned; one text as a text."""
+    """The tool_result block; a single text is written as a string."""
     alone = blocks[0] if len(blocks) == 1 else {}
     plain = alone.get("type") == "text" and MARK not in alone
     return {"type": "tool_result", "tool_use_id": called, "content": alone["text"] if plain else blocks}
@@ -130,9 +125,17 @@ def _object(arguments: Any) -> Any:
 
 def tools(raw: Any, path: str, mark: Body) -> list[Body]:
     """The definitions. A function's stands in Chat under "function", in Responses on the tool itself."""
-    if not isinstance(raw, list):
-        raise NotAMessage(path, "an array of tools", raw)
-    return [_tool(the(one, f"{path}.{number}", "a tool"), mark) for number, one in enumerate(raw)]
+    items = array_at(raw, path, "an array of tools")
+    return [_tool(require_object(one, f"{path}.{number}", "a tool object"), mark) for number, one in enumerate(items)]
+
+
+def tool_settings(definitions: Any, tool_choice: Any, parallel: Any, mark: Body) -> Body:
+    """`tools` and `tool_choice`, as far as they are set. Raises NotAMessage."""
+    chosen = choice(tool_choice, parallel if definitions else None)
+    return {
+        **({"tools": tools(definitions, "tools", mark)} if definitions is not None else {}),
+        **({"tool_choice": chosen} if chosen else {}),
+    }
 
 
 def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
@@ -148,11 +151,11 @@ def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
     else:
         block = dict(raw)
     bare = {name: value for name, value in block.items() if name not in MARKS}
-    return marked(marked(bare, told, mark), raw, mark)
+    return copy_mark(copy_mark(bare, told, mark), raw, mark)
 
 
 def choice(raw: Any, parallel: Any) -> Body | None:
-    """The `tool_choice`; None where nothing is told. Raises NotAMessage."""
+    """The `tool_choice`, or None. Raises NotAMessage."""
     told = _choice(raw)
     if parallel is False and (told or {}).get("type") != "none":
         return {**(told or {"type": "auto"}), "disable_parallel_tool_use": True}
@@ -191,7 +194,7 @@ def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, form
 
 
 def verbosity(told: Any) -> Body:
-    """How long answers are to be: in Chat a parameter, in Responses one of `text`."""
+    """The verbosity parameter: top-level in Chat, in `text` in Responses."""
     return {} if told is None else {"verbosity": told}
 
 
@@ -203,9 +206,45 @@ def _is_ours(name: str, value: Any) -> bool:
 
 
 def _format(raw: Any) -> Body | None:
-    """Chat has the schema under "json_schema", Responses beside the type."""
+    """The output format. Chat nests the schema in "json_schema", Responses does not."""
     if not isinstance(raw, Mapping) or raw.get("type") in (None, "text"):
         return None
     inner = raw.get("json_schema")
     schema = (inner if isinstance(inner, Mapping) else raw).get("schema")
     return {"type": raw["type"], **({} if schema is None else {"schema": schema})}
+
+
+# ------------------------------------------------------------------------------------------ messages
+
+
+def role_of(message: Mapping[str, Any], path: str, roles: Sequence[str]) -> str:
+    """The role of a message, which is one of `roles`. Raises NotAMessage."""
+    role = message.get("role")
+    if role not in roles:
+        raise NotAMessage(f"{path}.role", f"one of {', '.join(roles)}", role, nearest(str(role), roles))
+    return str(role)
+
+
+class Turns:
+    """Collects system blocks and messages. Consecutive pieces of one message are joined."""
+
+    def __init__(self) -> None:
+        self.system: list[Body] = []
+        self.messages: list[dict[str, Any]] = []
+        self._open = ""
+
+    def add(self, role: str, blocks: Sequence[Body], result: bool = False, joins: bool = False) -> None:
+        """Add one piece. `result`: a tool result, joined to the results before it; `joins`: joined to the piece before
+        it if that has the same role."""
+        kind = "result" if result else role if joins else ""
+        if role == "system" and not self.messages:
+            self.system += blocks
+        elif kind and kind == self._open:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": list(blocks)})
+        self._open = kind
+
+    def body(self) -> Body:
+        """The fields of a Messages body."""
+        return {**({"system": self.system} if self.system else {}), "messages": self.messages}

@@ -1,4 +1,4 @@
-"""Requests and outputs of OpenAI's Responses API in the words of the Messages API.
+"""Converts requests and outputs of OpenAI's Responses API to the Messages API.
 
 Items become blocks: messages and reasoning, calls of tools and what they returned. An item of another kind (searches
 and runs of OpenAI's own tools, compaction) is a block as it stands, said by the assistant. What a
@@ -11,26 +11,25 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cachecost.base.errors import nearest
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.conversations.readers.openai.parts import (
+    SHORT,
     Body,
-    choice,
+    Turns,
+    copy_mark,
     lifetime,
-    marked,
     parameters,
     parts,
-    the,
+    role_of,
     tool_result,
+    tool_settings,
     tool_use,
-    tools,
     verbosity,
 )
-from cachecost.conversations.readers.openai.turns import Turns
 from cachecost.prompts.wire import NotAMessage
 
 ROLES = ("assistant", "developer", "system", "user")
 LIMITS = ("max_output_tokens", "max_tokens")
-SHORT = {"type": "ephemeral"}
 
 
 def from_responses(body: Mapping[str, Any]) -> Body:
@@ -57,23 +56,19 @@ def from_responses_output(output: list[Any]) -> list[Body]:
 
 
 def _settings(body: Mapping[str, Any], mark: Body) -> Body:
-    given, reasoning, text = body.get("tools"), body.get("reasoning"), body.get("text")
-    effort = reasoning.get("effort") if isinstance(reasoning, Mapping) else None
-    format_ = text.get("format") if isinstance(text, Mapping) else None
-    chosen = choice(body.get("tool_choice"), body.get("parallel_tool_calls") if given else None)
+    reasoning, text = object_or_empty(body.get("reasoning")), object_or_empty(body.get("text"))
     return {
-        **parameters(body, LIMITS, effort, format_),
-        **verbosity(text.get("verbosity") if isinstance(text, Mapping) else None),
-        **({"tools": tools(given, "tools", mark)} if given is not None else {}),
-        **({"tool_choice": chosen} if chosen else {}),
+        **parameters(body, LIMITS, reasoning.get("effort"), text.get("format")),
+        **verbosity(text.get("verbosity")),
+        **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), mark),
     }
 
 
 def _add_all(turns: Turns, items: Any, path: str, mark: Body) -> None:
-    if not isinstance(items, list):
-        raise NotAMessage(path, "a text or an array of items" if path == "input" else "an array of items", items)
-    for number, item in enumerate(items):
-        _add(turns, the(item, f"{path}.{number}", "an item"), f"{path}.{number}", mark)
+    expected = "a text or an array of items" if path == "input" else "an array of items"
+    for number, item in enumerate(array_at(items, path, expected)):
+        place = f"{path}.{number}"
+        _add(turns, require_object(item, place, "an item object"), place, mark)
 
 
 def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
@@ -81,7 +76,7 @@ def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
     if kind == "message" or (kind is None and "role" in item):
         _add_message(turns, item, path, mark)
     elif str(kind).endswith("_output"):
-        result = marked(tool_result(item.get("call_id"), _returned(item, path, mark)), item, mark)
+        result = copy_mark(tool_result(item.get("call_id"), _tool_output(item, path, mark)), item, mark)
         turns.add("user", [result], result=True)
     elif isinstance(kind, str) and kind in ITEMS:
         turns.add("assistant", ITEMS[kind](item), joins=True)
@@ -92,14 +87,12 @@ def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
 
 
 def _add_message(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
-    role = item.get("role")
-    if role not in ROLES:
-        raise NotAMessage(f"{path}.role", f"one of {', '.join(ROLES)}", role, nearest(str(role), ROLES))
+    role = role_of(item, path, ROLES)
     blocks = parts(item.get("content"), f"{path}.content", mark)
     turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
 
 
-def _returned(item: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
+def _tool_output(item: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
     """What a tool returned: a text, parts, or an object of its own kind."""
     told = item.get("output")
     if isinstance(told, Mapping) or (isinstance(told, list) and not all(_is_part(one) for one in told)):

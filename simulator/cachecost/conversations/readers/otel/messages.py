@@ -1,4 +1,4 @@
-"""What a span's attributes say of a request and its answer, by every convention that writes them down.
+"""Reads the request and the answer of a span from its attributes, in every convention that records them.
 
 In order: the request as OpenInference got it (with its marks), the GenAI conventions since 1.37, OpenLLMetry's one
 attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event a message.
@@ -10,19 +10,19 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, unpacked
-from cachecost.conversations.readers.openai.bodies import from_chat_message
+from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, parse_json_text
+from cachecost.conversations.readers.common.json_values import array_at, require_object
+from cachecost.conversations.readers.openai.chat import from_chat_message
 from cachecost.conversations.readers.openai.parts import tool_use
 from cachecost.conversations.readers.otel.parts import (
     RESULTS,
     blocks_of,
     conversation,
     in_order,
-    listed,
+    indexed_objects,
     tool_result,
     tools_of,
 )
-from cachecost.prompts.wire import NotAMessage
 
 Attributes = Mapping[str, Any]
 Events = Sequence[tuple[str, Attributes]]
@@ -37,35 +37,35 @@ INVOCATION = ("system", "thinking", "max_tokens", "output_config")
 
 
 def request_of(told: Attributes, events: Events) -> Body | None:
-    """The body, without its model, of the first convention that tells it; None if none does. Raises NotAMessage."""
-    for reading in (_received, _current, _indexed, _openinference, _prompt):
+    """The body without its model, from the first convention that has one; None without any. Raises NotAMessage."""
+    for reading in (_from_raw_request, _from_messages, _from_indexed_prompts, _from_openinference, _from_prompt):
         body = reading(told)
         if body is not None:
             return body
-    return _events(events)
+    return _from_events(events)
 
 
-def answer_told(told: Attributes, events: Events) -> list[Body] | str:
-    """The blocks of the answer, of the first convention that tells it. Raises NotAMessage."""
-    output = unpacked(told.get("output.value"))
+def answer_of_span(told: Attributes, events: Events) -> list[Body] | str:
+    """The blocks of the answer, from the first convention that has one. Raises NotAMessage."""
+    output = parse_json_text(told.get("output.value"))
     if isinstance(output, Mapping) and ("choices" in output or isinstance(output.get("content"), list)):
         return answer_of(output)
-    messages = unpacked(told.get("gen_ai.output.messages"))
+    messages = parse_json_text(told.get("gen_ai.output.messages"))
     if isinstance(messages, list) and messages:
         return _message(messages[0], "gen_ai.output.messages.0")[1]
-    return _indexed_answer(told) or _old_answer(told, events)
+    return _indexed_answer(told) or _answer_before_1_37(told, events)
 
 
 def is_cut(value: Any) -> bool:
     """Whether an attribute was JSON before it was cut at the limit of its length."""
-    return isinstance(value, str) and value.lstrip()[:2] in ("[{", '{"') and isinstance(unpacked(value), str)
+    return isinstance(value, str) and value.lstrip()[:2] in ("[{", '{"') and isinstance(parse_json_text(value), str)
 
 
 # ------------------------------------------------------------------------------------------------- requests
 
 
-def _received(told: Attributes) -> Body | None:
-    body = unpacked(told.get("input.value"))
+def _from_raw_request(told: Attributes) -> Body | None:
+    body = parse_json_text(told.get("input.value"))
     if not isinstance(body, Mapping) or not _has_messages(body):
         return None
     return body_from(body)
@@ -76,51 +76,49 @@ def _has_messages(body: Mapping[str, Any]) -> bool:
     return isinstance(messages, list) and all(isinstance(one, Mapping) and "role" in one for one in messages)
 
 
-def _current(told: Attributes) -> Body | None:
+def _from_messages(told: Attributes) -> Body | None:
     name = "gen_ai.input.messages"
-    messages = unpacked(told.get(name))
+    messages = parse_json_text(told.get(name))
     if not messages or is_cut(messages):
         return None
     if isinstance(messages, str):
         messages = [{"role": "user", "parts": messages}]
-    if not isinstance(messages, list):
-        raise NotAMessage(name, "an array of messages", messages)
-    body = conversation(_message(one, f"{name}.{number}") for number, one in enumerate(messages))
-    instructions = unpacked(told.get("gen_ai.system_instructions"))
+    items = array_at(messages, name, "an array of messages")
+    body = conversation(_message(item, f"{name}.{number}") for number, item in enumerate(items))
+    instructions = parse_json_text(told.get("gen_ai.system_instructions"))
     head = blocks_of(instructions, "gen_ai.system_instructions") if instructions else []
     system = [*head, *body.get("system", [])]
-    definitions = unpacked(told.get("gen_ai.tool.definitions"))
+    definitions = parse_json_text(told.get("gen_ai.tool.definitions"))
     tools = tools_of(definitions, "gen_ai.tool.definitions") if definitions else None
     return {**body, **({"system": system} if system else {}), **({"tools": tools} if tools else {})}
 
 
 def _message(message: Any, path: str) -> tuple[str, list[Body]]:
     """A message of parts; some tracers write OpenAI's `content` in their place."""
-    if not isinstance(message, Mapping):
-        raise NotAMessage(path, "a message object", message)
+    require_object(message, path, "a message object")
     role = str(message.get("role"))
     if "parts" in message:
         return role, blocks_of(message["parts"], f"{path}.parts")
-    return role, _flat(role, message)
+    return role, _blocks(role, message)
 
 
-def _indexed(told: Attributes) -> Body | None:
-    messages = listed(told, "gen_ai.prompt")
+def _from_indexed_prompts(told: Attributes) -> Body | None:
+    messages = indexed_objects(told, "gen_ai.prompt")
     if not messages:
         return None
-    body = conversation((str(one.get("role", "user")), _flat(str(one.get("role", "user")), one)) for one in messages)
-    functions = listed(told, "llm.request.functions")
+    body = conversation((str(one.get("role", "user")), _blocks(str(one.get("role", "user")), one)) for one in messages)
+    functions = indexed_objects(told, "llm.request.functions")
     return {**body, **({"tools": tools_of(functions, "llm.request.functions")} if functions else {})}
 
 
-def _flat(role: str, message: Mapping[str, Any]) -> list[Body]:
+def _blocks(role: str, message: Mapping[str, Any]) -> list[Body]:
     """The blocks of a message with content, tool calls and the id of the call it answers.
 
     OpenLLMetry writes an Anthropic tool call twice: in the content, and as a tool call.
     """
     content, called = message.get("content", message.get("user")), message.get("tool_call_id", message.get("id"))
     if role in RESULTS and called:
-        return [tool_result(called, _listed(content))]
+        return [tool_result(called, _unpack_blocks(content))]
     blocks = _content(content)
     known = {block.get("id") for block in blocks if block.get("type") == "tool_use"}
     calls = message.get("tool_calls")
@@ -129,45 +127,46 @@ def _flat(role: str, message: Mapping[str, Any]) -> list[Body]:
 
 
 def _content(content: Any) -> list[Body]:
-    told = _listed(content)
+    told = _unpack_blocks(content)
     if told is None or told == "":
         return []
     return blocks_of(told if isinstance(told, (str, list)) else json.dumps(told, ensure_ascii=False), "content")
 
 
-def _listed(content: Any) -> Any:
-    """Blocks that stand as a text; another text, JSON or not, as it is."""
-    told = unpacked(content)
+def _unpack_blocks(content: Any) -> Any:
+    """Blocks that are a JSON string, parsed; any other content unchanged."""
+    told = parse_json_text(content)
     is_blocks = isinstance(told, list) and all(isinstance(one, Mapping) and "type" in one for one in told)
     return told if is_blocks else content
 
 
 def _call(call: Any) -> Body:
     """A tool call, flat or with OpenAI's `function`."""
-    if not isinstance(call, Mapping):
-        raise NotAMessage("tool_calls", "a tool call", call)
+    require_object(call, "tool_calls", "a tool call")
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call
     return tool_use(call.get("id"), str(inner.get("name")), inner.get("arguments"))
 
 
-def _openinference(told: Attributes) -> Body | None:
-    messages = [one.get("message", {}) for one in listed(told, "llm.input_messages")]
+def _from_openinference(told: Attributes) -> Body | None:
+    messages = [one.get("message", {}) for one in indexed_objects(told, "llm.input_messages")]
     if not messages or any(value == REDACTED and name.endswith(("content", ".text")) for name, value in told.items()):
         return None
-    body = conversation((str(one.get("role", "user")), _open(one)) for one in messages)
-    tools = [unpacked(one["tool"].get("json_schema")) for one in listed(told, "llm.tools") if "tool" in one]
-    given = unpacked(told.get("llm.invocation_parameters"))
+    body = conversation((str(one.get("role", "user")), _openinference_blocks(one)) for one in messages)
+    tools = [
+        parse_json_text(one["tool"].get("json_schema")) for one in indexed_objects(told, "llm.tools") if "tool" in one
+    ]
+    given = parse_json_text(told.get("llm.invocation_parameters"))
     more = {name: given[name] for name in INVOCATION if name in given} if isinstance(given, Mapping) else {}
     return {**more, **body, **({"tools": tools_of(tools, "llm.tools")} if tools else {})}
 
 
-def _open(message: Mapping[str, Any]) -> list[Body]:
+def _openinference_blocks(message: Mapping[str, Any]) -> list[Body]:
     """The blocks of OpenInference's message: `content` or `contents`, then tool calls."""
     calls = [one.get("tool_call", {}) for one in in_order(message.get("tool_calls"))]
     parts = [one.get("message_content", {}) for one in in_order(message.get("contents"))]
     if not parts:
-        return _flat(str(message.get("role")), {**message, "tool_calls": calls})
+        return _blocks(str(message.get("role")), {**message, "tool_calls": calls})
     return [_part(part) for part in parts] + list(map(_call, calls))
 
 
@@ -187,8 +186,8 @@ def _url(image: Any) -> Any:
     return inner.get("url") if isinstance(inner, Mapping) else None
 
 
-def _prompt(told: Attributes) -> Body | None:
-    prompt = unpacked(told.get("gen_ai.prompt"))
+def _from_prompt(told: Attributes) -> Body | None:
+    prompt = parse_json_text(told.get("gen_ai.prompt"))
     if not prompt or is_cut(prompt):
         return None
     if isinstance(prompt, Mapping) and "messages" in prompt:
@@ -196,13 +195,13 @@ def _prompt(told: Attributes) -> Body | None:
     return body_from({"messages": prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]})
 
 
-def _events(events: Events) -> Body | None:
-    messages = [{"role": ROLES[name], **_told(event)} for name, event in events if name in ROLES]
-    return conversation((str(one["role"]), _flat(str(one["role"]), one)) for one in messages) if messages else None
+def _from_events(events: Events) -> Body | None:
+    messages = [{"role": ROLES[name], **_event_fields(event)} for name, event in events if name in ROLES]
+    return conversation((str(one["role"]), _blocks(str(one["role"]), one)) for one in messages) if messages else None
 
 
-def _told(event: Attributes) -> dict[str, Any]:
-    return {name: value if name == "content" else unpacked(value) for name, value in event.items()}
+def _event_fields(event: Attributes) -> dict[str, Any]:
+    return {name: value if name == "content" else parse_json_text(value) for name, value in event.items()}
 
 
 # -------------------------------------------------------------------------------------------------- answers
@@ -210,26 +209,26 @@ def _told(event: Attributes) -> dict[str, Any]:
 
 def _indexed_answer(told: Attributes) -> list[Body]:
     """The first answer of OpenLLMetry (thinking stands before it as an answer of its own) or of OpenInference."""
-    return list(_first(listed(told, "gen_ai.completion"))) or [
-        block for one in listed(told, "llm.output_messages")[:1] for block in _open(one.get("message", {}))
-    ]
+    blocks = list(_first(indexed_objects(told, "gen_ai.completion")))
+    outputs = indexed_objects(told, "llm.output_messages")
+    return _openinference_blocks(outputs[0].get("message", {})) if outputs and not blocks else blocks
 
 
 def _first(completions: list[dict[str, Any]]) -> Iterator[Body]:
     for one in completions:
         if one.get("role") != "thinking":
-            yield from _flat("assistant", one)
+            yield from _blocks("assistant", one)
             return
         yield {"type": "thinking", "thinking": one.get("content")}
 
 
-def _old_answer(told: Attributes, events: Events) -> list[Body] | str:
-    completion = unpacked(told.get("gen_ai.completion"))
+def _answer_before_1_37(told: Attributes, events: Events) -> list[Body] | str:
+    completion = parse_json_text(told.get("gen_ai.completion"))
     first = completion[0] if isinstance(completion, list) and completion else completion
     if isinstance(first, Mapping):
         return from_chat_message(first)
     if isinstance(first, str):
         return first
-    choice = next((_told(event) for name, event in events if name == CHOICE), {})
+    choice = next((_event_fields(event) for name, event in events if name == CHOICE), {})
     message = choice.get("message", choice)
-    return _flat("assistant", message) if isinstance(message, Mapping) else _content(message)
+    return _blocks("assistant", message) if isinstance(message, Mapping) else _content(message)

@@ -1,6 +1,6 @@
-"""Messages as OpenTelemetry's conventions spell them -> content blocks: role and parts, or one attribute a field.
+"""Converts messages of OpenTelemetry's conventions (role and parts, or one attribute per field) to content blocks.
 
-Rests on the JSON schemas of the GenAI conventions (semantic-conventions-genai, schema 1.42, 2026) for parts, on
+Source: the JSON schemas of the GenAI conventions (semantic-conventions-genai, schema 1.42, 2026) for parts, on
 OpenLLMetry's instrumentations and OpenInference's specification (2026) for `gen_ai.prompt.N.…` and
 `llm.input_messages.N.message.…`.
 """
@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.common.dialects import Body, unpacked
-from cachecost.conversations.readers.openai.parts import tool_use, tools
-from cachecost.conversations.readers.openai.turns import Turns
+from cachecost.conversations.readers.common.dialects import Body, parse_json_text
+from cachecost.conversations.readers.common.json_values import array_at
+from cachecost.conversations.readers.openai.parts import SHORT, Turns, tool_use, tools
 from cachecost.prompts.wire import MARK, NotAMessage
 
 MEDIA = ("image", "document")
@@ -31,12 +31,11 @@ def conversation(told: Iterable[tuple[str, list[Body]]]) -> Body:
 
 
 def blocks_of(parts: Any, path: str) -> list[Body]:
-    """The blocks of `parts`; a text is one text part. Raises NotAMessage."""
+    """The blocks of `parts`, which may be a string. Raises NotAMessage."""
     if isinstance(parts, str):
         return [{"type": "text", "text": parts}]
-    if not isinstance(parts, list):
-        raise NotAMessage(path, "an array of parts", parts)
-    return [_block(part, f"{path}.{number}") for number, part in enumerate(parts)]
+    items = array_at(parts, path, "an array of parts")
+    return [_block(part, f"{path}.{number}") for number, part in enumerate(items)]
 
 
 def _block(part: Any, path: str) -> Body:
@@ -45,11 +44,11 @@ def _block(part: Any, path: str) -> Body:
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
         raise NotAMessage(path, "a part with a type", part)
     mark = {MARK: part[MARK]} if MARK in part else {}
-    return {**_unmarked(part), **mark}
+    return {**_convert_part(part), **mark}
 
 
-def _unmarked(part: Mapping[str, Any]) -> Body:
-    """A part as a block; one of a kind that no block equals, as it is."""
+def _convert_part(part: Mapping[str, Any]) -> Body:
+    """A part as a block; an unknown kind stays unchanged."""
     kind = part["type"]
     if kind == "text":
         return {"type": "text", "text": part.get("content", part.get("text"))}
@@ -77,7 +76,7 @@ def _source(part: Mapping[str, Any]) -> Body | None:
 
 
 def tool_result(id_: Any, content: Any) -> Body:
-    """A result; one that is neither a text nor blocks is its JSON."""
+    """A tool_result block. Content that is neither a string nor blocks becomes JSON."""
     is_blocks = isinstance(content, list) and all(isinstance(one, Mapping) and "type" in one for one in content)
     if is_blocks:
         content = blocks_of(content, "response")
@@ -88,19 +87,18 @@ def tool_result(id_: Any, content: Any) -> Body:
 
 def tools_of(definitions: Any, path: str) -> list[Body]:
     """Tools of definitions, whose schemas may stand as texts. Raises NotAMessage."""
-    if not isinstance(definitions, list):
-        raise NotAMessage(path, "an array of tools", definitions)
-    return tools([_definition(unpacked(one)) for one in definitions], path, {"type": "ephemeral"})
+    raw = array_at(definitions, path, "an array of tools")
+    return tools([_definition(parse_json_text(tool)) for tool in raw], path, SHORT)
 
 
 def _definition(told: Any) -> Any:
     if not isinstance(told, Mapping):
         return told
     tool = {name: value for name, value in told.items() if value is not None}
-    return {**tool, **{name: unpacked(tool[name]) for name in SCHEMAS if name in tool}}
+    return {**tool, **{name: parse_json_text(tool[name]) for name in SCHEMAS if name in tool}}
 
 
-def listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+def indexed_objects(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """What stands under `prefix.0.…`, `prefix.1.…` as objects, in order of the numbers."""
     root: dict[str, Any] = {}
     for name, value in attributes.items():

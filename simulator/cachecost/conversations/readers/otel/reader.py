@@ -1,6 +1,6 @@
-"""Reads OpenTelemetry traces of model calls: OTLP/JSON and printed spans (otel_spans.py).
+"""Reads OpenTelemetry traces of model calls: OTLP/JSON and printed spans (spans.py).
 
-Rests on the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
+Source: the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
 OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the tracer
 was told to write them, marks only where it wrote down the request itself. Spans have no order: calls are sorted by
 their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice or thinking in
@@ -9,25 +9,25 @@ most conventions, what was cut at the limit of an attribute's length, or content
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import iso
-from cachecost.conversations.checked import Warn, quiet
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
-from cachecost.conversations.readers.common.dialects import unpacked
+from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_documents import must_hold
-from cachecost.conversations.readers.common.model_names import named
-from cachecost.conversations.readers.common.parsed_call import Teller, Told
+from cachecost.conversations.readers.common.model_names import parse_model_name
+from cachecost.conversations.readers.common.notes import ReaderNotes
+from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import status_in
-from cachecost.conversations.readers.otel.messages import answer_told, is_cut, request_of
+from cachecost.conversations.readers.otel.messages import answer_of_span, is_cut, request_of
 from cachecost.conversations.readers.otel.model_calls import Attributes, model_calls
-from cachecost.conversations.readers.otel.spans import Span, spans
-from cachecost.conversations.readers.request_log.reader import LoggedCall
+from cachecost.conversations.readers.otel.spans import OtelSpan, spans
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
@@ -57,25 +57,24 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[LoggedCall]:
-    """The calls by their start. Raises InputError with every fault; what spans cannot tell goes to `warn`."""
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
-    notes: Counter[str] = Counter()
-    teller = Teller(keep_content)
+    notes = ReaderNotes()
+    builder = CallBuilder(keep_content)
     values, found = spans(path, faults, warn)
     told = []
     for span in model_calls(found, notes):
         try:
-            told.append(teller.call(_told(span, notes)))
+            told.append(builder.build(_parse_call(span, notes)))
         except NotAMessage as fault:
             faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
     must_hold(path, EXPECTED, values, faults)
-    for note, number in notes.items():
-        warn(f"{path}: {number} {note}")
+    notes.report(path, warn)
     yield from by_start(told, {span.trace for span in found})
 
 
-def _told(span: Span, notes: Counter[str]) -> Told:
+def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
     attributes = span.attributes
     usage = _usage(attributes)
     status = _status(span) if span.failed and usage is None else None
@@ -83,13 +82,13 @@ def _told(span: Span, notes: Counter[str]) -> Told:
     if body is None:
         body = {"messages": []}
         cut = any(is_cut(attributes.get(name)) for name in CONTENT)
-        notes[f"spans {'whose messages were cut off' if cut else 'without their messages'}: only usage is known"] += 1
-    model, host = named(_first(attributes, MODELS), _first(attributes, PROVIDERS))
+        notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
+    model, host = parse_model_name(_first(attributes, MODELS), _first(attributes, PROVIDERS))
     limit = attributes.get("gen_ai.request.max_tokens")
-    return Told(
+    return ParsedCall(
         body={**({"max_tokens": limit} if limit else {}), **body, "model": model},
         usage=usage,
-        answer=answer_told(attributes, span.events),
+        answer=answer_of_span(attributes, span.events),
         timestamp=iso(span.start),
         first_token_s=_seconds(attributes),
         host=_address(attributes) or host,
@@ -101,8 +100,8 @@ def _told(span: Span, notes: Counter[str]) -> Told:
 
 
 def _usage(attributes: Attributes) -> Usage | None:
-    """The usage of the answer itself where it is there: it tells 5m from 1h writes. Else that of the attributes."""
-    output = unpacked(attributes.get("output.value"))
+    """The usage of the recorded answer, which splits 5m and 1h writes; else that of the attributes."""
+    output = parse_json_text(attributes.get("output.value"))
     own = output.get("usage") if isinstance(output, Mapping) else None
     if isinstance(own, Mapping) and "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")
@@ -115,7 +114,7 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-def _status(span: Span) -> int:
+def _status(span: OtelSpan) -> int:
     told = (str(span.attributes.get(name, "")) for name in STATUS)
     errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
     return next((int(one) for one in told if one.isdecimal() and 400 <= int(one) <= 599), status_in(" ".join(errors)))

@@ -1,7 +1,7 @@
 """Flattens OpenTelemetry spans: OTLP/JSON (also a line at a time, as the file exporter writes it) and the flat form
-that Python's console exporter prints. Attributes become a plain dict; what they mean is for otel.py to say.
+that Python's console exporter prints. Attributes become a plain dict; reader.py interprets them.
 
-Rests on the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
+Source: the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.checked import Checked, Warn
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.prompts.wire import shown
 
@@ -23,13 +24,13 @@ Attributes = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Span:
+class OtelSpan:
     """One span, or the log record of one where only that was exported. Ids are hex, `start` seconds since the epoch.
 
-    `events` are (name, attributes); `at` tells faults where the span stands.
+    `events` are (name, attributes); `at` is the place of the span, for errors.
     """
 
-    at: Checked
+    at: JsonObject
     name: str = ""
     trace: str = ""
     id: str = ""
@@ -42,33 +43,33 @@ class Span:
     is_record: bool = False
 
 
-def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[Span]]:
-    """(number of values in the file, the spans and log records in them). Faults are added to `faults`."""
-    values, found = 0, list[Span]()
+def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[OtelSpan]]:
+    """(number of values in the file, the spans and log records in them). Errors are added to `faults`."""
+    values, found = 0, list[OtelSpan]()
     for value in objects(path, faults, warn):
         values += 1
         found += _spans_of(value)
     return values, found
 
 
-def _spans_of(value: Checked) -> Iterator[Span]:
+def _spans_of(value: JsonObject) -> Iterator[OtelSpan]:
     if "attributes" in value.data or "context" in value.data:
-        yield _printed(value)
+        yield _parse_printed_span(value)
         return
     known = ("resourceSpans", "resourceLogs", "resourceMetrics")
     if not any(value.has(name) for name in known):
-        value.fault(known[0], "expected spans (or attributes, of a printed span); got nothing")
+        value.fault(known[0], "expected spans (or the attributes of a printed span); got nothing")
     for resource in value.objects("resourceSpans"):
         for scope in resource.objects("scopeSpans"):
-            yield from map(_exported, scope.objects("spans"))
+            yield from map(_parse_otlp_span, scope.objects("spans"))
     for resource in value.objects("resourceLogs"):
         for scope in resource.objects("scopeLogs"):
-            yield from map(_record, scope.objects("logRecords"))
+            yield from map(_parse_log_record, scope.objects("logRecords"))
 
 
-def _exported(span: Checked) -> Span:
+def _parse_otlp_span(span: JsonObject) -> OtelSpan:
     status = span.mapping("status", required=False)
-    return Span(
+    return OtelSpan(
         span,
         span.text("name", ""),
         span.text("traceId", ""),
@@ -82,14 +83,14 @@ def _exported(span: Checked) -> Span:
     )
 
 
-def _record(record: Checked) -> Span:
+def _parse_log_record(record: JsonObject) -> OtelSpan:
     """A log record, as a span with one event. Its name is `eventName`, before that an attribute."""
     attributes = _attributes(record, "attributes")
     name = record.text("eventName", "") or str(attributes.get("event.name") or "")
     body = _value(record, "body", record.data["body"]) if record.has("body") else None
     event = {**(body if isinstance(body, dict) else {"body": body}), **attributes}
     start = "timeUnixNano" if record.has("timeUnixNano") else "observedTimeUnixNano"
-    return Span(
+    return OtelSpan(
         record,
         name,
         record.text("traceId", ""),
@@ -100,12 +101,12 @@ def _record(record: Checked) -> Span:
     )
 
 
-def _printed(span: Checked) -> Span:
+def _parse_printed_span(span: JsonObject) -> OtelSpan:
     """A span as a console exporter prints it: plain attributes, ISO times, ids that may begin with 0x."""
     context = span.within(span.mapping("context", required=False), "context")
     status = span.mapping("status", required=False)
     events = [(one.text("name", ""), one.mapping("attributes", required=False)) for one in span.objects("events")]
-    return Span(
+    return OtelSpan(
         span,
         span.text("name", ""),
         _hex(context.text("trace_id", "")),
@@ -123,7 +124,7 @@ def _hex(text: str) -> str:
     return text.removeprefix("0x")
 
 
-def _nanoseconds(span: Checked, name: str) -> float:
+def _nanoseconds(span: JsonObject, name: str) -> float:
     """Seconds of a time in nanoseconds, a number or a text of digits."""
     value = span.get(name, "nanoseconds since the epoch", _is_count, "0")
     return int(value) / NANOSECONDS
@@ -135,7 +136,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
 
 
-def _attributes(span: Checked, name: str) -> Attributes:
+def _attributes(span: JsonObject, name: str) -> Attributes:
     """Key/value pairs as a dict."""
     found: Attributes = {}
     for pair in span.objects(name):
@@ -143,8 +144,8 @@ def _attributes(span: Checked, name: str) -> Attributes:
     return found
 
 
-def _value(at: Checked, name: str, value: Any) -> Any:
-    """The plain value of an AnyValue; one that is empty is None."""
+def _value(at: JsonObject, name: str, value: Any) -> Any:
+    """The plain value of an AnyValue; None if it is empty."""
     if not isinstance(value, Mapping):
         at.fault(name, f"expected a value object; got {shown(value)}")
         return None
@@ -160,11 +161,11 @@ def _value(at: Checked, name: str, value: Any) -> Any:
     if kind == "kvlistValue":
         pairs = [one for one in _list(inner, "values") if isinstance(one, Mapping)]
         return {str(one.get("key")): _value(at, f"{name}.{kind}", one.get("value", {})) for one in pairs}
-    at.fault(name, f"expected a kind of value; got {shown(kind)}")
+    at.fault(name, f"expected a value type; got {shown(kind)}")
     return None
 
 
-def _integer(at: Checked, name: str, value: Any) -> int | None:
+def _integer(at: JsonObject, name: str, value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and value.removeprefix("-").isdecimal():

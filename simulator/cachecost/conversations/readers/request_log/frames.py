@@ -1,8 +1,8 @@
-"""What stands around the messages of a line: lines of one client differ there in their time alone.
+"""The frame of a line: all of it but its timestamp, which comes first, and its messages.
 
-A frame is all of a line but its timestamp, which comes first, and its messages. A line in a known frame needs no
-parsing but of its messages. That the two gaps are what they seem is tried once, when the frame is made: with other
-texts in them it still has to parse, and these have to come out as the timestamp and the messages that count.
+The lines of one client often have the same frame, so only their messages need parsing. That the two gaps are what they
+seem is checked once, when the frame is made: with other texts in the gaps the line must still parse, and these texts
+must come out as its timestamp and its messages.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from cachecost.conversations.line_buffer import Line
+from cachecost.conversations.line_buffer import BufferLine
 from cachecost.prompts.intake import Heads
 from cachecost.prompts.request import Request
 
 TIME = re.compile(rb'\{\s*"timestamp"\s*:\s*"')
 LONGEST_TIME = 48
-"""Bytes of a timestamp that is looked for; a longer one is parsed."""
+"""Bytes; lines with a longer timestamp are parsed whole."""
 MOST_FRAMES = 8
-"""How many are kept; the one used longest ago goes first."""
+"""How many are kept; the least recently used goes first."""
 
 
-class Around(NamedTuple):
+class FrameBytes(NamedTuple):
     """The bytes of a frame: up to the timestamp, from there to the first message, from the last message on."""
 
     before: bytes
@@ -33,7 +33,7 @@ class Around(NamedTuple):
 
 
 class Gaps(NamedTuple):
-    """Where a line differs from its frame: the timestamp, and from where to where its messages stand."""
+    """What a line adds to its frame: the timestamp, and where its messages start and stop."""
 
     timestamp: str
     start: int
@@ -41,17 +41,17 @@ class Gaps(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A frame and what it says: the request, less its messages, and `call`, which is the rest of the row."""
+    """A frame and what it means: the request without its messages, and `row`, the other fields of the call."""
 
-    around: Around
+    frame_bytes: FrameBytes
     heads: Heads
     request: Request
     row: tuple[Any, ...]
 
-    def gaps(self, line: Line) -> Gaps | None:
-        """Where the timestamp and the messages of `line` are; None if it has another frame."""
+    def gaps(self, line: BufferLine) -> Gaps | None:
+        """The timestamp and the messages of `line`; None if it has another frame."""
         _, buffer, start, stop = line
-        before, after, tail = self.around
+        before, after, tail = self.frame_bytes
         if not buffer.startswith(before, start, stop):
             return None
         start += len(before)
@@ -64,13 +64,13 @@ class Frame(NamedTuple):
         return Gaps(text, messages, stop) if text.isprintable() and text.isascii() and "\\" not in text else None
 
 
-def around_of(rest: bytes, array: int, end: int) -> Around | None:
-    """What stands around the messages of a line, which are at `array` to `end`; None where its time is not first."""
+def frame_bytes_of(rest: bytes, array: int, end: int) -> FrameBytes | None:
+    """The frame of a line whose messages are at `array` to `end`; None if the timestamp is not first."""
     opening = TIME.match(rest)
     if opening is None:
         return None
     quote = rest.find(b'"', opening.end(), array)
-    return Around(opening[0], rest[quote:array], rest[end:]) if quote >= 0 else None
+    return FrameBytes(opening[0], rest[quote:array], rest[end:]) if quote >= 0 else None
 
 
 class Frames:
@@ -78,9 +78,9 @@ class Frames:
 
     def __init__(self) -> None:
         self._known: list[Frame] = []
-        self._seen_once: Around | None = None
+        self._seen_once: FrameBytes | None = None
 
-    def find(self, line: Line) -> tuple[Frame, Gaps] | None:
+    def find(self, line: BufferLine) -> tuple[Frame, Gaps] | None:
         """The frame of `line`, if it is known."""
         for index, frame in enumerate(self._known):
             gaps = frame.gaps(line)
@@ -90,10 +90,10 @@ class Frames:
                 return frame, gaps
         return None
 
-    def comes_back(self, around: Around) -> bool:
-        """Whether this is the second line in a row in this frame: only then it pays to keep it."""
-        again = around == self._seen_once
-        self._seen_once = around
+    def comes_back(self, frame_bytes: FrameBytes) -> bool:
+        """Whether this is the second line in a row with this frame; keeping a frame pays only then."""
+        again = frame_bytes == self._seen_once
+        self._seen_once = frame_bytes
         return again
 
     def keep(self, frame: Frame) -> None:

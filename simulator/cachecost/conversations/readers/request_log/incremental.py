@@ -1,14 +1,14 @@
-"""A growing log repeats its own prefix in each line: the bytes of a conversation as last seen, to find them again.
+"""Finds in a line the bytes of its conversation that earlier lines had: a growing log repeats its prefix in each line.
 
-What a line means is defined by its whole parse alone (`RequestLog`). A shorter way to the same result is to cut out
-of the line those messages that the last line of its conversation had, byte for byte, to put `CUT` in their place, and
-to parse what is left. That is the same because of what holds here:
+What a line means is defined by its whole parse alone (`RequestLog`). The same result comes faster: cut out of
+the line the messages that the last line of its conversation had, byte for byte, put `CUT` in their place, and parse
+what is left. The results are equal because:
 
 - the cut is one or more whole elements of a JSON array with what separates them, each parsed before, so that the line
   is valid JSON exactly when what is left of it is;
 - `CUT` comes out as the first element of the messages, which is no message, and it occurs once: the cut was made in the
   array that counts, and nowhere else (in a text, in a tool, in the first of two `messages`);
-- whoever finds anything unusual in what is left, a fault included, parses the whole line.
+- anything unusual in what is left, an error included, makes the reader parse the whole line.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import NamedTuple
 
 import msgspec
 
-from cachecost.conversations.line_buffer import Line
+from cachecost.conversations.line_buffer import BufferLine
 from cachecost.prompts.intake import Trail
 
 CUT = b"-0.0e-000007"
-"""A number that nobody writes, in the place of what was cut out."""
+"""A number that no client writes, in place of what was cut out."""
 ARRAY = re.compile(rb'"messages"\s*:\s*\[\s*')
 BETWEEN = re.compile(rb"\s*,\s*")
 OPENING_BYTES = 80
-"""Conversations are looked up by as much of their first message: few share it, and no mark stands so early in most."""
+"""Conversations are looked up by this much of their first message: few share it, and it rarely has a breakpoint."""
 MOST_BYTES = 24 << 20
-"""Of all conversations that are kept; the least recent goes first. Nearly all memory of reading a log."""
+"""Of all conversations that are kept; the least recent goes first. This is nearly all memory of reading a log."""
 MOST_LINES = 1000
-"""After which a conversation that none of them went on with is forgotten: should it come back, one line is parsed."""
+"""After so many lines without it a conversation is dropped; if it comes back, one line is parsed whole."""
 MARKS_MOVE_IN = 8
-"""Messages at the end in which the next line may have its marks elsewhere."""
+"""Messages at the end in which the next line may place its breakpoints elsewhere."""
 
 
-class Grown(msgspec.Struct, eq=False):
-    """A conversation as its last line had it.
+class KnownConversation(msgspec.Struct, eq=False):
+    """A conversation as of its last line.
 
     `settled` are the bytes of its first messages with what separates them, `ends` where each of them ends; `loose`
     are the bytes of each message after those, up to the last, with what stands before it. `trail` has all of them.
@@ -52,11 +52,11 @@ class Grown(msgspec.Struct, eq=False):
     size: int = 0
     kept: int = 0
 
-    def same(self, line: Line, at: int) -> tuple[int, int]:
+    def count_repeated(self, line: BufferLine, at: int) -> tuple[int, int]:
         """(messages, position after them) that `line` repeats from `at` on."""
         _, buffer, _, stop = line
         if not buffer.startswith(self.settled, at, stop):
-            return self._less(line, at)
+            return self._count_repeated_settled(line, at)
         at += len(self.settled)
         messages = len(self.ends)
         for text in self.loose:
@@ -66,8 +66,8 @@ class Grown(msgspec.Struct, eq=False):
             messages += 1
         return messages, at
 
-    def _less(self, line: Line, at: int) -> tuple[int, int]:
-        """As `same`, where a settled message differs: by halving, so that each byte is looked at twice at most."""
+    def _count_repeated_settled(self, line: BufferLine, at: int) -> tuple[int, int]:
+        """As `count_repeated` if a settled message differs: by bisection, each byte is compared at most twice."""
         low, high, known = 0, len(self.ends), 0
         with memoryview(self.settled) as settled:
             while low < high:
@@ -79,7 +79,7 @@ class Grown(msgspec.Struct, eq=False):
         return low, at + known
 
     def cut(self, messages: int) -> None:
-        """Forget all but the first `messages`."""
+        """Keep only the first `messages`."""
         settled = len(self.ends)
         if messages < settled:
             del self.ends[messages:]
@@ -87,7 +87,7 @@ class Grown(msgspec.Struct, eq=False):
         del self.loose[max(0, messages - settled) :]
 
     def settle(self) -> None:
-        """Count as settled what stands before the first mark that the next line may have elsewhere."""
+        """Settle what comes before the first breakpoint that the next line may place elsewhere."""
         messages = len(self.trail.nodes)
         recent = (mark.node.length - 1 for mark in self.trail.marks if mark.node)
         stable = min((index for index in recent if index >= messages - MARKS_MOVE_IN), default=messages)
@@ -99,28 +99,28 @@ class Grown(msgspec.Struct, eq=False):
         self.size = len(self.settled) + sum(map(len, self.loose))
 
 
-class Found(NamedTuple):
-    """What a line repeats: `messages` of `talk`, from `start` to `stop` in its buffer."""
+class Repeat(NamedTuple):
+    """The part of a line that repeats `messages` of `talk`: `start` to `stop` in its buffer."""
 
-    talk: Grown
+    talk: KnownConversation
     messages: int
     start: int
     stop: int
 
 
-class Growing:
-    """The conversations of a log, as far as `MOST_BYTES` hold them, and none that `MOST_LINES` passed by."""
+class IncrementalParser:
+    """The recent conversations of a log, within `MOST_BYTES` and `MOST_LINES`."""
 
     def __init__(self) -> None:
-        self._by_opening: dict[bytes, list[Grown]] = {}
-        self._recent: dict[int, Grown] = {}
+        self._by_opening: dict[bytes, list[KnownConversation]] = {}
+        self._recent: dict[int, KnownConversation] = {}
         self._bytes = 0
         self._lines = 0
 
-    def find(self, line: Line, start: int | None = None) -> Found | None:
-        """The conversation that repeats most in `line`; None where it may begin anew.
+    def find(self, line: BufferLine, start: int | None = None) -> Repeat | None:
+        """The conversation that `line` repeats most of; None if it may be a new one.
 
-        `start` is where its first message stands; None: to be looked for.
+        `start` is where the first message starts (None: search it).
         """
         if start is None:
             array = ARRAY.search(line.buffer, line.start, line.stop)
@@ -128,56 +128,56 @@ class Growing:
                 return None
             start = array.end()
         opening = bytes(line.buffer[start : min(start + OPENING_BYTES, line.stop)])
-        best: Found | None = None
+        best: Repeat | None = None
         for talk in self._by_opening.get(opening, ()):
-            messages, stop = talk.same(line, start)
+            messages, stop = talk.count_repeated(line, start)
             if messages and (best is None or messages > best.messages):
-                best = Found(talk, messages, start, stop)
+                best = Repeat(talk, messages, start, stop)
             if messages == len(talk.trail.nodes):
                 break
         return best
 
     def begin(self, line: bytes, raws: Sequence[msgspec.Raw], trail: Trail) -> None:
-        """Keep a conversation that was parsed whole."""
+        """Remember a conversation that was parsed whole."""
         for array in ARRAY.finditer(line):
             start = array.end()
-            texts = _texts(line, start, raws)
+            texts = _message_texts(line, start, raws)
             if texts:
-                talk = Grown(line[start : start + OPENING_BYTES], trail, loose=texts)
+                talk = KnownConversation(line[start : start + OPENING_BYTES], trail, loose=texts)
                 self._by_opening.setdefault(talk.opening, []).insert(0, talk)
                 self._keep(talk)
                 return
 
-    def go_on(self, found: Found, trail: Trail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
-        """Keep what `rest` adds to a conversation from `at` on, and with `trail` has become of it; tells where it ends.
+    def go_on(self, repeat: Repeat, trail: Trail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
+        """Add what `rest` has from `at` on to a conversation, whose trail is then `trail`. Returns where that ends.
 
-        0 where the messages cannot be found there: then the conversation is forgotten.
+        0 if the messages are not there; then the conversation is dropped.
         """
-        talk = found.talk
-        texts = _texts(rest, at, raws)
+        talk = repeat.talk
+        texts = _message_texts(rest, at, raws)
         if texts is None:
             self.forget(talk)
             return 0
-        talk.cut(found.messages)
+        talk.cut(repeat.messages)
         talk.loose += texts
         talk.trail = trail
-        same = self._by_opening[talk.opening]
-        if same[0] is not talk:
-            same.remove(talk)
-            same.insert(0, talk)
+        count_repeated = self._by_opening[talk.opening]
+        if count_repeated[0] is not talk:
+            count_repeated.remove(talk)
+            count_repeated.insert(0, talk)
         self._keep(talk)
         return at + sum(map(len, texts))
 
-    def forget(self, talk: Grown) -> None:
+    def forget(self, talk: KnownConversation) -> None:
         if self._recent.pop(id(talk), None) is None:
             return
         self._bytes -= talk.size
-        same = self._by_opening[talk.opening]
-        same.remove(talk)
-        if not same:
+        count_repeated = self._by_opening[talk.opening]
+        count_repeated.remove(talk)
+        if not count_repeated:
             del self._by_opening[talk.opening]
 
-    def _keep(self, talk: Grown) -> None:
+    def _keep(self, talk: KnownConversation) -> None:
         before = talk.size if self._recent.pop(id(talk), None) is not None else 0
         talk.settle()
         self._recent[id(talk)] = talk
@@ -190,8 +190,8 @@ class Growing:
             oldest = next(iter(self._recent.values()))
 
 
-def _texts(source: bytes, at: int, raws: Sequence[msgspec.Raw]) -> list[bytes] | None:
-    """The bytes of each message with what separates it from the one before; None where they do not stand at `at`."""
+def _message_texts(source: bytes, at: int, raws: Sequence[msgspec.Raw]) -> list[bytes] | None:
+    """The bytes of each message with the separator before it; None if they are not at `at`."""
     texts = []
     for raw in raws:
         start = at

@@ -8,8 +8,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.live.server.answers.told import stop_reason, text
 from cachecost.live.server.model import Answer, Asked
 from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread
@@ -51,7 +51,7 @@ class Recorded:
     none: they are answered with a line that says so.
     """
 
-    def __init__(self, calls: Iterable[LoggedCall]) -> None:
+    def __init__(self, calls: Iterable[RecordedCall]) -> None:
         self._intake = Intake()
         self._threads: dict[Thread, _Said] = {}
         self._whole: dict[tuple[bytes, bytes, bytes], RecordedAnswer] = {}
@@ -80,9 +80,9 @@ class Recorded:
             self.missed += 1
         return found or _missing()
 
-    def _learn(self, call: LoggedCall) -> None:
+    def _learn(self, call: RecordedCall) -> None:
         """Keep an answer under all that it can be found by; of several to the same call the first."""
-        if call.failed or not call.response or any(block.content is None for block in call.response):
+        if call.has_failed or not call.response or any(block.content is None for block in call.response):
             return
         said, request = _recorded(call), call.request
         asked = self._said(request.thread)
@@ -113,7 +113,7 @@ class Recorded:
         return said
 
 
-def _recorded(call: LoggedCall) -> RecordedAnswer:
+def _recorded(call: RecordedCall) -> RecordedAnswer:
     content = [block.content for block in call.response if block.content is not None]
     tokens = call.billed.output_tokens if call.billed else None
     return RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=tokens)

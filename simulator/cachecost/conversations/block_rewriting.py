@@ -1,45 +1,45 @@
-"""Calls and conversations told again with other blocks: what they shared they share, in one tree of threads."""
+"""Rebuilds calls and conversations with other blocks. What they shared they still share, in one tree of threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, Event, Inquiry, Talk
-from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
 from cachecost.prompts.request import Request
 
-Change = Callable[[Block], Block]
+BlockChange = Callable[[Block], Block]
 
 
-def same(block: Block) -> Block:
-    """No change: for threads that are only to grow from one root."""
+def keep_block(block: Block) -> Block:
+    """No change: for threads that only need a common root."""
     return block
 
 
-class Retelling:
-    """Puts changed blocks where blocks were. `change` must give equal blocks for equal ones."""
+class BlockRewriter:
+    """Replaces blocks. `change` must return equal blocks for equal ones."""
 
-    def __init__(self, change: Change = same) -> None:
+    def __init__(self, change: BlockChange = keep_block) -> None:
         self._change = change
         self._messages: dict[Message, Message] = {}
         self._parts: dict[Part, Part] = {NOTHING: NOTHING}
         self._threads: dict[Thread, Thread] = {}
         self.root = Thread()
 
-    def call(self, call: LoggedCall) -> LoggedCall:
-        """The call with its request and its response told again."""
+    def call(self, call: RecordedCall) -> RecordedCall:
+        """The call with its request and its response rebuilt."""
         return replace(call, request=self.request(call.request), response=self.blocks(call.response))
 
     def conversation(self, conversation: Conversation) -> Conversation:
-        """The conversation with its head and its events told again. Raises ValueError for one found in calls."""
+        """The conversation with its head and its events rebuilt. Raises ValueError for one found in calls."""
         events = tuple(self._event(event) for event in conversation.events)
         tools, system = self.part(conversation.tools), self.part(conversation.system)
         return replace(conversation, events=events, tools=tools, system=system)
 
     def request(self, request: Request) -> Request:
-        """The request with its parts, its thread and the places of its marks told again."""
+        """The request with its parts, its thread and the places of its breakpoints rebuilt."""
         marks = tuple(replace(mark, node=mark.node and self.thread(mark.node)) for mark in request.marks)
         return replace(
             request,
@@ -56,18 +56,18 @@ class Retelling:
         return self._parts[part]
 
     def thread(self, thread: Thread) -> Thread:
-        """The node of the new tree; costs work for what was not told before."""
+        """The node of the new tree; costs work only for messages that are new."""
         new: list[Thread] = []
         node: Thread = thread
         while node not in self._threads and node.message is not None:
             new.append(node)
             assert node.parent is not None
             node = node.parent
-        told = self._threads.get(node, self.root)
+        made = self._threads.get(node, self.root)
         for node in reversed(new):
             assert node.message is not None
-            told = self._threads[node] = told.then(self._message(node.message))
-        return told
+            made = self._threads[node] = made.then(self._message(node.message))
+        return made
 
     def blocks(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """The blocks, changed."""
@@ -82,5 +82,5 @@ class Retelling:
         if isinstance(event, Inquiry):
             return replace(event, question=self._change(event.question), answer=self._change(event.answer))
         if not isinstance(event, Talk):
-            raise ValueError("a conversation found in calls: tell its calls again")
+            raise ValueError("a conversation built from calls: rewrite its calls")
         return replace(event, blocks=self.blocks(event.blocks))

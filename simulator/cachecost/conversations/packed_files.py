@@ -1,4 +1,4 @@
-"""Files that are packed with gzip, and pipes and devices; most are neither, so this is imported when one is met."""
+"""Gzip files, and pipes and devices. Few inputs are one of these, so this module is imported only for them."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import UNPACKED
 
 
-class Unpacked(gzip.GzipFile):
-    """A gzip file whose damage is a fault of the input wherever it is met, and so is more than `UNPACKED`."""
+class GzipInput(gzip.GzipFile):
+    """A gzip file. Damage anywhere, and more data than `UNPACKED`, raise InputError."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._count = Count(path)
+        self._count = ByteCount(path)
 
     def read(self, size: int | None = -1) -> bytes:
-        with self._told():
+        with self._input_errors():
             return self._count.add(super().read(size))
 
     def read1(self, size: int = -1) -> bytes:
-        with self._told():
+        with self._input_errors():
             return self._count.add(super().read1(size))
 
     def readline(self, size: int | None = -1) -> bytes:
-        with self._told():
+        with self._input_errors():
             return self._count.add(super().readline(size))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _input_errors(self) -> Iterator[None]:
         try:
             yield
         except (BadGzipFile, EOFError, zlib.error) as error:
             raise InputError([Fault(str(self.name), f"damaged gzip: {error}")]) from None
 
 
-class Endless(FileIO):
-    """A pipe or a device. More than `UNPACKED` is a fault of the input."""
+class EndlessInput(FileIO):
+    """A pipe or a device. More data than `UNPACKED` raises InputError."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._count = Count(path)
+        self._count = ByteCount(path)
 
     def readinto(self, buffer: Any) -> int | None:
         read = super().readinto(buffer)
@@ -55,15 +55,15 @@ class Endless(FileIO):
         return read
 
 
-class Count:
-    """The bytes that a file has given so far."""
+class ByteCount:
+    """Counts the bytes read from a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._left = UNPACKED.value()
 
     def add(self, data: bytes) -> bytes:
-        """`data`, counted. Raises InputError beyond the limit."""
+        """Count `data` and return it. Raises InputError beyond the limit."""
         self.more(len(data))
         return data
 

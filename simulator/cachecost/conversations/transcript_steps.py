@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.base.times import iso, seconds
-from cachecost.conversations.checked import Checked
+from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.wire import shown
 from cachecost.providers.usage import Usage
 
@@ -30,7 +30,7 @@ MICROSECONDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TranscriptStep:
     """One API call, and what lies between it and the call before it on its chain.
 
     Times are seconds since the epoch, None where none is told: `after` that of the record before the request,
@@ -60,7 +60,9 @@ class Step:
     """The usage sums several passes (server tools), so that its read and write are no length of a prefix."""
 
 
-def steps_to_records(steps: Iterable[Step], name: str, source: str = "", licence: str = "") -> Iterator[dict[str, Any]]:
+def steps_to_records(
+    steps: Iterable[TranscriptStep], name: str, source: str = "", licence: str = ""
+) -> Iterator[dict[str, Any]]:
     """The lines of the content-free form as objects: no word, no id and no line number of the transcript.
 
     `name`, `source`, `licence` and models are written as given.
@@ -69,7 +71,7 @@ def steps_to_records(steps: Iterable[Step], name: str, source: str = "", licence
     yield from map(_record, steps)
 
 
-def _record(step: Step) -> dict[str, Any]:
+def _record(step: TranscriptStep) -> dict[str, Any]:
     usage = step.usage
     told = {
         "step": step.number,
@@ -77,8 +79,8 @@ def _record(step: Step) -> dict[str, Any]:
         "before": step.before,
         "model": step.model,
         "answered": None if step.answered is None else iso(step.answered),
-        "waited_s": _apart(step.after, step.answered),
-        "took_s": _apart(step.answered, step.ended),
+        "waited_s": _difference(step.after, step.answered),
+        "took_s": _difference(step.answered, step.ended),
         "blocks": step.blocks or None,
         "thinking": step.thinking or None,
         "between": list(step.between) or None,
@@ -89,13 +91,13 @@ def _record(step: Step) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _apart(one: float | None, other: float | None) -> float | None:
+def _difference(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else round(other - one, MICROSECONDS)
 
 
-def steps_of(lines: Iterable[Checked]) -> list[Step]:
-    """The steps of a content-free form, header first; `Step.line` is a line of it. Faults go to the lines' list."""
-    steps: list[Step] = []
+def parse_steps(lines: Iterable[JsonObject]) -> list[TranscriptStep]:
+    """The steps of a content-free form, header first; `line` is a line of it. Errors go to the lines' list."""
+    steps: list[TranscriptStep] = []
     for position, line in enumerate(lines):
         if position == 0:
             _check_header(line)
@@ -104,43 +106,43 @@ def steps_of(lines: Iterable[Checked]) -> list[Step]:
     return steps
 
 
-def _check_header(line: Checked) -> None:
+def _check_header(line: JsonObject) -> None:
     told = line.data.get("format")
     if told != FORMAT or isinstance(told, bool):
         line.fault("format", f"expected {FORMAT}; got {shown(told)}, which this version cannot read")
         return
-    line.asked.update(("format", "kind"))
+    line.known_keys.update(("format", "kind"))
     for name, default in (("name", None), ("source", ""), ("licence", "")):
         line.text(name, default)
-    line.done()
+    line.refuse_unknown_keys()
 
 
-def _step(line: Checked, number: int) -> Step:
+def _step(line: JsonObject, number: int) -> TranscriptStep:
     if line.whole("step", required=True) not in (None, number):
         line.fault("step", f"expected {number}; got {line.data['step']}")
     moment = line.moment("answered")
     answered = seconds(moment) if moment else None
-    step = Step(
+    step = TranscriptStep(
         number,
         line.line or 0,
         line.text("chain"),
         _before(line, number),
         line.text("model"),
         Usage(*line.get("usage", "five whole numbers from 0", _are_five, ())),
-        _moved(answered, line.number("waited_s"), -1),
+        _move(answered, line.number("waited_s"), -1),
         answered,
-        _moved(answered, line.number("took_s"), 1),
+        _move(answered, line.number("took_s"), 1),
         line.whole("blocks", 0) or 0,
         line.flag("thinking"),
         _words(line, "between", BETWEEN),
         _words(line, "modes", MODES),
         line.flag("summed"),
     )
-    line.done()
+    line.refuse_unknown_keys()
     return step
 
 
-def _before(line: Checked, number: int) -> int | None:
+def _before(line: JsonObject, number: int) -> int | None:
     before = line.whole("before")
     if before is not None and not 1 <= before < number:
         line.fault("before", f"no line before this one has step {before}")
@@ -148,11 +150,11 @@ def _before(line: Checked, number: int) -> int | None:
     return before
 
 
-def _moved(time: float | None, by: float | None, sign: int) -> float | None:
+def _move(time: float | None, by: float | None, sign: int) -> float | None:
     return None if time is None or by is None else round(time + sign * by, MICROSECONDS)
 
 
-def _words(line: Checked, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _words(line: JsonObject, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     expected = f"an array of {', '.join(known)}"
     return tuple(line.get(name, expected, lambda value: _are_among(value, known), (), required=False))
 

@@ -1,39 +1,27 @@
-"""JSON input that somebody else wrote: asked field by field, every fault kept, none thrown."""
+"""JSON input that somebody else wrote, read field by field; errors are collected, not raised."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
-from functools import partial
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from cachecost.base import limits
-from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.base.errors import Fault, nearest
 from cachecost.base.times import LATEST, seconds
+from cachecost.conversations.input_files import Warn, byte_lines
 from cachecost.prompts.wire import shown
 
-Warn = Callable[[str], None]
-WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
-"""Told the bytes of each line that is read, so that somebody may show how far it is."""
-GZIP = b"\x1f\x8b"
-PIECE = 1 << 20
 
+class JsonObject:
+    """One JSON object. A missing or wrong field becomes an error and a harmless value.
 
-def quiet(_: str) -> None:
-    """The reader's notes to nobody."""
-
-
-class Checked:
-    """One JSON object. What is missing or wrong becomes a fault and a harmless value.
-
-    `place` stands before a field's name in a fault ("events[17]."), `line` is None where the
-    file is one JSON value. Ask for everything, then `done()`.
+    `place` comes before a field's name in an error ("events[17]."), `line` is None if the
+    file is one JSON value. Read every field, then call `refuse_unknown_keys()`.
     """
 
-    __slots__ = ("asked", "data", "faults", "file", "line", "place")
+    __slots__ = ("data", "faults", "file", "known_keys", "line", "place")
 
     def __init__(
         self, data: Mapping[str, Any], faults: list[Fault], file: str, line: int | None = None, place: str = ""
@@ -43,19 +31,19 @@ class Checked:
         self.file = file
         self.line = line
         self.place = place
-        self.asked: set[str] = set()
+        self.known_keys: set[str] = set()
 
     def fault(self, name: str, message: str) -> None:
-        """Add a fault at field `name`."""
+        """Add an error at field `name`."""
         self.faults.append(Fault(self.file, f"{self.place}{name}: {message}", self.line))
 
     def has(self, name: str) -> bool:
-        self.asked.add(name)
+        self.known_keys.add(name)
         return self.data.get(name) is not None
 
     def get(self, name: str, expected: str, good: Callable[[Any], bool], harmless: Any, required: bool = True) -> Any:
-        """The value of `name` if `good`; else a fault that says what was `expected`. null is absence."""
-        self.asked.add(name)
+        """The value of `name` if `good`; else an error that says what was `expected`. null counts as absent."""
+        self.known_keys.add(name)
         value = self.data.get(name)
         if value is None and not required:
             return harmless
@@ -104,18 +92,18 @@ class Checked:
         value: str | None = self.get(name, "an ISO 8601 time", _is_time, None, required=False)
         return value
 
-    def within(self, value: Mapping[str, Any], place: str) -> Checked:
+    def within(self, value: Mapping[str, Any], place: str) -> JsonObject:
         """An object inside this one, at `place`."""
-        return Checked(value, self.faults, self.file, self.line, f"{self.place}{place}.")
+        return JsonObject(value, self.faults, self.file, self.line, f"{self.place}{place}.")
 
-    def objects(self, name: str) -> list[Checked]:
+    def objects(self, name: str) -> list[JsonObject]:
         """An array of objects inside this one; absent is empty."""
         value = self.get(name, "an array of objects", _are_objects, [], required=False)
         return [self.within(one, f"{name}[{number}]") for number, one in enumerate(value)]
 
     def one_of(self, name: str, known: Iterable[str]) -> str:
-        """One of the `known` words; the first of them after a fault."""
-        self.asked.add(name)
+        """One of the `known` words; the first of them after an error."""
+        self.known_keys.add(name)
         words = list(known)
         value = self.data.get(name)
         if isinstance(value, str) and value in words:
@@ -125,11 +113,11 @@ class Checked:
         self.fault(name, f"expected one of {', '.join(words)}; got {got}{near}")
         return words[0]
 
-    def done(self) -> None:
-        """Whatever was not asked for is an unknown key."""
+    def refuse_unknown_keys(self) -> None:
+        """Add an error for each key that no method was called with."""
         for name in self.data:
-            if name not in self.asked:
-                self.fault(name, f"unknown key{nearest(name, sorted(self.asked))}")
+            if name not in self.known_keys:
+                self.fault(name, f"unknown key{nearest(name, sorted(self.known_keys))}")
 
 
 def _is_text(value: object) -> bool:
@@ -152,31 +140,31 @@ def _is_time(value: object) -> bool:
     return True
 
 
-def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Checked]:
-    """The objects of a JSON Lines file, one by one. A damaged line is a fault.
+def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
+    """The objects of a JSON Lines file, one by one. A damaged line is an error.
 
-    A last line without newline that does not parse is a recording still being written: left
-    out, and said to `warn`. Raises InputError if the file cannot be opened.
+    A last line without a newline that does not parse is still being written: it is skipped, with a warning. Raises
+    InputError if the file cannot be opened.
     """
     for number, raw in byte_lines(path):
         if not raw.strip():
             continue
         if len(faults) >= limits.MOST_ERRORS:
             return
-        value = parsed(raw)
+        value = parse_json(raw)
         is_damaged = isinstance(value, ValueError) and not isinstance(value, limits.OutOfLimits)
         if is_damaged and not raw.endswith(b"\n"):
-            warn(f"{path}:{number} the last line is cut off (still being written?): left out")
+            warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
         elif isinstance(value, ValueError):
             faults.append(Fault(str(path), reason(value), number))
         elif not isinstance(value, dict):
             faults.append(Fault(str(path), f"expected an object; got {shown(value)}", number))
         else:
-            yield Checked(value, faults, str(path), number)
+            yield JsonObject(value, faults, str(path), number)
 
 
-def parsed(raw: bytes) -> Any:
-    """The JSON value of UTF-8 bytes, or the ValueError that says why it is none."""
+def parse_json(raw: bytes) -> Any:
+    """The JSON value of UTF-8 bytes, or the ValueError that says why there is none."""
     try:
         return limits.json_value(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -188,58 +176,5 @@ def parsed(raw: bytes) -> Any:
 
 
 def reason(error: ValueError) -> str:
-    """Why `parsed` has no value: the text is damaged, or beyond a limit."""
+    """Why `parse_json` has no value: the text is damaged, or beyond a limit."""
     return str(error) if isinstance(error, limits.OutOfLimits) else f"damaged JSON: {error}"
-
-
-def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
-    watch, most = WATCH.get(), limits.LINE.value()
-    with opened(path) as stream:
-        for number, line in enumerate(iter(partial(stream.readline, most + 1), b""), 1):
-            if len(line) > most:
-                raise too_long(path, number)
-            watch(len(line))
-            yield number, line
-
-
-def too_long(path: Path, line: int) -> InputError:
-    """A line that is longer than lines may be."""
-    return InputError([Fault(str(path), str(limits.LINE.error()), line)])
-
-
-def whole_file(path: Path) -> bytes:
-    """All bytes of a file, unpacked if it is gzip. Raises InputError where it cannot be read or is too large."""
-    most, pieces, size = limits.FILE.value(), list[bytes](), 0
-    watch = WATCH.get()
-    with opened(path) as stream:
-        while piece := stream.read(PIECE):
-            watch(len(piece))
-            pieces.append(piece)
-            size += len(piece)
-            if size > most:
-                raise InputError([Fault(str(path), str(limits.FILE.error()))])
-    return b"".join(pieces)
-
-
-def opened(path: Path) -> Any:
-    """`path`, open for reading bytes, unpacked if it is gzip. Raises InputError if it cannot be."""
-    try:
-        if not path.is_file():
-            return _endless(path)
-        stream: Any = path.open("rb")
-        if stream.peek(2)[:2] != GZIP:
-            return stream
-        stream.close()
-        from cachecost.conversations.unpacked import Unpacked
-
-        return Unpacked(path)
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
-
-
-def _endless(path: Path) -> Any:
-    """A pipe or a device, which may never end. Raises OSError."""
-    from cachecost.conversations.unpacked import Endless
-
-    return BufferedReader(Endless(path))

@@ -1,11 +1,11 @@
-"""Requests and answers of OpenAI's APIs in the words of the Messages API: Chat Completions here, Responses beside.
+"""Converts requests and answers of OpenAI's Chat Completions API to the Messages API (Responses: responses.py).
 
 Read from the types of OpenAI's SDKs and its API reference (November 2026), and from what gateways add to them:
 `cache_control` on parts, messages and tools (LiteLLM, OpenRouter), `thinking_blocks` (LiteLLM), `reasoning_content`
-(DeepSeek and others). `prompt_cache_breakpoint` is a mark, its 30 minutes our 5.
+(DeepSeek and others). `prompt_cache_breakpoint` becomes a breakpoint; its 30 minutes become our 5m TTL.
 
-Instructions at the start (role system or developer) are the system prompt; later ones stay where they were sent.
-Results of tools that follow each other are one user message. What shapes no prompt is left out.
+Instructions at the start (role system or developer) are the system prompt; later ones stay in place.
+Results of tools that follow each other are one user message. Parameters that do not affect the prompt are dropped.
 """
 
 from __future__ import annotations
@@ -13,98 +13,90 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.base.errors import nearest
+from cachecost.conversations.readers.common.json_values import array_at, require_object
 from cachecost.conversations.readers.openai.parts import (
+    SHORT,
     Body,
-    choice,
+    Turns,
+    copy_mark,
     lifetime,
-    marked,
     parameters,
     parts,
-    the,
+    role_of,
     tool_result,
+    tool_settings,
     tool_use,
-    tools,
 )
-from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
-from cachecost.conversations.readers.openai.turns import Turns
-from cachecost.prompts.wire import MARK, NotAMessage
+from cachecost.prompts.wire import MARK
 
-__all__ = ["from_chat", "from_chat_message", "from_responses", "from_responses_output"]
 ROLES = ("assistant", "developer", "function", "system", "tool", "user")
-SHORT = {"type": "ephemeral"}
 LIMITS = ("max_completion_tokens", "max_tokens")
 
 
 def from_chat(body: Mapping[str, Any]) -> Body:
     """A Chat Completions request as a Messages body. Raises NotAMessage with the path in `body`."""
-    messages = body.get("messages")
-    if not isinstance(messages, list):
-        raise NotAMessage("messages", "an array of messages", messages)
+    messages = array_at(body.get("messages"), "messages", "an array of messages")
     mark, turns = lifetime(body), Turns()
     for number, message in enumerate(messages):
         _add(turns, message, f"messages.{number}", mark)
     given = body.get("tools") if body.get("tools") is not None else body.get("functions")
     called = body.get("tool_choice") if body.get("tool_choice") is not None else _old_choice(body)
-    chosen = choice(called, body.get("parallel_tool_calls") if given else None)
     return {
         "model": body.get("model"),
         **parameters(body, LIMITS, body.get("reasoning_effort"), body.get("response_format")),
-        **({"tools": tools(given, "tools", mark)} if given is not None else {}),
-        **({"tool_choice": chosen} if chosen else {}),
+        **tool_settings(given, called, body.get("parallel_tool_calls"), mark),
         **turns.body(),
     }
 
 
 def from_chat_message(message: Mapping[str, Any]) -> list[Body]:
     """The blocks of an assistant's message: thinking, text, calls of tools. Raises NotAMessage."""
-    return _said(message, "message", SHORT)
+    return _assistant_blocks(message, "message", SHORT)
 
 
 def _add(turns: Turns, raw: Any, path: str, mark: Body) -> None:
-    message = the(raw, path, "a message")
-    role = message.get("role")
-    if role not in ROLES:
-        expected = f"one of {', '.join(ROLES)}"
-        raise NotAMessage(f"{path}.role", expected, role, nearest(str(role), ROLES))
+    message = require_object(raw, path, "a message object")
+    role = role_of(message, path, ROLES)
     if role in ("tool", "function"):
         called = message.get("tool_call_id") or message.get("name")
         blocks = parts(message.get("content"), f"{path}.content", mark)
-        turns.add("user", [marked(tool_result(called, blocks), message, mark)], result=True)
+        turns.add("user", [copy_mark(tool_result(called, blocks), message, mark)], result=True)
     elif role == "assistant":
-        turns.add("assistant", _said(message, path, mark))
+        turns.add("assistant", _assistant_blocks(message, path, mark))
     else:
         blocks = parts(message.get("content"), f"{path}.content", mark)
-        turns.add("user" if role == "user" else "system", _last_marked(blocks, message, mark))
+        turns.add("user" if role == "user" else "system", _mark_last_block(blocks, message, mark))
 
 
-def _last_marked(blocks: list[Body], message: Mapping[str, Any], mark: Body) -> list[Body]:
-    """A mark on the message is one on its last block."""
+def _mark_last_block(blocks: list[Body], message: Mapping[str, Any], mark: Body) -> list[Body]:
+    """A breakpoint on the message is one on its last block."""
     if not blocks or MARK in blocks[-1]:
         return blocks
-    return [*blocks[:-1], marked(blocks[-1], message, mark)]
+    return [*blocks[:-1], copy_mark(blocks[-1], message, mark)]
 
 
-def _said(message: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
+def _assistant_blocks(message: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
     content = message.get("content")
     shown = [] if content == "" else parts(content, f"{path}.content", mark)
     refused = [{"type": "text", "text": message["refusal"]}] if isinstance(message.get("refusal"), str) else []
-    return _last_marked([*_thought(message, path), *shown, *refused, *_calls(message, path)], message, mark)
+    return _mark_last_block([*_thinking_blocks(message, path), *shown, *refused, *_calls(message, path)], message, mark)
 
 
-def _thought(message: Mapping[str, Any], path: str) -> list[Body]:
+def _thinking_blocks(message: Mapping[str, Any], path: str) -> list[Body]:
     blocks = message.get("thinking_blocks")
     if isinstance(blocks, list) and blocks:
-        return [dict(the(one, f"{path}.thinking_blocks.{number}", "a block")) for number, one in enumerate(blocks)]
+        return [
+            dict(require_object(one, f"{path}.thinking_blocks.{number}", "a block object"))
+            for number, one in enumerate(blocks)
+        ]
     told = message.get("reasoning_content") or message.get("reasoning")
     return [{"type": "thinking", "thinking": told}] if isinstance(told, str) else []
 
 
 def _calls(message: Mapping[str, Any], path: str) -> list[Body]:
-    calls, old = message.get("tool_calls") or [], message.get("function_call")
-    if not isinstance(calls, list):
-        raise NotAMessage(f"{path}.tool_calls", "an array of calls", calls)
-    found = [_call(the(one, f"{path}.tool_calls.{number}", "a call")) for number, one in enumerate(calls)]
+    place, old = f"{path}.tool_calls", message.get("function_call")
+    calls = array_at(message.get("tool_calls") or [], place, "an array of calls")
+    found = [_call(require_object(one, f"{place}.{number}", "a call object")) for number, one in enumerate(calls)]
     if isinstance(old, Mapping):
         found.append(tool_use(old.get("name"), str(old.get("name")), old.get("arguments")))
     return found

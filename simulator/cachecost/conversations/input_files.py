@@ -1,0 +1,76 @@
+"""Input files, read as bytes and unpacked if they are gzip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from cachecost.base import limits
+from cachecost.base.errors import Fault, InputError
+
+Warn = Callable[[str], None]
+WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
+"""Gets the bytes of each line that is read, for a progress bar."""
+GZIP = b"\x1f\x8b"
+PIECE = 1 << 20
+
+
+def quiet(_: str) -> None:
+    """A `Warn` that drops the notes."""
+
+
+def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
+    watch, most = WATCH.get(), limits.LINE.value()
+    with open_input(path) as stream:
+        for number, line in enumerate(iter(partial(stream.readline, most + 1), b""), 1):
+            if len(line) > most:
+                raise too_long(path, number)
+            watch(len(line))
+            yield number, line
+
+
+def too_long(path: Path, line: int) -> InputError:
+    """A line that is longer than lines may be."""
+    return InputError([Fault(str(path), str(limits.LINE.error()), line)])
+
+
+def read_input(path: Path) -> bytes:
+    """All bytes of a file, unpacked if it is gzip. Raises InputError where it cannot be read or is too large."""
+    most, pieces, size = limits.FILE.value(), list[bytes](), 0
+    watch = WATCH.get()
+    with open_input(path) as stream:
+        while piece := stream.read(PIECE):
+            watch(len(piece))
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                raise InputError([Fault(str(path), str(limits.FILE.error()))])
+    return b"".join(pieces)
+
+
+def open_input(path: Path) -> Any:
+    """`path`, open for reading bytes, unpacked if it is gzip. Raises InputError if it cannot be."""
+    try:
+        if not path.is_file():
+            return _endless(path)
+        stream: Any = path.open("rb")
+        if stream.peek(2)[:2] != GZIP:
+            return stream
+        stream.close()
+        from cachecost.conversations.packed_files import GzipInput
+
+        return GzipInput(path)
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
+
+
+def _endless(path: Path) -> Any:
+    """A pipe or a device, which may never end. Raises OSError."""
+    from cachecost.conversations.packed_files import EndlessInput
+
+    return BufferedReader(EndlessInput(path))

@@ -1,0 +1,153 @@
+"""Reads Claude Code transcripts as calls: each step with its request, as far as the transcript contains it.
+
+Messages, answers, times and usage are the transcript's own (see transcript.py). Missing parts are filled in:
+
+- **Static prefix**: tools and system prompt become blocks of the system layer. Their size is that of the first call's
+  input tokens minus its messages. What it read was there before the session, so chains that begin with
+  the same read share that much. A chain that read nothing shares it if a later chain of the same client did.
+- **Breakpoints**: as Claude Code 2.1 places them: on the static prefix and on the last block of the last message, with
+  the TTL in the usage (or the latest TTL, where a call writes nothing).
+- Parameters of the request (thinking, effort, tool choice) are not there and not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
+from cachecost.conversations.transcript_steps import TranscriptStep
+from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
+from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.wire import block_of, text_block
+
+BYTES_PER_TOKEN = 4
+"""Rough: it only divides the first call of a chain into head and messages, whose sum is billed."""
+LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints as in Claude Code 2.1"
+sniff = sniff_lines
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
+
+    Raises InputError with every error, each with its line.
+    """
+    yield from _TranscriptCalls(read_steps_with_content(path, warn), keep_content).calls()
+
+
+@dataclass(slots=True)
+class _ChainState:
+    """The static prefix and the TTL of a main thread or a sub-agent."""
+
+    head: Part = NOTHING
+    ttl: TTL = "5m"
+
+
+@dataclass(slots=True)
+class _TranscriptCalls:
+    """Makes calls of the steps of a transcript."""
+
+    steps: list[PartialStep]
+    keep_content: bool
+    _threads: dict[int, Thread] = field(default_factory=dict)
+    _chains: dict[str, _ChainState] = field(default_factory=dict)
+    _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
+
+    def calls(self) -> Iterator[RecordedCall]:
+        root = Thread()
+        for partial in self.steps:
+            thread = self._threads[partial.step.number] = self._thread(partial, root)
+            yield self._call(partial, thread)
+
+    def _thread(self, partial: PartialStep, root: Thread) -> Thread:
+        before = partial.before
+        thread = root
+        if before is not None and not partial.is_cut:
+            thread = _then(self._threads[before.step.number], "assistant", self._blocks("assistant", before.answer))
+        return _then(thread, "user", self._blocks("user", partial.request_blocks))
+
+    def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
+        return tuple(_block(role, item, self.keep_content) for item in content)
+
+    def _call(self, partial: PartialStep, thread: Thread) -> RecordedCall:
+        step = partial.step
+        start = step.after if step.after is not None else step.answered
+        return RecordedCall(
+            self._request(partial, thread),
+            start or 0.0,
+            timestamp=None if start is None else iso(start),
+            first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
+            billed=step.usage,
+            is_batch="batch" in step.modes,
+            response=self._blocks("assistant", partial.answer),
+            session=f"{partial.session} {step.chain}".removesuffix(" main").strip(),
+            id=partial.id,
+            line=step.line,
+        )
+
+    def _request(self, partial: PartialStep, thread: Thread) -> Request:
+        step = partial.step
+        chain = self._chains.get(step.chain)
+        if chain is None:
+            chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
+        chain.ttl = _ttl(step) or chain.ttl
+        marks = tuple(Mark(Layer.SYSTEM, index, chain.ttl) for index in range(len(chain.head.blocks)))
+        params = {"speed": "fast"} if "fast" in step.modes else {}
+        params |= {"inference_geo": "us"} if "us" in step.modes else {}
+        return Request(step.model, thread, system=chain.head, marks=(*marks, *_last(thread, chain.ttl)), params=params)
+
+    def _head(self, partial: PartialStep, thread: Thread) -> Part:
+        """The unknown static prefix of a chain that begins with this step: what other chains share, and the rest."""
+        messages = sum(block.size for message in thread.messages() for block in message.blocks) // BYTES_PER_TOKEN
+        whole = max(0, partial.step.usage.total_input - messages)
+        shared = min(whole, partial.step.usage.read or self._read_later(partial))
+        key = (partial.client, shared, whole - shared)
+        if key not in self._heads:
+            parts = ((f"{partial.client} {shared}", shared), (f"{partial.client} {whole}", whole - shared))
+            self._heads[key] = Part(tuple(_unknown(name, tokens) for name, tokens in parts if tokens))
+        return self._heads[key]
+
+    def _read_later(self, partial: PartialStep) -> int:
+        """The tokens that the next chain of the same client read in its first call; 0 if there is none."""
+        begins = (one for one in self.steps[partial.step.number :] if one.before is None)
+        return next((one.step.usage.read for one in begins if one.client == partial.client and one.step.usage.read), 0)
+
+
+def _unknown(name: str, tokens: int) -> Block:
+    return given_block("text", "system", f"unknown head of Claude Code {name}", tokens)
+
+
+def _then(thread: Thread, role: str, blocks: tuple[Block, ...]) -> Thread:
+    return thread.then(Message.of(role, blocks)) if blocks else thread
+
+
+def _block(role: str, item: Any, keep_content: bool) -> Block:
+    """A block of a transcript. A redacted one states its number of characters."""
+    if not isinstance(item, Mapping):
+        return text_block(role, str(item), keep_content)
+    if isinstance(item.get("digest"), str) and isinstance(item.get("chars"), int):
+        kind = str(item.get("type") or "text")
+        size = item["chars"] + (item.get("signature_chars") or 0)
+        tokens = max(1, size // BYTES_PER_TOKEN)
+        return Block(kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=tokens)
+    return block_of(role, item, keep_content)
+
+
+def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
+    """The breakpoint on the last block that can have one."""
+    for node in thread.back():
+        blocks = node.message.blocks if node.message else ()
+        for index in range(len(blocks) - 1, -1, -1):
+            if not blocks[index].is_thinking and not blocks[index].is_empty_text:
+                yield Mark(Layer.MESSAGES, index, ttl, node)
+                return
+
+
+def _ttl(step: TranscriptStep) -> TTL | None:
+    """The TTL in the usage of a call."""
+    return "1h" if step.usage.write_1h else "5m" if step.usage.write_5m else None

@@ -1,0 +1,30 @@
+"""Checks of JSON values that another tool wrote. Each raises NotAMessage with the value's path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cachecost.prompts.wire import NotAMessage
+
+
+def object_or_empty(value: Any) -> Mapping[str, Any]:
+    """The object; an empty one in place of anything else. Raises nothing."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def object_at(value: Any, path: str) -> Mapping[str, Any]:
+    """The object; an empty one if there is no value."""
+    return {} if value is None else require_object(value, path)
+
+
+def require_object(value: Any, path: str, expected: str = "an object") -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise NotAMessage(path, expected, value)
+    return value
+
+
+def array_at(value: Any, path: str, expected: str = "an array") -> list[Any]:
+    if not isinstance(value, list):
+        raise NotAMessage(path, expected, value)
+    return value

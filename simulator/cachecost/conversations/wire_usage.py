@@ -1,0 +1,48 @@
+"""The `usage` object of the Messages API -> our `Usage`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cachecost.base.limits import is_tokens
+from cachecost.conversations.calls import Iteration
+from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.usage import Usage
+
+
+def parse_usage(value: Any, path: str) -> Usage:
+    """A wire `usage` object. Creation that its 5m/1h split leaves out is 5m. Raises NotAMessage."""
+    if not isinstance(value, dict):
+        raise NotAMessage(path, "a usage object", value)
+    split = value.get("cache_creation") or {}
+    written = _tokens(value, "cache_creation_input_tokens", path)
+    hour = _tokens(split, "ephemeral_1h_input_tokens", f"{path}.cache_creation")
+    five = _tokens(split, "ephemeral_5m_input_tokens", f"{path}.cache_creation")
+    return Usage(
+        _tokens(value, "input_tokens", path),
+        _tokens(value, "cache_read_input_tokens", path),
+        max(five, written - hour),
+        hour,
+        _tokens(value, "output_tokens", path),
+    )
+
+
+def _tokens(value: Any, name: str, path: str) -> int:
+    found = value.get(name) if isinstance(value, dict) else value
+    if found is None:
+        return 0
+    if not is_tokens(found):
+        raise NotAMessage(f"{path}.{name}", "a whole number of tokens", found)
+    return found
+
+
+def parse_iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
+    passes = usage.get("iterations") if isinstance(usage, dict) else None
+    if not isinstance(passes, list) or not all(isinstance(one, dict) for one in passes):
+        return ()
+    return tuple(
+        Iteration(
+            str(one.get("type") or "message"), parse_usage(one, f"{path}.iterations.{n}"), str(one.get("model") or "")
+        )
+        for n, one in enumerate(passes)
+    )
