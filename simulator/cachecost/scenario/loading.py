@@ -16,14 +16,14 @@ from cachecost.base.formatting import counted
 from cachecost.base.limits import BLOCKS, OutOfLimits
 from cachecost.base.schema_errors import faults_of, one_of, shown
 from cachecost.base.yaml_text import Place, Placed, Way
-from cachecost.conversations import synthetic as making
 from cachecost.conversations.checked import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import read_talks
+from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.assumptions import read_switches
-from cachecost.scenario.models import Head, Scenario, Synthetic
+from cachecost.scenario.models import Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
 from cachecost.scenario.ways import get
@@ -298,7 +298,8 @@ def _check_head(scenario: Scenario) -> None:
 def _made(scenario: Scenario) -> Conversation:
     """The synthetic conversation. Raises InputError where it would be beyond a limit."""
     try:
-        return making.synthetic(_synthetic_spec(scenario, scenario.conversation.synthetic or Synthetic()))
+        spec = scenario.conversation.synthetic or SyntheticSpec()
+        return synthetic(replace(spec, name=scenario.name, model=scenario.model))
     except OutOfLimits as error:
         raise InputError([scenario.fault(("conversation", "synthetic"), str(error))]) from None
 
@@ -329,18 +330,3 @@ def _turns(events: Sequence[Event], turns: int | None) -> tuple[Event, ...]:
     starts = [number for number, event in enumerate(events) if isinstance(event, Human)]
     cut = turns is not None and len(starts) > turns
     return tuple(events[: starts[turns]] if cut and turns is not None else events)
-
-
-def _synthetic_spec(scenario: Scenario, told: Synthetic) -> making.SyntheticSpec:
-    """The generator's own spec; both have the same fields."""
-    return making.SyntheticSpec(
-        seed=told.seed,
-        turns=told.turns,
-        calls=told.calls,
-        tools=told.tools,
-        sizes=making.Sizes(**dict(told.sizes)),
-        pauses=making.Pauses(**dict(told.pauses)),
-        inquiries=making.Inquiries(**dict(told.inquiries)) if told.inquiries else None,
-        name=scenario.name,
-        model=scenario.model,
-    )

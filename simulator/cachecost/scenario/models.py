@@ -11,7 +11,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainValidator,
     PrivateAttr,
@@ -24,8 +23,11 @@ from cachecost.base.errors import Fault
 from cachecost.base.limits import MOST_TOKENS, is_amount
 from cachecost.base.schema_errors import shown
 from cachecost.base.yaml_text import Place, Placed, Way
-from cachecost.conversations.distributions import Distribution, distribution
+from cachecost.conversations.distributions import SCHEMA as DISTRIBUTION_SCHEMA
+from cachecost.conversations.distributions import Distribution, parse_distribution
+from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSizes, SyntheticSpec
 from cachecost.ledger.results import TOKEN_CLASSES
+from cachecost.strategies.derived_models import CONFIG, DerivedModel
 from cachecost.strategies.spec import StrategySpec, shown_as_it_is
 
 SHIPPED = "shipped"
@@ -83,26 +85,6 @@ def _list(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
-AMOUNT = {"type": "number", "minimum": 0}
-AMOUNTS = {"type": "array", "items": AMOUNT, "minItems": 1}
-SPREAD_SCHEMA: dict[str, Any] = {
-    "anyOf": [
-        AMOUNT,
-        {"type": "array", "items": AMOUNT, "minItems": 2, "maxItems": 2},
-        {
-            "type": "object",
-            "properties": dict.fromkeys(("mean", "sd", "min", "max"), AMOUNT),
-            "required": ["mean", "sd"],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {"choices": AMOUNTS, "weights": AMOUNTS},
-            "required": ["choices"],
-            "additionalProperties": False,
-        },
-    ]
-}
 Day = Annotated[
     date | None,
     BeforeValidator(_day),
@@ -120,7 +102,9 @@ HitShare = Annotated[
 ]
 PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-Spread = TypeAliasType("Spread", Annotated[Distribution, PlainValidator(distribution), WithJsonSchema(SPREAD_SCHEMA)])
+Spread = TypeAliasType(
+    "Spread", Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
+)
 """A number, [low, high], {mean, sd, min?, max?} or {choices, weights?}."""
 RULES = "switches of the rulebook"
 Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RULES})]
@@ -129,7 +113,7 @@ Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RUL
 class Strict(BaseModel):
     """A mapping of a file: unknown keys are faults, and nothing is converted behind the writer's back."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = CONFIG
 
 
 class ToolsHead(Strict):
@@ -170,64 +154,23 @@ class Head(Strict):
     """The system prompt."""
 
 
-class Sizes(Strict):
-    """Tokens of each block of a synthetic conversation. A text, thinking or answer of 0 tokens is no block."""
-
-    human: Spread = 60
-    """A person's message."""
-    thinking: Spread = 300
-    """Thinking before each reply."""
-    text: Spread = 0
-    """Text before the tool calls of a reply."""
-    tool_use: Spread = 80
-    """One tool call."""
-    tool_result: Spread = 900
-    """What one tool returns."""
-    answer: Spread = 250
-    """The text of a turn's last reply."""
-
-
-class Pauses(Strict):
-    """Seconds between the calls of a synthetic conversation."""
-
-    loop: Spread = 6.0
-    """From the start of a call to the results of its tools, when the next call starts."""
-    turn: Spread = 120.0
-    """From the start of a turn's last call to the next human message."""
-    first_token: Spread | None = None
-    """From the start of a call to its first token; null is unknown."""
-
-
-class Inquiries(Strict):
-    """Questions that tools ask the assistant while they run."""
-
-    rate: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """Probability that a reply with tool calls is followed by questions."""
-    batch: Spread = 1
-    """How many are asked at once."""
-    question: Spread = 120
-    """Tokens of a question."""
-    answer: Spread = 5
-    """Tokens of its answer."""
-
-
-class Synthetic(Strict):
-    """A seeded conversation: the same seed and numbers, the same conversation."""
-
-    seed: int = 0
-    """What the drawing of numbers starts from."""
-    turns: Tokens = 10
-    """Human turns."""
-    calls: Spread = 5
-    """Calls in a turn; each but the last uses tools."""
-    tools: Spread = 1
-    """Tools that a call uses in parallel."""
-    sizes: Sizes = Sizes()
-    """Tokens of each block."""
-    pauses: Pauses = Pauses()
-    """Seconds between calls."""
-    inquiries: Inquiries | None = None
-    """Questions that tools ask; null is none."""
+SPREADS = {Distribution: Spread, Distribution | None: Spread | None}
+SHARE = Annotated[float, Field(ge=0, le=1)]
+SIZES = DerivedModel(SyntheticSizes, "Sizes", SPREADS)
+PAUSES = DerivedModel(SyntheticPauses, "Pauses", SPREADS)
+INQUIRIES = DerivedModel(SyntheticInquiries, "Inquiries", {**SPREADS, "rate": SHARE})
+SYNTHETIC = DerivedModel(
+    SyntheticSpec,
+    "Synthetic",
+    {
+        **SPREADS,
+        "turns": Tokens,
+        "sizes": Annotated[SyntheticSizes, SIZES],
+        "pauses": Annotated[SyntheticPauses, PAUSES],
+        "inquiries": Annotated[SyntheticInquiries, INQUIRIES] | None,
+    },
+    only=("seed", "turns", "calls", "tools", "sizes", "pauses", "inquiries"),
+)
 
 
 class Thinking(Strict):
@@ -262,7 +205,7 @@ class ConversationSource(Strict):
 
     recording: str | None = None
     """A recording's path, from the scenario's folder."""
-    synthetic: Synthetic | None = None
+    synthetic: Annotated[SyntheticSpec, SYNTHETIC] | None = None
     """A conversation made up from numbers."""
     turns: Tokens | None = None
     """Only the first so many human turns; null is all."""
