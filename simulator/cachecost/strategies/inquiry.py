@@ -56,32 +56,36 @@ class ModelFacts(HostFacts, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How questions are asked. None means: what fits `through` and `model`.
-
-    `through` says how the answer comes back, `tools` which tools the side call sends, `schema` whether
-    two questions of one answer type share their schema. `tool_choice` is "forced" for a tool and the
-    main thread's otherwise. `marks` are those of the side call: the main thread's, none, the main thread's
-    with a hint on the message before the question instead of a moving mark, or a list of primitives.
-    With `model` another model answers; it gets `system_tokens` of its own system prompt if given, the
-    conversation is cut to its window (`window_tokens`, else what the rules say) unless `truncate` is
-    false, and thinking, effort and speed of the main thread stay out. `thinking` "off" leaves it out
-    anyway. `tool_tokens` is the size of the answer tool; not `always_present`, only questions carry it.
-    """
+    """How a tool's questions are put to the assistant. Options left out keep the preset's values."""
 
     through: Literal["structured_output", "answer_tool", "tool_per_question"] = "answer_tool"
+    """How the answer comes back: output_config.format, a tool that is always there, or one made for the question."""
     tools: Literal["same", "none"] = "same"
+    """The tools of a question's call: those of the main thread, or none (but an answer tool)."""
     tool_choice: Literal["forced", "auto", "none"] | None = None
+    """Left out: forced where there is an answer tool, else that of the main thread."""
     schema: Literal["per_type", "unique"] | None = None
+    """Whether questions with the same type of answer share a schema. Left out: unique for a tool per question."""
     model: str | None = None
+    """Another model that answers. It gets no thinking, effort or speed of the main thread, and a cache of its own."""
     system_tokens: int | None = None
+    """Size of a system prompt of its own; left out, the main thread's is sent."""
     marks: Marks = "same"
+    """The main thread's breakpoints, none, these with one before the question instead of at the end, or a list."""
     order: Literal["sequential", "parallel"] = "sequential"
+    """Whether questions that were asked at once start together (then they cannot read each other's entries)."""
     retry_rate: float = 0.0
+    """Share of answers that are not valid and asked again, at most twice a question."""
     tool_tokens: int = 75
+    """Size of the answer tool's definition."""
     always_present: bool = True
+    """Whether the main thread carries the answer tool, too."""
     thinking: Literal["same", "off"] | None = None
+    """Left out: as the main thread, but off for another model and where a forced choice forbids it."""
     truncate: bool = True
+    """Whether another model's thread is cut to its window as jp does, oldest messages first."""
     window_tokens: int | None = None
+    """The window to cut to; left out, what the rules say of the model."""
 
     def __post_init__(self) -> None:
         if self.through == "structured_output" and self.tool_choice == "forced":

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from inspect import cleandoc
-from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, create_model
 from pydantic_core import PydanticUndefined
 
 from cachecost.base.schema_errors import one_of, shown
+from cachecost.strategies.derived_models import CONFIG, derive_model
 
-CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 Chosen = TypeVar("Chosen")
 
 
@@ -69,13 +68,7 @@ class Table(Generic[Chosen]):
     def options(self, name: str) -> type[BaseModel]:
         """The options of one, as a model."""
         chosen: Any = type(self.shorthands[name]) if name in self.shorthands else self.types[name]
-        hints = get_type_hints(chosen)
-        told: dict[str, Any] = {
-            option.name: (hints[option.name], ... if option.default is MISSING else option.default)
-            for option in fields(chosen)
-            if name in self.types or option.name in self.kept
-        }
-        return create_model(name, __config__=CONFIG, __doc__=cleandoc(chosen.__doc__ or ""), **told)
+        return derive_model(chosen, name, only=None if name in self.types else self.kept)
 
     @cache  # noqa: B019
     def _with_options(self, name: str) -> type[BaseModel]:

@@ -29,8 +29,9 @@ from cachecost.providers.assumptions import read_switches
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import Change
 from cachecost.strategies.changes.registry import CHANGES
+from cachecost.strategies.derived_models import CONFIG, DerivedModel
 from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.options import CONFIG, Table
+from cachecost.strategies.options import Table
 from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Placement, Primitive
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
@@ -76,50 +77,26 @@ Marks = Annotated[
 ]
 ChangeSpec = Annotated[Change, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Name = Annotated[str, Field(min_length=1)]
 
 
-class InquirySpec(BaseModel):
-    """How a tool's questions are put to the assistant. Options left out keep the preset's values."""
+def _frozen_list(value: str | list[Primitive]) -> str | tuple[Primitive, ...]:
+    return tuple(value) if isinstance(value, list) else value
 
-    model_config = CONFIG
 
-    through: Literal["structured_output", "answer_tool", "tool_per_question"] = "answer_tool"
-    """How the answer comes back: output_config.format, a tool that is always there, or one made for the question."""
-    tools: Literal["same", "none"] = "same"
-    """The tools of a question's call: those of the main thread, or none (but an answer tool)."""
-    tool_choice: Literal["forced", "auto", "none"] | None = None
-    """Left out: forced where there is an answer tool, else that of the main thread."""
-    answer_schema: Literal["per_type", "unique"] | None = Field(default=None, alias="schema")
-    """Whether questions with the same type of answer share a schema. Left out: unique for a tool per question."""
-    model: Annotated[str, Field(min_length=1)] | None = None
-    """Another model that answers. It gets no thinking, effort or speed of the main thread, and a cache of its own."""
-    system_tokens: Tokens | None = None
-    """Size of a system prompt of its own; left out, the main thread's is sent."""
-    marks: Literal["same", "none", "hint"] | list[Mark] = "same"
-    """The main thread's marks, none, its marks with one before the question instead of at the end, or a list."""
-    order: Literal["sequential", "parallel"] = "sequential"
-    """Whether questions that were asked at once start together (then they cannot read each other's entries)."""
-    retry_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of answers that are not valid and asked again, at most twice a question."""
-    tool_tokens: Tokens = 75
-    """Size of the answer tool's definition."""
-    always_present: bool = True
-    """Whether the main thread carries the answer tool, too."""
-    thinking: Literal["same", "off"] | None = None
-    """Left out: as the main thread, but off for another model and where a forced choice forbids it."""
-    truncate: bool = True
-    """Whether another model's thread is cut to its window as jp does, oldest messages first."""
-    window_tokens: Tokens | None = None
-    """The window to cut to; left out, what the rules say of the model."""
-
-    def over(self, asking: Asking | None) -> Asking:
-        """`asking` with what is given here. Raises ValueError for options that do not go together."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        if "answer_schema" in given:
-            given["schema"] = given.pop("answer_schema")
-        if isinstance(given.get("marks"), list):
-            given["marks"] = tuple(given["marks"])
-        return replace(asking or Asking(), **given)
+INQUIRY = DerivedModel(
+    Asking,
+    "InquirySpec",
+    {
+        "model": Name | None,
+        "system_tokens": Tokens | None,
+        "marks": Annotated[Literal["same", "none", "hint"] | list[Mark], AfterValidator(_frozen_list)],
+        "retry_rate": Annotated[float, Field(ge=0, le=1)],
+        "tool_tokens": Tokens,
+        "window_tokens": Tokens | None,
+    },
+    make=dict,
+)
 
 
 def shown_as_it_is(name: str) -> str:
@@ -173,9 +150,9 @@ class StrategySpec(BaseModel):
     """Marks a request may have, the automatic one included. The API refuses more than 4."""
     trim: Literal["priority", "oldest_message"] | None = None
     """Which marks go when slots run out: the last in order, or the oldest in messages first."""
-    inquiry: InquirySpec | None = None
+    inquiry: Annotated[dict[str, Any], INQUIRY] | None = None
     """How a tool's questions are asked. Without it (and without a preset that asks) they are left out."""
-    model: Annotated[str, Field(min_length=1)] | None = None
+    model: Name | None = None
     """The model of the main thread, instead of the scenario's."""
     thinking: Literal["off"] | dict[str, Any] | None = None
     """Thinking of the main thread, instead of the recording's: off, or as the Messages API spells it."""
@@ -221,10 +198,12 @@ class StrategySpec(BaseModel):
         return base
 
     def _over(self, base: Agent) -> Agent:
-        if self.inquiry and base.asking_on:
+        if self.inquiry is not None and base.asking_on:
             raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
         placement = self._placement(base.placement)
-        asking = self.inquiry.over(base.asking) if self.inquiry else base.asking
+        asking = base.asking
+        if self.inquiry is not None:
+            asking = replace(asking or Asking(), **self.inquiry)
         self._must_fit(placement.slots)
         sides = [asking.placement(placement)] if asking else []
         for fault in filter(None, (each.ttl_fault() for each in [placement, *sides])):
@@ -245,7 +224,7 @@ class StrategySpec(BaseModel):
         if self.model_fields_set & {"trim", "slots"} or isinstance(self.marks, PresetMarks):
             return
         _must_fit("marks", self.marks or (), slots)
-        own = self.inquiry.marks if self.inquiry else "same"
+        own = (self.inquiry or {}).get("marks", "same")
         _must_fit("inquiry.marks", () if isinstance(own, str) else own, slots)
 
     def _placement(self, base: Placement) -> Placement:
