@@ -13,8 +13,8 @@ from tools.reference.models import missing_prices
 
 
 def main(root: Path = Path()) -> int:
-    sys.stderr.writelines(f"{line}\n" for line in missing_prices())
     sys.stdout.writelines(f"updated {path}\n" for path in update(root))
+    sys.stderr.writelines(f"{line}\n" for line in missing_prices())
     return 0
 
 
