@@ -136,4 +136,4 @@ def test_what_is_left_out_is_a_note(tmp_path: Path, entry: str, note: str) -> No
 
     (talk,) = talks_of(load(path), tmp_path).conversations
     spec = StrategySpec.model_validate(yaml_text.parse(entry, "s.yaml").value)
-    assert spec.resolved().notes(talk) == ([note] if note else [])
+    assert spec.resolve().notes(talk) == ([note] if note else [])

@@ -28,7 +28,7 @@ from cachecost.conversations.distributions import Distribution, parse_distributi
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSizes, SyntheticSpec
 from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.strategies.derived_models import CONFIG, DerivedModel
-from cachecost.strategies.spec import StrategySpec, shown_as_it_is
+from cachecost.strategies.spec import StrategySpec, check_printable
 
 SHIPPED = "shipped"
 TOKEN_SOURCES = Literal["anchored", "tiktoken", "bytes", "ctok", "count_tokens"]
@@ -296,7 +296,7 @@ Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=
 class Variant(Strict):
     """The same question on another day, model or reading: its keys are merged over the scenario's."""
 
-    name: Annotated[str, AfterValidator(shown_as_it_is)]
+    name: Annotated[str, AfterValidator(check_printable)]
     """What the report calls it."""
     as_of: Day = None
     """Another day."""

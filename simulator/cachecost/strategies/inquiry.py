@@ -23,9 +23,9 @@ from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, Trail, View
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 from cachecost.strategies.plan import PlannedCall
-from cachecost.strategies.spread import Spread
 from cachecost.strategies.window import Window
 
 ANSWER_TOOL = "answer_inquiry"
@@ -55,7 +55,7 @@ class ModelFacts(HostFacts, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class InquiryOptions:
     """How a tool's questions are put to the assistant. Options left out keep the preset's values."""
 
     through: Literal["structured_output", "answer_tool", "tool_per_question"] = "answer_tool"
@@ -150,37 +150,39 @@ class Asking:
         return {key: value for key, value in params.items() if value != {}}
 
 
-class Questions:
+class QuestionPlanner:
     """The questions of one plan: their options, the parts they share, and what was asked so far."""
 
     def __init__(
         self,
-        asking: Asking,
+        options: InquiryOptions,
         main: Request,
         bare_tools: Part,
         placement: Placement,
-        trail: Trail,
+        trail: ThreadIndex,
         window_tokens: int | None,
     ) -> None:
-        self._asking = asking
-        self._placement = asking.placement(placement)
+        self._options = options
+        self._placement = options.placement(placement)
         self._trail = trail
-        self._fails = Spread(asking.retry_rate)
+        self._fails = EvenSampler(options.retry_rate)
         self._asked = 0
-        self.use(main, bare_tools)
+        self.use_main_thread(main, bare_tools)
         self._window = Window(window_tokens, (self._tools("any", {}), self._system)) if window_tokens else None
 
-    def use(self, main: Request, bare_tools: Part) -> None:
+    def use_main_thread(self, main: Request, bare_tools: Part) -> None:
         """From here on questions are asked beside this main thread: its model, head and parameters."""
-        asking = self._asking
-        self._model = asking.model or main.model
-        self._bare = NOTHING if asking.tools == "none" else bare_tools
+        options = self._options
+        self._model = options.model or main.model
+        self._bare = NOTHING if options.tools == "none" else bare_tools
         self._main_tools = main.tools
-        self._system = main.system if asking.system_tokens is None else _own_system(asking.system_tokens)
-        self._params = asking.side_params(main.params)
+        self._system = main.system if options.system_tokens is None else _own_system(options.system_tokens)
+        self._params = options.side_params(main.params)
         self._tool_parts: dict[str, Part] = {}
 
-    def ask(self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float) -> tuple[list[PlannedCall], float]:
+    def plan_questions(
+        self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float
+    ) -> tuple[list[PlannedCall], float]:
         """The calls that questions asked between two main calls need, and when the next call can start.
 
         Calls are in the order they start, none before `ready`; times are seconds since the epoch.
@@ -195,7 +197,7 @@ class Questions:
 
     def _rounds(self, asked: Sequence[Inquiry]) -> list[list[Inquiry]]:
         """What starts together: each batch if parallel, else each question alone."""
-        if self._asking.order == "sequential":
+        if self._options.order == "sequential":
             return [[inquiry] for inquiry in asked]
         batches: dict[int, list[Inquiry]] = {}
         for inquiry in asked:
@@ -205,7 +207,7 @@ class Questions:
     def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[PlannedCall]:
         self._asked += 1
         number = self._asked
-        schema = f"question {number}" if self._asking.is_unique else inquiry.answer_type
+        schema = f"question {number}" if self._options.is_unique else inquiry.answer_type
         side = self._side(thread, inquiry, number)
         for attempt in range(1 + MAX_RETRIES):
             if attempt:
@@ -231,27 +233,27 @@ class Questions:
         return Request(self._model, thread, tools, self._system, marks, automatic, params)
 
     def _tools(self, schema: str, answer: Mapping[str, Any]) -> Part:
-        asking = self._asking
-        if not asking.has_tool:
+        options = self._options
+        if not options.has_tool:
             return self._bare
-        if asking.through == "answer_tool" and asking.tools == "same" and asking.always_present:
+        if options.through == "answer_tool" and options.tools == "same" and options.always_present:
             return self._main_tools
-        name = "any" if asking.through == "answer_tool" else schema
+        name = "any" if options.through == "answer_tool" else schema
         part = self._tool_parts.get(name)
         if part is None:
             shape = {"type": "string"} if name == "any" else answer
-            part = self._tool_parts[name] = Part((*self._bare.blocks, asking.answer_tool(name, shape)))
+            part = self._tool_parts[name] = Part((*self._bare.blocks, options.answer_tool(name, shape)))
         return part
 
     def _with_answer(self, tools: Part, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         params = dict(self._params)
-        if not self._asking.has_tool:
+        if not self._options.has_tool:
             shape = {"type": "json_schema", "schema": _object({"answer": answer})}
             params["output_config"] = {**_config(params), "format": shape}
         if not tools.blocks:
             params.pop("tool_choice", None)
-        elif self._asking.choice is not None:
-            params["tool_choice"] = _choice(self._asking.choice, params.get("tool_choice"))
+        elif self._options.choice is not None:
+            params["tool_choice"] = _choice(self._options.choice, params.get("tool_choice"))
         return params
 
 
@@ -290,13 +292,13 @@ def _own_system(tokens: int) -> Part:
 
 
 def _open_results(last: Message, inquiry: Inquiry, number: int) -> tuple[Block, ...]:
-    """A result for every call of the last message: the API wants them all, the asking one's says paused."""
+    """A result for every call of the last message: the API wants them all, the calling one's says paused."""
     open_calls = [_id_of(block, index) for index, block in enumerate(last.blocks) if block.kind == "tool_use"]
-    asking = inquiry.tool_use or (open_calls[-1] if open_calls else f"call_{number}")
-    others = [call for call in open_calls if call != asking]
-    waiting = others if asking in open_calls else others[:-1]
+    asking_id = inquiry.tool_use or (open_calls[-1] if open_calls else f"call_{number}")
+    others = [call for call in open_calls if call != asking_id]
+    waiting = others if asking_id in open_calls else others[:-1]
     results = [(call, "Not finished yet.") for call in waiting]
-    return tuple(_result(call, text) for call, text in [*results, (asking, f"Paused by question {number}.")])
+    return tuple(_result(call, text) for call, text in [*results, (asking_id, f"Paused by question {number}.")])
 
 
 def _id_of(block: Block, index: int) -> str:
@@ -312,8 +314,8 @@ def _complaint(answer_type: str) -> Block:
     return text_block("user", f"That answer is not valid. Answer {wanted}.")
 
 
-def window_of(asking: Asking, facts: Callable[[str], ModelFacts] | None) -> int | None:
+def window_of_questions(options: InquiryOptions, facts: Callable[[str], ModelFacts] | None) -> int | None:
     """The window to cut to, in tokens; None where nothing is cut or no window is known."""
-    if asking.model is None or not asking.truncate:
+    if options.model is None or not options.truncate:
         return None
-    return asking.window_tokens or (facts(asking.model).context_window if facts else None)
+    return options.window_tokens or (facts(options.model).context_window if facts else None)

@@ -16,7 +16,7 @@ from cachecost.strategies.derived_models import CONFIG, derive_model
 Chosen = TypeVar("Chosen")
 
 
-class Listed(NamedTuple):
+class OptionRow(NamedTuple):
     """A row of `cachecost strategies --marks` or `--changes`."""
 
     name: str
@@ -25,7 +25,7 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Generic[Chosen]):
+class OptionTable(Generic[Chosen]):
     """Frozen dataclasses by name, and `shorthands`: names for one with its options, that take those in `kept` only."""
 
     what: str
@@ -54,9 +54,11 @@ class Table(Generic[Chosen]):
         except ValueError as error:
             raise ValueError(f"{name}.{error}") from None
 
-    def listing(self) -> list[Listed]:
+    def list_options(self) -> list[OptionRow]:
         """Each name with the first sentence of what it does, and its options with their defaults."""
-        return [Listed(name, _first_sentence(self.options(name)), _defaults(self.options(name))) for name in self.names]
+        return [
+            OptionRow(name, _first_sentence(self.options(name)), _defaults(self.options(name))) for name in self.names
+        ]
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of what `parse` takes."""
@@ -82,10 +84,10 @@ def _first_sentence(model: type[BaseModel]) -> str:
 
 
 def _defaults(model: type[BaseModel]) -> str:
-    return ", ".join(f"{name} {_spelled(field.default)}" for name, field in model.model_fields.items())
+    return ", ".join(f"{name} {_format_default(field.default)}" for name, field in model.model_fields.items())
 
 
-def _spelled(value: object) -> str:
+def _format_default(value: object) -> str:
     """A default as YAML would have it; what has none, or None, is left out by whoever does not say it."""
     if value is None or value is PydanticUndefined:
         return "unset"

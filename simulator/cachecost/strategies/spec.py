@@ -27,22 +27,22 @@ from cachecost.base.inert import inert
 from cachecost.base.limits import MOST_TOKENS
 from cachecost.providers.assumptions import read_switches
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.base import Change
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.derived_models import CONFIG, DerivedModel
-from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.options import Table
+from cachecost.strategies.inquiry import InquiryOptions
+from cachecost.strategies.options import OptionTable
 from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Placement, Primitive
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.registry import find, names
+from cachecost.strategies.registry import find_strategy, names
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-MARKS: Table[Primitive] = Table("a mark", PRIMITIVES, SHORTHANDS, kept=("ttl",))
-CHANGES_TABLE: Table[Change] = Table("a change", CHANGES, {})
+MARKS: OptionTable[Primitive] = OptionTable("a mark", PRIMITIVES, SHORTHANDS, kept=("ttl",))
+CHANGES_TABLE: OptionTable[AgentChange] = OptionTable("a change", CHANGES, {})
 
 
 def _mark(value: Any) -> Primitive:
@@ -50,9 +50,9 @@ def _mark(value: Any) -> Primitive:
     return MARKS.parse(value, Primitive)
 
 
-def _change(value: Any) -> Change:
+def _change(value: Any) -> AgentChange:
     """`switch: {turn: 3, effort: low}` as a change."""
-    return CHANGES_TABLE.parse(value, Change)
+    return CHANGES_TABLE.parse(value, AgentChange)
 
 
 class PresetMarks(list[Primitive]):
@@ -63,7 +63,7 @@ def _marks(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
     """A preset's name stands for its marks."""
     if not isinstance(value, str):
         return listed(value)
-    found = find(value)
+    found = find_strategy(value)
     if not isinstance(found, Agent):
         raise ValueError(f"'{value}' is another package's strategy: its marks cannot be taken")
     return PresetMarks(found.placement.primitives)
@@ -75,7 +75,7 @@ Marks = Annotated[
     WrapValidator(_marks),
     WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": MARKS.schema()}]}),
 ]
-ChangeSpec = Annotated[Change, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
+ChangeSpec = Annotated[AgentChange, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Name = Annotated[str, Field(min_length=1)]
 
@@ -85,7 +85,7 @@ def _frozen_list(value: str | list[Primitive]) -> str | tuple[Primitive, ...]:
 
 
 INQUIRY = DerivedModel(
-    Asking,
+    InquiryOptions,
     "InquirySpec",
     {
         "model": Name | None,
@@ -99,7 +99,7 @@ INQUIRY = DerivedModel(
 )
 
 
-def shown_as_it_is(name: str) -> str:
+def check_printable(name: str) -> str:
     """A name that tables can show. Raises ValueError."""
     if inert(name) == name:
         return name
@@ -108,7 +108,7 @@ def shown_as_it_is(name: str) -> str:
 
 def _preset_name(value: Any) -> Any:
     if isinstance(value, str):
-        find(value)
+        find_strategy(value)
     return value
 
 
@@ -138,7 +138,7 @@ class StrategySpec(BaseModel):
 
     model_config = CONFIG
 
-    name: Annotated[str, Field(min_length=1), AfterValidator(shown_as_it_is)]
+    name: Annotated[str, Field(min_length=1), AfterValidator(check_printable)]
     """What tables call it. Left out, the preset's name."""
     preset: Annotated[str, BeforeValidator(_preset_name)] | None = None
     """The strategy to start from (`cachecost strategies` lists them)."""
@@ -149,7 +149,7 @@ class StrategySpec(BaseModel):
     slots: Annotated[int, Field(ge=0)] | None = None
     """Marks a request may have, the automatic one included. The API refuses more than 4."""
     trim: Literal["priority", "oldest_message"] | None = None
-    """Which marks go when slots run out: the last in order, or the oldest in messages first."""
+    """BlockChoice marks go when slots run out: the last in order, or the oldest in messages first."""
     inquiry: Annotated[dict[str, Any], INQUIRY] | None = None
     """How a tool's questions are asked. Without it (and without a preset that asks) they are left out."""
     model: Name | None = None
@@ -165,9 +165,9 @@ class StrategySpec(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         if isinstance(value, str):
-            find(value)
+            find_strategy(value)
             return {"name": value, "preset": value}
         if isinstance(value, dict) and "name" not in value and isinstance(value.get("preset"), str):
             return {"name": value["preset"], **value}
@@ -177,7 +177,7 @@ class StrategySpec(BaseModel):
     def _goes_together(self) -> StrategySpec:
         if self.model_fields_set == {"name"}:
             raise ValueError(_caches_nothing(self.name))
-        self.resolved()
+        self.resolve()
         return self
 
     @classmethod
@@ -186,33 +186,33 @@ class StrategySpec(BaseModel):
         name = {"anyOf": [{"enum": sorted(PRESETS)}, {"type": "string"}], "description": "A preset by its name."}
         return {"anyOf": [name, {key: value for key, value in mapping.items() if key != "required"}]}
 
-    def resolved(self) -> Agent | Strategy:
+    def resolve(self) -> Agent | Strategy:
         """The preset with what is given here, under this name. Raises ValueError where that makes no sense."""
-        base = find(self.preset) if self.preset else Agent(name=self.name)
-        return self._over(base) if isinstance(base, Agent) else self._of_others(base)
+        base = find_strategy(self.preset) if self.preset else Agent(name=self.name)
+        return self._apply_to(base) if isinstance(base, Agent) else self._check_foreign(base)
 
-    def _of_others(self, base: Strategy) -> Strategy:
+    def _check_foreign(self, base: Strategy) -> Strategy:
         given = sorted(self.model_fields_set - {"name", "preset"})
         if given or self.name != base.name:
             raise ValueError(f"'{base.name}' is another package's strategy: it takes no options and no other name")
         return base
 
-    def _over(self, base: Agent) -> Agent:
-        if self.inquiry is not None and base.asking_on:
+    def _apply_to(self, base: Agent) -> Agent:
+        if self.inquiry is not None and base.inquiry_by_host:
             raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
         placement = self._placement(base.placement)
-        asking = base.asking
+        inquiry = base.inquiry
         if self.inquiry is not None:
-            asking = replace(asking or Asking(), **self.inquiry)
+            inquiry = replace(inquiry or InquiryOptions(), **self.inquiry)
         self._must_fit(placement.slots)
-        sides = [asking.placement(placement)] if asking else []
-        for fault in filter(None, (each.ttl_fault() for each in [placement, *sides])):
+        sides = [inquiry.placement(placement)] if inquiry else []
+        for fault in filter(None, (each.ttl_error() for each in [placement, *sides])):
             raise ValueError(fault)
         return replace(
             base,
             name=self.name,
             placement=placement,
-            asking=asking,
+            inquiry=inquiry,
             model=self.model or base.model,
             params={**base.params, **self._thinking(), **self.params},
             changes=tuple(self.changes) if "changes" in self.model_fields_set else base.changes,

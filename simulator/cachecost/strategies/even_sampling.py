@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 
-class Spread:
+class EvenSampler:
     """Says "this one" at a rate from 0 to 1: of n asked, round(n × rate) are, as far apart as they can be."""
 
     def __init__(self, rate: float) -> None:
