@@ -10,8 +10,9 @@ from small_talks import SIX_CALLS, asked, conversation, question
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.rules import RuleBook
-from cachecost.strategies.agent import Agent, Facts
+from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.spec import StrategySpec
 

@@ -78,7 +78,7 @@ class SingleDraw:
         return choices[min(bisect_right(edges, position), len(choices) - 1)]
 
 
-class Shape(ABC):
+class DistributionShape(ABC):
     """A distribution. `syntax` is its YAML as an error message shows it, `schema` its JSON Schema."""
 
     __slots__ = ()
@@ -110,7 +110,7 @@ class Shape(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform(Shape):
+class Uniform(DistributionShape):
     low: float
     high: float
     syntax: ClassVar[str] = "[low, high]"
@@ -140,7 +140,7 @@ class Uniform(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class LogNormal(Shape):
+class LogNormal(DistributionShape):
     """`mean` and `sd` of the numbers drawn, not of their logarithms; then cut at `min` and `max`."""
 
     mean: float
@@ -180,7 +180,7 @@ class LogNormal(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Shape):
+class Choice(DistributionShape):
     choices: tuple[float, ...]
     weights: tuple[float, ...]
     syntax: ClassVar[str] = "{choices, weights}"
@@ -218,9 +218,9 @@ class Choice(Shape):
         return source.pick(self.choices, edges, source.uniform() * edges[-1])
 
 
-Distribution = int | float | Shape
+Distribution = int | float | DistributionShape
 """A plain number is drawn as itself."""
-SHAPES: tuple[type[Shape], ...] = (Uniform, LogNormal, Choice)
+SHAPES: tuple[type[DistributionShape], ...] = (Uniform, LogNormal, Choice)
 SYNTAX = f"a number, {', '.join(shape.syntax for shape in SHAPES[:-1])} or {SHAPES[-1].syntax}"
 SCHEMA: dict[str, Any] = {"anyOf": [AMOUNT, *(shape.schema for shape in SHAPES)]}
 """The JSON Schema of what `parse_distribution` accepts."""
@@ -228,22 +228,22 @@ SCHEMA: dict[str, Any] = {"anyOf": [AMOUNT, *(shape.schema for shape in SHAPES)]
 
 def draw(of: Distribution, random: Random) -> float:
     """One random number with the distribution."""
-    return of.draw(SingleDraw(random)) if isinstance(of, Shape) else of
+    return of.draw(SingleDraw(random)) if isinstance(of, DistributionShape) else of
 
 
 def draw_whole(of: Distribution, random: Random) -> int:
     """One random whole number with the distribution."""
-    return of.draw_whole(random) if isinstance(of, Shape) else round(of)
+    return of.draw_whole(random) if isinstance(of, DistributionShape) else round(of)
 
 
 def average(of: Distribution) -> float:
     """About the mean of the numbers drawn."""
-    return of.average if isinstance(of, Shape) else of
+    return of.average if isinstance(of, DistributionShape) else of
 
 
 def parse_distribution(value: object) -> Distribution:
     """The distribution that `value` writes, e.g. in a scenario. Raises ValueError that says what was expected."""
-    if isinstance(value, Shape):
+    if isinstance(value, DistributionShape):
         return value
     if is_number(value):
         return value
@@ -253,7 +253,7 @@ def parse_distribution(value: object) -> Distribution:
     raise ValueError(f"expected {SYNTAX}; got {value!r}")
 
 
-def _check_keys(shape: type[Shape], value: Mapping[str, object]) -> None:
+def _check_keys(shape: type[DistributionShape], value: Mapping[str, object]) -> None:
     """Raises ValueError for a key that is unknown or missing."""
     for name in value:
         if name not in shape.schema["properties"]:

@@ -103,7 +103,7 @@ def synthetic(spec: SyntheticSpec) -> Conversation:
     """
     return Conversation(
         spec.name,
-        tuple(_Making(spec).events()),
+        tuple(_Generator(spec).events()),
         spec.model,
         _part(spec, "tool", "", spec.head_tools),
         _part(spec, "text", "system", spec.head_system),
@@ -117,7 +117,7 @@ def _part(spec: SyntheticSpec, kind: str, role: str, sizes: tuple[int, ...]) -> 
     return Part(blocks) if blocks else NOTHING
 
 
-class _Making:
+class _Generator:
     """A synthetic conversation while it is made: the clock and the count of batches."""
 
     def __init__(self, spec: SyntheticSpec) -> None:
@@ -128,7 +128,7 @@ class _Making:
         self.most = BLOCKS.value()
 
     def events(self) -> Iterator[Event]:
-        self._take(round(self._expected()))
+        self._take(round(self._estimate_blocks()))
         self.blocks = 0
         for turn in range(self.spec.turns):
             self._take(2)
@@ -190,7 +190,7 @@ class _Making:
         if self.at >= LATEST:
             raise OutOfLimits("pauses that end before the year 9000", "longer ones")
 
-    def _expected(self) -> float:
+    def _estimate_blocks(self) -> float:
         """About how many blocks it will have, so that what is far too large is refused at once."""
         spec, asking = self.spec, self.spec.inquiries
         questions = 2 * asking.rate * average(asking.batch) if asking else 0.0

@@ -1,4 +1,4 @@
-"""A scenario's schema, as text for editors and for people. Both are made from the models."""
+"""A scenario's schema, as text for editors and for people. Both are document from the models."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NUMBERS = {"integer": "^-?[0-9][0-9_]*$", "number": "^-?[0-9][0-9_]*(\\.[0-9_]+)
 @cache
 def schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file (draft 2020-12)."""
-    made = {"$schema": DIALECT, **Scenario.model_json_schema()}
-    return _for_editors(made)  # type: ignore[no-any-return]
+    document = {"$schema": DIALECT, **Scenario.model_json_schema()}
+    return _for_editors(document)  # type: ignore[no-any-return]
 
 
 def schema_text() -> str:
@@ -33,7 +33,7 @@ def schema_text() -> str:
 
 
 def _for_editors(part: Any) -> Any:
-    """`part` with underscored numbers allowed, the switches of the rulebook listed, and no made-up titles."""
+    """`part` with underscored numbers allowed, the switches of the rulebook listed, and no document-up titles."""
     if isinstance(part, list):
         return [_for_editors(item) for item in part]
     if isinstance(part, float) and part.is_integer():  # which of both pydantic writes depends on its version
@@ -46,10 +46,10 @@ def _for_editors(part: Any) -> Any:
         return {**inner, "properties": _switches(), "additionalProperties": False}
     kind = inner.get("type")
     is_open = "const" not in inner and "enum" not in inner
-    return _underscored(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
+    return _allow_underscores(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
 
 
-def _underscored(number: dict[str, Any]) -> dict[str, Any]:
+def _allow_underscores(number: dict[str, Any]) -> dict[str, Any]:
     about: dict[str, Any] = {key: number.pop(key) for key in ("description", "default") if key in number}
     return {"anyOf": [number, {"type": "string", "pattern": NUMBERS[number["type"]]}], **about}
 
@@ -88,7 +88,7 @@ def _explain_fields(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _inner_model(*annotations: Any) -> type[BaseModel] | None:
-    """The model that a field's value, or each item of it, is made of."""
+    """The model that a field's value, or each item of it, is document of."""
     for annotation in annotations:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             return annotation

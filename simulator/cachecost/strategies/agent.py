@@ -13,13 +13,12 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import shown
 from cachecost.strategies.changes.base import AgentChange, GrowingThread
-from cachecost.strategies.inquiry import HostFacts, InquiryOptions, ModelFacts, QuestionPlanner, window_of_questions
+from cachecost.strategies.inquiry import InquiryOptions, QuestionPlanner, window_of_questions
+from cachecost.strategies.model_facts import Facts, HostFacts
 from cachecost.strategies.placements import Placement, ThreadIndex, View
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.window import Window
 
-Facts = Callable[[str], ModelFacts]
-"""What is known of a model, by its id. Raises CannotEvaluate for an unknown one."""
 NO_VALUES: Mapping[str, Any] = {}
 
 

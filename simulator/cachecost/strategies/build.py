@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cachecost.strategies.agent import Agent, Facts
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.registry import find_strategy
 

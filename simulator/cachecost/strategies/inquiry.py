@@ -15,15 +15,16 @@ the answer tool, where that is always present. What the recording lacks is assum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 from cachecost.strategies.plan import PlannedCall
 from cachecost.strategies.window import Window
@@ -34,24 +35,6 @@ STEP_S = 2.0
 MAX_RETRIES = 2
 
 Marks = Literal["same", "none", "hint"] | tuple[Primitive, ...]
-
-
-class HostFacts(Protocol):
-    """What tells how the cache of a model works: its host, and the kind of matching there."""
-
-    @property
-    def host(self) -> str: ...
-    @property
-    def matching(self) -> str: ...
-
-
-class ModelFacts(HostFacts, Protocol):
-    """What an arm must know of a model. `providers.rules.ModelRules` is one."""
-
-    @property
-    def context_window(self) -> int: ...
-    @property
-    def accepts_forced_choice(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +297,7 @@ def _complaint(answer_type: str) -> Block:
     return text_block("user", f"That answer is not valid. Answer {wanted}.")
 
 
-def window_of_questions(options: InquiryOptions, facts: Callable[[str], ModelFacts] | None) -> int | None:
+def window_of_questions(options: InquiryOptions, facts: Facts | None) -> int | None:
     """The window to cut to, in tokens; None where nothing is cut or no window is known."""
     if options.model is None or not options.truncate:
         return None

@@ -19,7 +19,7 @@ from cachecost.providers.rules import data_date
 from cachecost.replay.setup import Terms
 from cachecost.replay.workload import of_strategy, terms_of
 from cachecost.scenario import from_mapping, talks_of
-from cachecost.scenario.loading import Talks
+from cachecost.scenario.loading import ScenarioTalks
 from cachecost.scenario.models import Scenario
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
@@ -42,7 +42,7 @@ _prices: dict[date, PriceBook] = {}
 class Known(NamedTuple):
     """Conversations, and what cells over them share."""
 
-    talks: Talks
+    talks: ScenarioTalks
     shared: Shared
 
 

@@ -8,9 +8,10 @@ from typing import Literal
 
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.prompts.blocks import Block, Message, given_block
-from cachecost.strategies.changes.base import AgentChange, Facts
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.thread_rewriting import ThreadRewriter, starts_turn
 from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Block, Thread, digest_of
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.plan import PlannedCall
 
 BYTES_PER_TOKEN = 4
 """What agents themselves reckon with when they decide whether a context is full."""
-
-
-class ModelFacts(Protocol):
-    """What is known of a model."""
-
-    @property
-    def context_window(self) -> int: ...
-
-
-Facts = Callable[[str], ModelFacts]
 
 
 @dataclass(frozen=True, slots=True)

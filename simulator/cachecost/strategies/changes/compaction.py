@@ -9,8 +9,9 @@ from typing import Any, Literal
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, digest_of, given_block
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import AgentChange, Facts, GrowingThread, estimate_tokens, placeholder_for
+from cachecost.strategies.changes.base import AgentChange, GrowingThread, estimate_tokens, placeholder_for
 from cachecost.strategies.changes.thread_rewriting import ThreadRewriter, model_window
+from cachecost.strategies.model_facts import Facts
 
 Kind = Literal["summary", "strip", "strip_reasoning", "strip_tools", "range", "keep_first", "keep_last"]
 TITLE_TOKENS = 10

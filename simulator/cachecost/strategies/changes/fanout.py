@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Part, Thread, given_block
-from cachecost.strategies.changes.base import AgentChange, Facts, GrowingThread
+from cachecost.strategies.changes.base import AgentChange, GrowingThread
+from cachecost.strategies.model_facts import Facts
 
 PENDING_TOKENS = 20
 """A result that only says that its tool goes on: assumed, as all sizes here are."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
-from cachecost.strategies.changes.base import AgentChange, Facts, estimate_tokens
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens
 from cachecost.strategies.changes.call_rewriting import (
     CallRewriter,
     assumed_block,
@@ -18,6 +18,7 @@ from cachecost.strategies.changes.call_rewriting import (
 )
 from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
 from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 FINAL, STRUCTURED = "final_answer", "structured_response"
 

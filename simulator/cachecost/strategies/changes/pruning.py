@@ -9,8 +9,9 @@ from typing import Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Rewrite
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import AgentChange, Facts, estimate_tokens, placeholder_for
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
 from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
+from cachecost.strategies.model_facts import Facts
 
 CLEARED = "cleared"
 

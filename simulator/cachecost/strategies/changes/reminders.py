@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Reply, Rewrite
 from cachecost.prompts.blocks import Message, given_block
-from cachecost.strategies.changes.base import AgentChange, Facts
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.call_rewriting import CallRewriter
 from cachecost.strategies.changes.thread_rewriting import starts_turn
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

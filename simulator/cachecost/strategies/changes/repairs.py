@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cachecost.conversations.model import Conversation, Event, Reply, Results
 from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import AgentChange, Facts, placeholder_for
+from cachecost.strategies.changes.base import AgentChange, placeholder_for
 from cachecost.strategies.changes.call_rewriting import (
     CallRewriter,
     assumed_block,
@@ -17,6 +17,7 @@ from cachecost.strategies.changes.call_rewriting import (
 )
 from cachecost.strategies.changes.texts import in_one_text
 from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Part, given_block
-from cachecost.strategies.changes.base import AgentChange, Facts
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.call_rewriting import STEP_S, CallRewriter, assumed_block, find_tool_calls, message_of
 from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
 from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Switch
-from cachecost.strategies.changes.base import AgentChange, Facts
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

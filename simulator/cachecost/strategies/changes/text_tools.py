@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cachecost.conversations.model import Conversation, Event, Reply, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, given_block
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import AgentChange, Facts
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.call_rewriting import (
     CallRewriter,
     failed_attempt,
@@ -21,6 +21,7 @@ from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
 from cachecost.strategies.changes.texts import in_one_text
 from cachecost.strategies.changes.thread_rewriting import starts_turn
 from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 CALLS = frozenset({"tool_use", "tool_result"})
 

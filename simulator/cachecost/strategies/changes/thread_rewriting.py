@@ -13,7 +13,8 @@ from dataclasses import replace
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import Facts, estimate_tokens
+from cachecost.strategies.changes.base import estimate_tokens
+from cachecost.strategies.model_facts import Facts
 
 Span = tuple[int, int]
 

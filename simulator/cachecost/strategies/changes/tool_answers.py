@@ -8,9 +8,10 @@ from itertools import zip_longest
 
 from cachecost.conversations.model import Conversation, Event, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import AgentChange, Facts, estimate_tokens
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens
 from cachecost.strategies.changes.call_rewriting import CallRewriter, assumed_block
 from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 MAX_RETRIES = 2
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from cachecost.conversations.model import Conversation, Event, Reply, Rewrite, Switch
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import AgentChange, Facts
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.thread_rewriting import Span, ThreadRewriter, model_window, starts_turn
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.window import GRANULES, Window
 
 

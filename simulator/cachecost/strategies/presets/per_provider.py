@@ -9,7 +9,8 @@ from pathlib import Path
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.inquiry import HostFacts, InquiryOptions
+from cachecost.strategies.inquiry import InquiryOptions
+from cachecost.strategies.model_facts import HostFacts
 from cachecost.strategies.placements import LastMessage, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets.arms import ARMS, RFD_033
 

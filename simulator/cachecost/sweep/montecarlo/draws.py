@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from cachecost.conversations.distributions import Distribution, Shape
+from cachecost.conversations.distributions import Distribution, DistributionShape
 
 Floats = NDArray[np.float64]
 PLACES = 6
@@ -105,6 +105,6 @@ class PairedUniforms:
 def numbers(of: Distribution, first: Floats, second: Floats) -> Floats:
     """Numbers with the distribution for pairs of uniform ones, in whole microseconds."""
     source = PairedUniforms(first, second)
-    drawn = of.draw(source) if isinstance(of, Shape) else source.constant(float(of))
+    drawn = of.draw(source) if isinstance(of, DistributionShape) else source.constant(float(of))
     rounded: Floats = np.round(drawn, PLACES)
     return rounded
