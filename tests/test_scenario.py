@@ -22,7 +22,7 @@ from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.prompts.wire import text_block
 from cachecost.scenario import (
     Scenario,
-    Talks,
+    ScenarioTalks,
     explain_defaults,
     from_mapping,
     head_parts,
@@ -33,7 +33,7 @@ from cachecost.scenario import (
 from cachecost.scenario.models import ClaimSpec, Head, SystemHead, ToolsHead
 
 
-def only(talks: Talks) -> Conversation:
+def only(talks: ScenarioTalks) -> Conversation:
     """The one conversation of a scenario that replays one."""
     (talk,) = talks.conversations
     return talk

@@ -437,20 +437,20 @@ MANUAL_TALK = asked(question(1, 50), params={"thinking": MANUAL})
         (
             PRESETS["progressive"],
             TALK,
-            ["The 2 questions are not asked: this strategy has no way to. Its cost lacks them."],
+            ["The 2 questions are not asked: this strategy has no way to ask them. Its cost does not include them."],
         ),
         (PRESETS["progressive"], asked(), []),
         (agent(), TALK, []),
         (
             replace(agent(), rules={"tool_choice_invalidation": "never"}),
             asked(),
-            ["Read with tool_choice_invalidation=never."],
+            ["Assumes tool_choice_invalidation=never."],
         ),
         (
             agent(),
             MANUAL_TALK,
             [
-                "A forced tool choice cannot go with manual thinking: questions leave thinking out, "
+                "A forced tool choice cannot be combined with manual thinking: questions omit thinking, "
                 "so two parameters of the messages layer change at once."
             ],
         ),
@@ -472,7 +472,7 @@ MANUAL_TALK = asked(question(1, 50), params={"thinking": MANUAL})
         (
             replace(cheaper(), facts=unknown),
             long_talk(),
-            ["The window of small is not known: questions are sent whole."],
+            ["The context window of small is unknown: questions are sent whole."],
         ),
     ],
 )

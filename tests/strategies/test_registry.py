@@ -100,7 +100,7 @@ def test_the_listing_has_all_with_source_and_date() -> None:
 def test_a_spec_can_start_from_another_packages_agent_but_not_change_what_it_does_not_know() -> None:
     spec = StrategySpec.model_validate({"name": "mine", "preset": "theirs", "ttl": "1h"})
     assert [call.request.automatic for call in build(spec).plan(asked())] == ["1h", "1h"]
-    with pytest.raises(ValueError, match="'silent' is another package's strategy: it takes no options"):
+    with pytest.raises(ValueError, match="'silent' belongs to another package: it takes no options"):
         StrategySpec.model_validate({"preset": "silent", "ttl": "1h"})
     assert build(StrategySpec.model_validate("silent")).name == "silent"
 

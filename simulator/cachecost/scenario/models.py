@@ -111,7 +111,7 @@ Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RUL
 
 
 class Strict(BaseModel):
-    """A mapping of a file: unknown keys are faults, and nothing is converted behind the writer's back."""
+    """A mapping of a file: unknown keys are errors, and no value is converted."""
 
     model_config = CONFIG
 
@@ -122,7 +122,7 @@ class ToolsHead(Strict):
     tokens: Tokens
     """Tokens of all definitions together."""
     count: Tokens = 1
-    """How many tools they are."""
+    """How many tools there are."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -135,7 +135,7 @@ class SystemHead(Strict):
     """A system prompt that the recording lacks: `tokens` of one block, or the tokens of each of its `blocks`."""
 
     tokens: Tokens | None = None
-    """Tokens of the one block it is."""
+    """Tokens of its one block."""
     blocks: Annotated[list[Tokens], Field(min_length=1)] | None = None
     """Tokens of each block, first to last."""
 
@@ -146,7 +146,7 @@ class SystemHead(Strict):
 
 
 class Head(Strict):
-    """What stands before the messages in every call. It is taken where the recording has nothing there."""
+    """The static prefix of every call: tools and system prompt. Used where the recording has none."""
 
     tools: ToolsHead | None = None
     """Tool definitions."""
@@ -179,18 +179,18 @@ class Thinking(Strict):
     type: Literal["enabled", "adaptive", "disabled"]
     """Manual, adaptive or none."""
     budget_tokens: Tokens | None = None
-    """Tokens that manual thinking may take."""
+    """Token budget of manual thinking."""
 
 
 class OutputConfig(Strict):
     """The API's `output_config` parameter."""
 
     effort: str | None = None
-    """Effort, in the API's words; null is the model's default."""
+    """Effort, as the API spells it; null is the model's default."""
 
 
 class Params(Strict):
-    """Parameters of the main thread's requests, put over those that the recording tells."""
+    """Parameters of the main thread's requests; they override those of the recording."""
 
     thinking: Thinking | None = None
     """Thinking; null leaves it as recorded."""
@@ -201,18 +201,18 @@ class Params(Strict):
 
 
 class ConversationSource(Strict):
-    """The conversation that every strategy is to send: a `recording`, or a `synthetic` one."""
+    """The conversation that every strategy sends: a `recording`, or a `synthetic` one."""
 
     recording: str | None = None
-    """A recording's path, from the scenario's folder."""
+    """Path of a recording, relative to the scenario's folder."""
     synthetic: Annotated[SyntheticSpec, SYNTHETIC] | None = None
-    """A conversation made up from numbers."""
+    """A synthetic conversation, generated from numbers."""
     turns: Tokens | None = None
-    """Only the first so many human turns; null is all."""
+    """Only the first N human turns; null is all."""
     head: Head = Head()
     """Tools and system prompt that the recording lacks."""
     params: Params = Params()
-    """Request parameters, over the recorded ones."""
+    """Request parameters; they override the recorded ones."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -221,18 +221,18 @@ class ConversationSource(Strict):
 
 
 class ClaimSpec(Strict):
-    """A figure somebody published, to be computed exactly at the scenario's model and day."""
+    """A published figure, computed exactly for the scenario's model and day."""
 
     source: str
     """Who published it."""
     says: str
     """The figure as published."""
     tokens: Tokens | None = None
-    """Tokens it is about."""
+    """Number of tokens."""
     price: PriceSum | None = None
     """The price of a token: read, write_5m, write_1h, input or output, or a sum of them, as `write_5m - read`."""
     times: Tokens = 1
-    """How many times that is paid."""
+    """How many times it is paid."""
     saving: dict[Literal["read", "write_5m", "write_1h", "input"], Tokens] | None = None
     """Instead of a price: input tokens by class, whose cost is compared with that of the same tokens uncached."""
 
@@ -251,30 +251,30 @@ class ClaimSpec(Strict):
 
 
 class Budget(Strict):
-    """Limits that `cachecost check` holds a strategy to. What is equal to its limit passes."""
+    """Limits that `cachecost check` enforces for a strategy. A value equal to its limit passes."""
 
     strategy: str | None = None
-    """The strategy it is about, or `as recorded` for the calls just as they were sent; null is each strategy."""
+    """The strategy it applies to, or `as recorded` for the calls as they were sent; null is every strategy."""
     max_cost_usd: Dollars | None = None
-    """Dollars that all its calls together may cost."""
+    """Maximum cost of all its calls, in dollars."""
     max_cost_per_call_usd: Dollars | None = None
-    """Dollars that a call may cost, on average."""
+    """Maximum average cost of a call, in dollars."""
     max_cost_per_turn_usd: Dollars | None = None
-    """Dollars that a human turn may cost, on average, with all calls made for it."""
+    """Maximum average cost of a human turn with all its calls, in dollars."""
     max_cost_per_inquiry_usd: Dollars | None = None
-    """Dollars that a question of a tool may cost, on average, retries included."""
+    """Maximum average cost of a tool's question, retries included, in dollars."""
     min_hit_share: HitShare | None = None
-    """How much of its input tokens must be read from the cache at least, e.g. 90%."""
+    """Minimum cache hit rate (tokens read ÷ input tokens), e.g. 90%."""
     max_regression: Share | None = None
-    """How much more than in the baseline it may cost, e.g. 5%."""
+    """Maximum increase of the cost over the baseline, e.g. 5%."""
     max_marks: Annotated[int, Field(ge=0)] | None = None
-    """Marks that a call may send, the automatic one included."""
+    """Maximum number of breakpoints in a call, the automatic one included."""
     min_lookback_margin: Annotated[int, Field(ge=0)] | None = None
-    """Lookback positions that must be left behind what is read, in every call: 0 is the last position that is found."""
+    """Minimum number of lookback positions left behind what each call reads; 0 is the last position found."""
     no_write_never_read: bool = False
-    """Whether it may write nothing that no later call reads. The last call of a conversation is let off."""
+    """Fails when a call writes tokens that no later call reads. The last call of a conversation is exempt."""
     prefix_stable: Annotated[list[Literal["tools", "system", "messages"]], Field(min_length=1)] | None = None
-    """Layers that must stay as they are within a conversation; messages may grow."""
+    """Layers that must not change within a conversation; messages may grow."""
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -294,10 +294,10 @@ Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=
 
 
 class Variant(Strict):
-    """The same question on another day, model or reading: its keys are merged over the scenario's."""
+    """The same question with another day, model or assumption: its keys are merged over the scenario's."""
 
     name: Annotated[str, AfterValidator(check_printable)]
-    """What the report calls it."""
+    """Its name in the report."""
     as_of: Day = None
     """Another day."""
     host: str | None = None
@@ -307,9 +307,9 @@ class Variant(Strict):
     tokens: TOKEN_SOURCES | None = None
     """Another way to count tokens."""
     conversation: dict[str, Any] | None = None
-    """Changes of the conversation, e.g. {head: {tools: {tokens: 40_000}}}."""
+    """Changes to the conversation, e.g. {head: {tools: {tokens: 40_000}}}."""
     rules: Rules | None = None
-    """Other switches of the rulebook."""
+    """Other assumptions of the rulebook."""
     prices: str | None = None
     """Another price file."""
 
@@ -320,35 +320,35 @@ class Scenario(Strict):
     format: Literal[1]
     """The format of this file."""
     name: FolderName
-    """Names the scenario and the folder of its report."""
+    """Name of the scenario and of its report's folder."""
     question: str = ""
-    """What it is to answer, for the report."""
+    """The question it answers, for the report."""
     as_of: Day = None
     """Rules and prices of this day; shipped is the date of the shipped rule data."""
     host: str = "anthropic"
-    """Who serves the model."""
+    """The host that serves the model."""
     model: str
     """The model's id."""
     tokens: TOKEN_SOURCES | None = None
-    """How tokens are counted; null is anchored where the recording has usage, else tiktoken."""
+    """How tokens are counted; null is anchored (calibrated on the bill) if the recording has usage, else tiktoken."""
     conversation: ConversationSource
     """The conversation that every strategy is to send."""
     strategies: Annotated[list[StrategySpec], Field(min_length=1)]
-    """What is compared: names of presets, or own strategies."""
+    """What is compared: names of presets, or your own strategies."""
     compare_to: str | None = None
-    """The strategy that the others are compared with; null is the first."""
+    """The strategy that the others are compared to; null is the first."""
     rules: Rules = {}
-    """Switches of the rulebook, where sources differ; the others are at their default."""
+    """Assumptions of the rulebook, where sources differ; the others keep their defaults."""
     prices: str | None = None
-    """A file with own prices over the public ones, from the scenario's folder."""
+    """A file with your own prices, which override the public ones; relative to the scenario's folder."""
     variants: list[Variant] = []
-    """The same question on other days, models or readings."""
+    """The same question with other days, models or assumptions."""
     claims: list[ClaimSpec] = []
-    """Published figures, to be computed exactly."""
+    """Published figures, computed exactly."""
     sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
-    """Dotted paths of this file, each with the values that `cachecost sweep` gives it."""
+    """Dotted paths in this file, each with the values that `cachecost sweep` tries."""
     budget: Budgets = []
-    """Limits that `cachecost check` guards: one mapping or a list."""
+    """Limits that `cachecost check` enforces: one mapping or a list."""
 
     _readings: tuple[tuple[str, Scenario], ...] = PrivateAttr(default=())
     _placed: Placed | None = PrivateAttr(default=None)

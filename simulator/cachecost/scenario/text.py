@@ -67,7 +67,7 @@ def _values(row: SwitchRow) -> Schema:
 
 def explain_defaults() -> str:
     """Every key of a scenario with its meaning and, as YAML, its default; comments where there is none."""
-    title = "# All that a scenario can say, with its defaults. What is commented out has none, or is off.\n"
+    title = "# Every key of a scenario with its default. Keys that are commented out have no default, or are off.\n"
     return "\n".join([title, *_explain_fields(Scenario)]) + "\n"
 
 

@@ -104,7 +104,7 @@ class Agent:
         """What this agent cannot do with this conversation, in sentences."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).notes(conversation)
-        told = [f"Read with {name}={shown(value)}." for name, value in sorted(self.rules.items())]
+        told = [f"Assumes {name}={shown(value)}." for name, value in sorted(self.rules.items())]
         told += self.remarks
         if not self.source:
             told += _notes_on_breakpoints(self.placement)
@@ -128,12 +128,15 @@ def _notes_on_breakpoints(placement: Placement) -> Iterator[str]:
 def _notes_on_questions(agent: Agent, conversation: Conversation) -> Iterator[str]:
     asked, inquiry = len(conversation.inquiries), agent.inquiry
     if inquiry is None:
-        yield f"The {asked} questions are not asked: this strategy has no way to. Its cost lacks them."
+        yield (
+            f"The {asked} questions are not asked: this strategy has no way to ask them. "
+            "Its cost does not include them."
+        )
         return
     main = agent.bare_request(conversation)
     if inquiry.drops_thinking(main.params):
         yield (
-            "A forced tool choice cannot go with manual thinking: questions leave thinking out, "
+            "A forced tool choice cannot be combined with manual thinking: questions omit thinking, "
             "so two parameters of the messages layer change at once."
         )
     model = inquiry.model or main.model
@@ -154,7 +157,7 @@ def _notes_on_window(agent: Agent, conversation: Conversation) -> Iterator[str]:
     if inquiry is None or inquiry.model is None or not inquiry.truncate:
         return
     if window is None:
-        yield f"The window of {inquiry.model} is not known: questions are sent whole."
+        yield f"The context window of {inquiry.model} is unknown: questions are sent whole."
         return
     size = sum(block.size for event in conversation.events for block in _blocks(event))
     if size > Window(window, (conversation.tools, conversation.system)).budget:

@@ -65,7 +65,7 @@ def find_strategy(name: str) -> Found:
 
 def _with_ttl(found: Found, name: str, ttl: TTL) -> Agent:
     if not isinstance(found, Agent):
-        raise ValueError(f"'{found.name}' is another package's strategy: it takes no TTL")
+        raise ValueError(f"'{found.name}' belongs to another package: it takes no TTL")
     placement = replace(found.placement, ttl=ttl)
     if fault := placement.ttl_error():
         raise ValueError(f"{name}: {fault}")

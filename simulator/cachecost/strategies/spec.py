@@ -65,7 +65,7 @@ def _marks(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
         return listed(value)
     found = find_strategy(value)
     if not isinstance(found, Agent):
-        raise ValueError(f"'{value}' is another package's strategy: its marks cannot be taken")
+        raise ValueError(f"'{value}' belongs to another package: its breakpoints cannot be used")
     return PresetMarks(found.placement.primitives)
 
 
@@ -122,14 +122,14 @@ def _rules(value: Any) -> Any:
 def _caches_nothing(name: str) -> str:
     """Of a strategy that is only a name: it would send every token uncached, which nobody means by leaving out."""
     near = nearest(name, names())
-    return f"expected preset or marks beside the name, or `marks: []` for no caching; got neither{near}"
+    return f"expected preset or marks in addition to the name, or `marks: []` for no caching; got neither{near}"
 
 
 def _must_fit(what: str, marks: Sequence[Primitive], slots: int) -> None:
     """Raise ValueError where a list has more marks than a request takes, which would silently lose its last."""
     if len(marks) > slots:
         kept = f"`trim: priority` to send the first {slots} that apply, or `trim: oldest_message`"
-        told = f"expected at most {slots}, as a request takes no more; got {len(marks)} (or add {kept})"
+        told = f"expected at most {slots}, the limit of a request; got {len(marks)} (or add {kept})"
         raise ValueError(f"{what}: {told}")
 
 
@@ -139,15 +139,15 @@ class StrategySpec(BaseModel):
     model_config = CONFIG
 
     name: Annotated[str, Field(min_length=1), AfterValidator(check_printable)]
-    """What tables call it. Left out, the preset's name."""
+    """Its name in tables. Left out, the preset's name."""
     preset: Annotated[str, BeforeValidator(_preset_name)] | None = None
     """The strategy to start from (`cachecost strategies` lists them)."""
     marks: Marks | None = None
-    """Where cache_control goes, in order of priority; or the name of a preset whose marks to take."""
+    """Where cache_control goes, in order of priority; or the name of a preset whose breakpoints to use."""
     ttl: Literal["5m", "1h"] | None = None
-    """TTL of the marks that name none."""
+    """TTL of the breakpoints that name none."""
     slots: Annotated[int, Field(ge=0)] | None = None
-    """Marks a request may have, the automatic one included. The API refuses more than 4."""
+    """Maximum breakpoints in a request, the automatic one included. The API refuses more than 4."""
     trim: Literal["priority", "oldest_message"] | None = None
     """BlockChoice marks go when slots run out: the last in order, or the oldest in messages first."""
     inquiry: Annotated[dict[str, Any], INQUIRY] | None = None
@@ -155,13 +155,13 @@ class StrategySpec(BaseModel):
     model: Name | None = None
     """The model of the main thread, instead of the scenario's."""
     thinking: Literal["off"] | dict[str, Any] | None = None
-    """Thinking of the main thread, instead of the recording's: off, or as the Messages API spells it."""
+    """Thinking of the main thread: off, or as the Messages API spells it. Left out, the recording's."""
     params: dict[str, Any] = {}
-    """Parameters of the main thread over the recording's, as the Messages API spells them; null takes one away."""
+    """Main thread parameters that override the recording's, as the Messages API spells them; null removes one."""
     changes: list[ChangeSpec] = []
-    """What the agent does to the conversation or to its calls besides marking, in this order."""
+    """What the agent does to the conversation or to its calls besides placing breakpoints, in this order."""
     rules: Annotated[dict[str, str | bool | int | float], BeforeValidator(_rules)] = {}
-    """Switches of the rulebook for this strategy alone."""
+    """Assumptions of the rulebook for this strategy alone."""
 
     @model_validator(mode="before")
     @classmethod
@@ -194,7 +194,7 @@ class StrategySpec(BaseModel):
     def _check_foreign(self, base: Strategy) -> Strategy:
         given = sorted(self.model_fields_set - {"name", "preset"})
         if given or self.name != base.name:
-            raise ValueError(f"'{base.name}' is another package's strategy: it takes no options and no other name")
+            raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
         return base
 
     def _apply_to(self, base: Agent) -> Agent:
