@@ -1,4 +1,4 @@
-"""An agent as data, and its walk over a conversation: one pass, work for what is new in each call."""
+"""An agent as data, and how it plans the calls of a conversation: one pass, work for what is new in each call."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NO_VALUES: Mapping[str, Any] = {}
 class Agent:
     """How an agent sends a conversation: a Strategy.
 
-    `model` wins over the conversation's. `params` go over the conversation's parameters; None takes one
-    away. `rules` are readings of the rulebook under which its claim is told. Without `inquiry` nobody
-    answers the questions of a conversation. `inquiry_by_host` says how they are asked on a host, and why, where that is
+    `model` wins over the conversation's. `params` override the conversation's parameters; None removes
+    one. `rules` are the assumptions that it makes about the rulebook. Without `inquiry` the questions of a conversation
+    are not asked. `inquiry_by_host` says how they are asked on a host, and why, where that is
     not the same everywhere. `what` is a line for lists, `remarks` are sentences for the report.
     """
 
@@ -69,7 +69,7 @@ class Agent:
         return calls
 
     def apply_changes(self, conversation: Conversation) -> list[Conversation]:
-        """The conversation as this agent has it, and those it has beside it."""
+        """The conversation as this agent sends it, and the side conversations it adds."""
         talks = [_run_on(self.model, conversation)]
         for change in self.changes:
             talks = [other for talk in talks for other in change.apply_to(talk, self.facts)]
@@ -81,7 +81,7 @@ class Agent:
         return sum(change.lead_s for change in self.changes)
 
     def bare_request(self, conversation: Conversation) -> Request:
-        """What all main calls have in common: everything but messages and marks."""
+        """What all main calls have in common: everything but messages and breakpoints."""
         model = conversation.model if conversation.is_chosen else self.model or conversation.model
         if model is None:
             raise CannotEvaluate(f"strategy '{self.name}': no model is given and {conversation.name} names none")
@@ -90,7 +90,7 @@ class Agent:
         return Request(model, conversation.root, tools, conversation.system, params=params)
 
     def parameters(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """What is sent instead of the parameters that were."""
+        """The parameters that are sent, given the recorded ones."""
         return {key: value for key, value in {**recorded, **self.params}.items() if value is not None}
 
     def window(self) -> int | None:
@@ -101,7 +101,7 @@ class Agent:
             return None
 
     def notes(self, conversation: Conversation) -> list[str]:
-        """What this agent cannot do with this conversation, in sentences."""
+        """Sentences for the report: what this agent assumes, and what it cannot do with this conversation."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).notes(conversation)
         told = [f"Assumes {name}={shown(value)}." for name, value in sorted(self.rules.items())]
@@ -114,7 +114,7 @@ class Agent:
 
 
 def _notes_on_breakpoints(placement: Placement) -> Iterator[str]:
-    """What somebody who wrote a strategy may not have meant: no breakpoint at all, or more than a request takes."""
+    """Warnings for the author of a strategy: no breakpoints at all, or more than a request takes."""
     if not placement.primitives:
         yield "It sends no breakpoints: where caching needs them, nothing is cached."
     elif placement.most > placement.slots:

@@ -1,4 +1,4 @@
-"""Rates without chance: which of many things happen, evenly and always alike."""
+"""Deterministic sampling at a rate: the selected items are spread evenly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 
 class EvenSampler:
-    """Says "this one" at a rate from 0 to 1: of n asked, round(n × rate) are, as far apart as they can be."""
+    """Selects items at a rate from 0 to 1: of n items round(n × rate), as far apart as possible."""
 
     def __init__(self, rate: float) -> None:
         self._rate = Fraction(str(rate))

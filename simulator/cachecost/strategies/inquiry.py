@@ -5,7 +5,7 @@ with a result for each open call ("paused") and the question. The main thread ne
 the answer tool, where that is always present. What the recording lacks is assumed, the same in every arm:
 
 - A question starts when it was asked; in the order "parallel" those of a batch start with its first.
-  Nothing tells how long an answer took, so a call that waits for another (a retry, the next question,
+  The recording does not say how long an answer took, so a call that waits for another (a retry, the next question,
   the next main call) starts `STEP_S` after it where its own recorded time is not later still.
 - The answer is the recorded one, without the JSON of a tool call or a schema around it. A wrong answer
   is as long as the right one, and is followed by a sentence that says what is expected.

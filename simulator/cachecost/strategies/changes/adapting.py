@@ -1,4 +1,4 @@
-"""Marks and lifetimes by what was seen so far: pauses, growth, and how much of what was written was read again.
+"""Breakpoints and TTLs chosen from the past: pauses, growth, and how much of what was written was read again.
 
 What the optimum teaches. An hour's mark on a short new end keeps the whole prompt alive for an hour, because what was
 read is not charged again: it pays as soon as a pause between 5 minutes and an hour is only a little likely. And a block

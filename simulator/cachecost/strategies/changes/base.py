@@ -12,12 +12,12 @@ from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.plan import PlannedCall
 
 BYTES_PER_TOKEN = 4
-"""What agents themselves reckon with when they decide whether a context is full."""
+"""What agents assume when they decide whether a context is full."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentChange:
-    """One habit of an agent. It may tell the conversation otherwise, in one or several, or plan other calls for it.
+    """What an agent does besides placing breakpoints: rewrite or split the conversation, or plan other calls.
 
     A rate is a share of occasions, spread evenly (even_sampling.py). Token counts are assumed, not measured.
     """
@@ -41,7 +41,7 @@ class AgentChange:
                 raise ValueError(f"{option.name}={value}: expected a share from 0 to 1")
 
     def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        """The conversation as this agent has it, and those it has beside it."""
+        """The conversation as this agent sends it, and the side conversations it adds."""
         return (talk,)
 
     def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:

@@ -1,4 +1,4 @@
-"""Calls that are sent for the cache alone, which calls are the main thread's, and calls put in order again."""
+"""Calls that are sent only for the cache; which calls belong to the main thread; sorting calls by their start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation told with other messages and more calls: the base of changes that make calls of the main thread.
+"""A conversation with other messages and additional calls: the base of changes that add calls to the main thread.
 
 A message told may stand for several that are sent; all of them go when the conversation goes back before it.
 """

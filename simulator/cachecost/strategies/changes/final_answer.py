@@ -1,4 +1,4 @@
-"""Structured answers: how the last reply of a turn hands over its JSON, and what goes wrong on the way."""
+"""Structured answers: how the last reply of a turn returns its JSON, and how that fails."""
 
 from __future__ import annotations
 

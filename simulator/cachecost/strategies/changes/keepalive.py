@@ -20,7 +20,7 @@ class KeepAlive(AgentChange):
     `until_s` ends the pings of a pause earlier. A ping is the last main request again, as far as the message of its
     last mark (of an assistant's message, one further), or the `whole` one; unmarked requests get none. It asks for
     `max_tokens` 0, which is pre-warming, or 1, as aider does; where the API refuses 0 (manual thinking, structured
-    output, a forced tool choice) it asks for 1. Nobody knows that a call was the last one: the pings go on after it,
+    output, a forced tool choice) it asks for 1. No agent knows which call is the last: the pings go on after it,
     unless it `stops_at_end`. Source: aider's --cache-keepalive-pings (295 s after each request, up to the last mark,
     1 token). 11 pings is what an agent may assume to be worth it: 12 reads at 0.1 cost more than a write at 1.25 does
     above a read. Sub-agents with a head of their own are not kept alive, nor are batches.

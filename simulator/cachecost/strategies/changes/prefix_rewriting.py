@@ -1,4 +1,4 @@
-"""A conversation with another head: tools or system prompt that its agent adds, moves or changes as time goes on."""
+"""A conversation with another static prefix: tools or a system prompt that its agent adds, moves or changes."""
 
 from __future__ import annotations
 

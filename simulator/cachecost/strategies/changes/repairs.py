@@ -1,4 +1,4 @@
-"""Calls that go wrong and are made again: unknown tools, unreadable replies, lost results, tools called unasked."""
+"""Failed calls that are repeated: unknown tools, unreadable replies, lost results, unprompted tool calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation as told, and over it what an agent sends in place of parts of it.
+"""A recorded thread, and the messages that an agent sends in place of parts of it.
 
 The base of every change that cuts, clears or sums up: recorded rewrites go on to mean the messages they meant, also
 where other messages stand for these now. Work is for new messages and for those that are sent anew.

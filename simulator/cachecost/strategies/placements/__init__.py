@@ -1,4 +1,4 @@
-"""Where marks go: primitives that compose into every placement, each a few lines.
+"""Where breakpoints go: primitives that compose into placements.
 
 A primitive says which blocks of a request it would mark, best first; a `Placement` puts several in
 order of priority, within a budget of slots. Nothing here counts tokens (a few go by an agent's own estimate)

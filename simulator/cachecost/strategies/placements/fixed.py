@@ -1,4 +1,4 @@
-"""Marks that never move once they stand: on the first messages, or until the slots are used up."""
+"""Breakpoints that never move once placed: on the first messages, or until the slots are used up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks that go by what is known of the conversation: where it forked, how long its parts are, what stayed equal."""
+"""Breakpoints chosen from the conversation: where it forked, how long its parts are, what stayed the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks that move with the end of the conversation, or with its turns."""
+"""Breakpoints that move with the end of the conversation, or with its turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives in order of priority, within a budget of slots: the marks of a request."""
+"""The breakpoints of a request: primitives in order of priority, within a number of slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks on what comes before the conversation: tools, system blocks, documents."""
+"""Breakpoints on what comes before the conversation: tools, system blocks, documents."""
 
 from __future__ import annotations
 

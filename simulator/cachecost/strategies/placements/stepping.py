@@ -1,4 +1,4 @@
-"""Marks at intervals: they stand still for a while and then step on."""
+"""Breakpoints at intervals: they stay for a while and then move on."""
 
 from __future__ import annotations
 

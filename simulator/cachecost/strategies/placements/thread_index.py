@@ -40,7 +40,7 @@ class LatestMessage(NamedTuple):
 
 
 class ThreadIndex:
-    """What was found out on the way along the threads of one plan: each message is looked at once a question.
+    """Results per message of the threads of one plan: each question visits each message once.
 
     `memory` is for what a primitive learns from one request for the next.
     """
