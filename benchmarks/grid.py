@@ -28,7 +28,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.replay.workload import of_strategy
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.registry import find, names
+from cachecost.strategies.registry import find_strategy, names
 from cachecost.sweep.montecarlo import Draw, montecarlo
 from cachecost.sweep.totals import Shared
 
@@ -75,7 +75,7 @@ def plain(of: Conversation) -> int:
 
 def everyone() -> list[str]:
     """The strategies there are; ways to ask are left out where nobody asks."""
-    return [name for name in names() if not (isinstance(one := find(name), Agent) and one.asking)]
+    return [name for name in names() if not (isinstance(one := find_strategy(name), Agent) and one.inquiry)]
 
 
 def together(of: Conversation) -> int:

@@ -16,7 +16,7 @@ from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import switch_table, switches_from
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.strategies.presets.per_provider import best_on, best_table
+from cachecost.strategies.presets.per_provider import best_table, find_best
 
 REPORT = Path(__file__).parents[1] / "reports" / "every-provider" / "result.json"
 CHOOSER = "best-per-provider"
@@ -45,12 +45,12 @@ def rules(host: str, model: str, **switches: str) -> ModelRules:
 def test_each_row_is_the_way_whose_dearer_reading_costs_the_least(host: str, model: str) -> None:
     told = readings()[host, model]
     worst = {name: max(costs[name] for costs in told) for name in told[0] if name != CHOOSER}
-    assert best_on(rules(host, model)).strategy == min(worst, key=lambda name: worst[name])
+    assert find_best(rules(host, model)).strategy == min(worst, key=lambda name: worst[name])
 
 
 @pytest.mark.parametrize(("host", "model"), readings(), ids="/".join)
 def test_the_strategy_costs_what_the_way_that_it_takes_costs(host: str, model: str) -> None:
-    chosen = best_on(rules(host, model)).strategy
+    chosen = find_best(rules(host, model)).strategy
     assert all(costs[CHOOSER] == costs[chosen] for costs in readings()[host, model])
 
 

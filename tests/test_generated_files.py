@@ -64,11 +64,17 @@ def test_models_without_a_price_are_named_together(
             raise CannotEvaluate(f"no price known for {row.id} on host {row.host}")
 
     monkeypatch.setattr(models, "price_of", price_of)
-    assert main(checkout) == 3
+    assert main(checkout) == 0
     *missing, _, advice = capsys.readouterr().err.splitlines()
     assert "no price known for claude-opus-5 on host bedrock" in missing
     assert "no price known for gpt-5.4 on host openai" in missing
     assert "[[same]] of providers/prices/hosts.toml" in advice
+    page = (checkout / "docs/reference/models.md").read_text(encoding="utf-8")
+    assert re.search(r"^\| `claude-opus-5` .*\|( +\|){5}$", page, flags=re.M)
+
+
+def test_every_model_has_a_price() -> None:
+    assert models.missing_prices() == []
 
 
 def test_the_package_imports_no_tool() -> None:

@@ -75,15 +75,18 @@ def test_with_another_error_it_is_not_valid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("{name: mine}", "expected preset or marks beside the name, or `marks: []` for no caching; got neither"),
+        (
+            "{name: mine}",
+            "expected preset or marks in addition to the name, or `marks: []` for no caching; got neither",
+        ),
         (
             "{name: progresive}",
-            "expected preset or marks beside the name, or `marks: []` for no caching; got neither "
+            "expected preset or marks in addition to the name, or `marks: []` for no caching; got neither "
             "(did you mean 'progressive'?)",
         ),
         (
             "{name: a, marks: [last_tool, each_system, last_system, previous_human, last_message]}",
-            "marks: expected at most 4, as a request takes no more; got 5 "
+            "marks: expected at most 4, the limit of a request; got 5 "
             "(or add `trim: priority` to send the first 4 that apply, or `trim: oldest_message`)",
         ),
         (
@@ -92,7 +95,7 @@ def test_with_another_error_it_is_not_valid(tmp_path: Path) -> None:
         ),
         (
             '{preset: "answer tool, auto", inquiry: {marks: [last_tool, each_system, last_system, hint, automatic]}}',
-            "inquiry.marks: expected at most 4, as a request takes no more; got 5 ",
+            "inquiry.marks: expected at most 4, the limit of a request; got 5 ",
         ),
     ],
 )
@@ -136,4 +139,4 @@ def test_what_is_left_out_is_a_note(tmp_path: Path, entry: str, note: str) -> No
 
     (talk,) = talks_of(load(path), tmp_path).conversations
     spec = StrategySpec.model_validate(yaml_text.parse(entry, "s.yaml").value)
-    assert spec.resolved().notes(talk) == ([note] if note else [])
+    assert spec.resolve().notes(talk) == ([note] if note else [])

@@ -9,7 +9,7 @@ import pytest
 from cachecost.analysis.optimum.lower_bound import floor_of
 from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.synthetic import Pauses, SyntheticSpec, synthetic
+from cachecost.conversations.synthetic import SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.replay.simulation import Simulation
@@ -31,7 +31,7 @@ def talk(pause: float, turns: int = 10) -> Conversation:
     spec = SyntheticSpec(
         seed=3,
         turns=turns,
-        pauses=Pauses(turn=pause),
+        pauses=SyntheticPauses(turn=pause),
         head_tools=(8_000,),
         head_system=(4_000,),
         model="claude-opus-4-6",

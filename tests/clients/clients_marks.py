@@ -5,7 +5,7 @@ from typing import Any
 
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Mark, Request
-from cachecost.strategies.placements import Placement, Trail, View
+from cachecost.strategies.placements import Placement, ThreadIndex, View
 
 Place = tuple[str, int, int, str]
 """Layer, message (from 1; 0 outside messages), block, TTL."""
@@ -23,7 +23,7 @@ def marked(requests: Iterable[Request]) -> list[tuple[list[Place], str | None]]:
 
 def placed(requests: Iterable[Request], placement: Placement) -> list[tuple[list[Place], str | None]]:
     """The same as `placement` has it, with one trail for all calls, as a plan has it."""
-    trail = Trail()
+    trail = ThreadIndex()
     found = []
     for request in requests:
         marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.distributions import Choice, LogNormal, Uniform, distribution, draw, whole
+from cachecost.conversations.distributions import Choice, LogNormal, Uniform, draw, draw_whole, parse_distribution
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from cachecost.conversations.distributions import Choice, LogNormal, Uniform, di
     ],
 )
 def test_every_shape_is_understood(written: Any, expected: Any) -> None:
-    assert distribution(written) == expected
+    assert parse_distribution(written) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_every_shape_is_understood(written: Any, expected: Any) -> None:
 )  # fmt: skip
 def test_what_is_no_distribution_is_told(written: Any, told: str) -> None:
     with pytest.raises(ValueError) as error:
-        distribution(written)
+        parse_distribution(written)
     assert str(error.value) == told.replace("SHAPES", "a number, [low, high], {mean, sd} or {choices, weights}")
 
 
 def test_uniform_whole_numbers_are_equally_likely_ends_included() -> None:
     random = Random(1)
-    drawn = Counter(whole(Uniform(1, 4), random) for _ in range(8000))
+    drawn = Counter(draw_whole(Uniform(1, 4), random) for _ in range(8000))
     assert set(drawn) == {1, 2, 3, 4}
     assert all(1850 < times < 2150 for times in drawn.values())
     assert all(1 <= draw(Uniform(1, 4), random) <= 4 for _ in range(100))
@@ -80,10 +80,10 @@ def test_lognormal_is_cut_at_its_ends() -> None:
 
 def test_choices_come_by_weight() -> None:
     random = Random(4)
-    drawn = Counter(whole(Choice((1, 5, 9), (6, 3, 0)), random) for _ in range(9000))
+    drawn = Counter(draw_whole(Choice((1, 5, 9), (6, 3, 0)), random) for _ in range(9000))
     assert set(drawn) == {1, 5}
     assert 5750 < drawn[1] < 6250
 
 
 def test_a_number_is_itself() -> None:
-    assert (draw(2.5, Random(0)), whole(2.6, Random(0)), whole(7, Random(0))) == (2.5, 3, 7)
+    assert (draw(2.5, Random(0)), draw_whole(2.6, Random(0)), draw_whole(7, Random(0))) == (2.5, 3, 7)

@@ -233,13 +233,13 @@ def test_the_same_request_twice_at_once_is_asked_twice() -> None:
 # -------------------------------------------------------------------------------------- round trips
 
 
-@pytest.mark.parametrize("strategy", [agent.name for agent in PLACEMENTS if not agent.asking])
+@pytest.mark.parametrize("strategy", [agent.name for agent in PLACEMENTS if not agent.inquiry])
 def test_a_plan_gives_back_its_requests(strategy: str) -> None:
     plan = list(build(strategy).plan(conversation(*SIX_CALLS, params={"thinking": {"type": "adaptive"}})))
     assert replanned(recorded(plan), strategy) == sorted(map(sent, plan), key=repr)
 
 
-@pytest.mark.parametrize("strategy", [agent.name for agent in ARMS if agent.asking and agent.asking.marks == "same"])
+@pytest.mark.parametrize("strategy", [agent.name for agent in ARMS if agent.inquiry and agent.inquiry.marks == "same"])
 def test_questions_come_back_as_side_calls(strategy: str) -> None:
     """Under the placement that all those arms share; what asked them is no longer known, nor needed."""
     talk = synthetic(SyntheticSpec(seed=33, turns=4, model=MODEL))

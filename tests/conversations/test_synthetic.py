@@ -18,7 +18,14 @@ from shapes import blocks_of, event_shapes, whole
 
 from cachecost.conversations.distributions import Choice, LogNormal, Uniform
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
-from cachecost.conversations.synthetic import START, Inquiries, Pauses, Sizes, SyntheticSpec, synthetic
+from cachecost.conversations.synthetic import (
+    START,
+    SyntheticInquiries,
+    SyntheticPauses,
+    SyntheticSizes,
+    SyntheticSpec,
+    synthetic,
+)
 
 distributions = st.one_of(
     st.integers(0, 5),
@@ -32,9 +39,11 @@ specs = st.builds(
     turns=st.integers(0, 4),
     calls=distributions,
     tools=distributions,
-    sizes=st.builds(Sizes, distributions, distributions, distributions, distributions, distributions, distributions),
-    pauses=st.builds(Pauses, distributions, distributions, st.none() | distributions),
-    inquiries=st.none() | st.builds(Inquiries, st.floats(0, 1), distributions, distributions, distributions),
+    sizes=st.builds(
+        SyntheticSizes, distributions, distributions, distributions, distributions, distributions, distributions
+    ),
+    pauses=st.builds(SyntheticPauses, distributions, distributions, st.none() | distributions),
+    inquiries=st.none() | st.builds(SyntheticInquiries, st.floats(0, 1), distributions, distributions, distributions),
 )
 
 
@@ -55,7 +64,7 @@ def test_more_turns_extend_the_same_conversation(spec: SyntheticSpec, more: int)
 @given(specs)
 def test_inquiries_change_nothing_else(spec: SyntheticSpec) -> None:
     quiet = synthetic(replace(spec, inquiries=None))
-    asking = synthetic(replace(spec, inquiries=Inquiries(rate=1.0, batch=2)))
+    asking = synthetic(replace(spec, inquiries=SyntheticInquiries(rate=1.0, batch=2)))
     rest = [event for event in asking.events if not isinstance(event, Inquiry)]
     assert whole(replace(asking, events=tuple(rest))) == whole(quiet)
     tool_replies = sum(isinstance(event, Results) for event in rest)
@@ -97,13 +106,13 @@ def test_other_seeds_and_other_sizes_are_other_texts() -> None:
     base = SyntheticSpec(turns=2)
     one = set(digests(synthetic(base)))
     assert not one & set(digests(synthetic(replace(base, seed=1))))
-    bigger = synthetic(replace(base, sizes=Sizes(tool_result=901)))
+    bigger = synthetic(replace(base, sizes=SyntheticSizes(tool_result=901)))
     changed = [block for block in blocks_of(bigger) if block.digest not in one]
     assert changed and all(block.kind == "tool_result" for block in changed)
 
 
 def test_a_share_of_replies_is_followed_by_inquiries() -> None:
-    spec = SyntheticSpec(seed=3, turns=500, inquiries=Inquiries(rate=0.25, batch=Uniform(1, 3)))
+    spec = SyntheticSpec(seed=3, turns=500, inquiries=SyntheticInquiries(rate=0.25, batch=Uniform(1, 3)))
     conversation = synthetic(spec)
     batches = Counter(one.batch for one in conversation.inquiries)
     assert 420 < len(batches) < 580  # of 2,000 replies with tools
@@ -118,8 +127,8 @@ def test_the_same_in_every_process_and_under_every_hash_seed() -> None:
     code = (
         "from cachecost.conversations.synthetic import *\n"
         "from cachecost.conversations.distributions import *\n"
-        "sizes = Sizes(tool_result=LogNormal(900, 700), human=Uniform(10, 90))\n"
-        "spec = SyntheticSpec(33, 3, Choice((1, 4), (1, 2)), Uniform(1, 3), sizes, inquiries=Inquiries(0.5))\n"
+        "sizes = SyntheticSizes(tool_result=LogNormal(900, 700), human=Uniform(10, 90))\n"
+        "spec = SyntheticSpec(33, 3, Choice((1, 4), (1, 2)), Uniform(1, 3), sizes, inquiries=SyntheticInquiries(0.5))\n"
         "for event in synthetic(spec).events:\n"
         "    for block in getattr(event, 'blocks', ()):\n"
         "        print(event.at, block.kind, block.tokens, block.digest.hex())\n"

@@ -253,7 +253,10 @@ def test_a_model_of_ones_own_server_may_have_a_price_or_a_server_of_its_own(tmp_
 
 FAULTS = [
     ('[[gpu]]\nhost = "vllm"\n', ["1 gpu[0]: usd_per_hour is missing", "1 gpu[0]: prefill_tokens_per_s is missing"]),
-    (GPU.replace("vllm", "openai"), ["2 gpu[0].host: openai is not a self-hosted server; expected one of sglang, vllm"]),
+    (
+        GPU.replace("vllm", "openai"),
+        ["2 gpu[0].host: openai is not a self-hosted server; expected one of sglang, vllm"],
+    ),
     (GPU.replace("2.50", "-1"), ["3 gpu[0].usd_per_hour: expected USD, a number from 0; got -1"]),
     (
         GPU.replace("8_000", "0"),

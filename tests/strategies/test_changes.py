@@ -14,18 +14,18 @@ from cachecost.prompts.blocks import given_block
 from cachecost.prompts.wire import text_block
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
-from cachecost.strategies.changes.base import Change, estimated, instead_of
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
 from cachecost.strategies.changes.registry import CHANGES
 from cachecost.strategies.changes.switching import SwitchAt
-from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.inquiry import InquiryOptions
 from cachecost.strategies.placements import LastMessage, Placement
 from cachecost.strategies.spec import CHANGES_TABLE, MARKS, StrategySpec
-from cachecost.strategies.spread import Spread
 
 OTHER = "claude-haiku-4-5"
 
 
-def calls(*changes: Change, model: str | None = None, talk: Conversation | None = None) -> list[PlannedCall]:
+def calls(*changes: AgentChange, model: str | None = None, talk: Conversation | None = None) -> list[PlannedCall]:
     agent = Agent(name="a", changes=changes, model=model)
     return list(agent.plan(talk or conversation(*SIX_CALLS, params={"thinking": {"type": "adaptive"}})))
 
@@ -67,10 +67,10 @@ def test_from_a_turn_on_other_parameters(change: SwitchAt, expected: dict[str, o
 
 
 @dataclass(frozen=True, slots=True)
-class Twice(Change):
+class Twice(AgentChange):
     """Says everything in two conversations, the second a second later."""
 
-    def applied(self, talk: Conversation, facts: object) -> tuple[Conversation, Conversation]:
+    def apply_to(self, talk: Conversation, facts: object) -> tuple[Conversation, Conversation]:
         later = Conversation("later", (Human(9, SIX_CALLS[0].blocks), Reply(9.5, ())), MODEL)
         return talk, later
 
@@ -104,7 +104,7 @@ def test_what_is_no_change_is_told(value: object, why: str) -> None:
 
 def test_a_rate_is_a_share() -> None:
     @dataclass(frozen=True, slots=True)
-    class Sometimes(Change):
+    class Sometimes(AgentChange):
         error_rate: float = 0.5
 
     assert Sometimes(error_rate=1.0).error_rate == 1.0
@@ -114,33 +114,35 @@ def test_a_rate_is_a_share() -> None:
 
 @pytest.mark.parametrize(("rate", "n", "expected"), [(0, 10, 0), (0.05, 40, 2), (0.5, 4, 2), (1, 3, 3), (0.1, 5, 1)])
 def test_a_rate_is_spread_evenly(rate: float, n: int, expected: int) -> None:
-    happens = Spread(rate)
+    happens = EvenSampler(rate)
     assert sum(happens() for _ in range(n)) == expected
 
 
 def test_a_block_instead_of_another_is_the_same_each_time() -> None:
     block = given_block("tool_result", "user", "a long file", 5000)
-    assert estimated(block) == 5000
-    short = instead_of(block, "cleared", 12)
-    assert (short.kind, short.role, short.tokens, estimated(short)) == ("tool_result", "user", 12, 12)
-    assert short.digest == instead_of(block, "cleared", 12).digest
-    assert short.digest not in (block.digest, instead_of(block, "cut", 12).digest)
+    assert estimate_tokens(block) == 5000
+    short = placeholder_for(block, "cleared", 12)
+    assert (short.kind, short.role, short.tokens, estimate_tokens(short)) == ("tool_result", "user", 12, 12)
+    assert short.digest == placeholder_for(block, "cleared", 12).digest
+    assert short.digest not in (block.digest, placeholder_for(block, "cut", 12).digest)
 
 
 def test_questions_are_asked_with_the_head_of_their_time() -> None:
     """After a switch, side calls are sent as the main thread is."""
     asked = Inquiry(9.2, text_block("user", "really?"), text_block("assistant", "yes"))
     talk = conversation(*SIX_CALLS[:-1], asked, SIX_CALLS[-1])
-    agent = Agent(name="a", changes=(SwitchAt(model=OTHER, effort="low"),), asking=Asking(through="structured_output"))
+    agent = Agent(
+        name="a", changes=(SwitchAt(model=OTHER, effort="low"),), inquiry=InquiryOptions(through="structured_output")
+    )
     (side,) = (call for call in agent.plan(talk) if call.purpose == "inquiry")
     assert (side.request.model, side.request.params["output_config"]["effort"]) == (OTHER, "low")
 
 
 def test_every_change_and_mark_is_listed_with_its_options() -> None:
-    changes = {row.name: row for row in CHANGES_TABLE.listing()}
+    changes = {row.name: row for row in CHANGES_TABLE.list_options()}
     assert sorted(changes) == sorted(CHANGES)
     assert changes["switch"].options == "turn 2, model unset, effort unset, thinking unset, every 0"
-    assert all(row.what for row in (*changes.values(), *MARKS.listing()))
+    assert all(row.what for row in (*changes.values(), *MARKS.list_options()))
 
 
 @pytest.mark.parametrize("name", sorted(CHANGES))

@@ -17,11 +17,11 @@ from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.attachments import Attachments
-from cachecost.strategies.changes.base import Change
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.compaction import Compaction
-from cachecost.strategies.changes.overlay import Overlay
 from cachecost.strategies.changes.pruning import Prune
 from cachecost.strategies.changes.results import Deduplicate, OutputCap
+from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
 from cachecost.strategies.changes.truncation import Truncate
 from cachecost.strategies.spec import StrategySpec
 from cachecost.strategies.window import Window
@@ -52,7 +52,7 @@ def turns(number: int, results: int = 1, tokens: int = 100) -> list[Event]:
     return [event for n in range(number) for event in turn(n, results, tokens)]
 
 
-def planned(change: Change, events: Iterable[Event], head: tuple[Part, Part] | None = None) -> list[PlannedCall]:
+def planned(change: AgentChange, events: Iterable[Event], head: tuple[Part, Part] | None = None) -> list[PlannedCall]:
     talk = conversation(*events)
     if head:
         talk = Conversation("small", talk.events, MODEL, *head)
@@ -73,17 +73,17 @@ def cleared(calls: list[PlannedCall], kind: str = "tool_result") -> list[int]:
     return [sum(block.kind == kind and block.tokens == 12 for block in each) for each in blocks]
 
 
-def as_sent(events: Iterable[Event], change: Change) -> list[Message]:
+def as_sent(events: Iterable[Event], change: AgentChange) -> list[Message]:
     return planned(change, events)[-1].request.thread.messages()
 
 
-# --- an overlay that changes nothing
+# --- an rewriter that changes nothing
 
 
-class Doubled(Overlay):
+class Doubled(ThreadRewriter):
     """Says every user message twice as long."""
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         return Message.of(message.role, message.blocks * 2) if message.role == "user" else message
 
 
@@ -117,14 +117,14 @@ MESSY: tuple[Event, ...] = (
         Compaction(min_turns=0, window_tokens=10**6),
     ],
 )
-def test_what_is_not_due_changes_nothing(change: Change) -> None:
+def test_what_is_not_due_changes_nothing(change: AgentChange) -> None:
     talk = conversation(*MESSY)
     plain, changed = (list(Agent(name="a", changes=each).plan(talk)) for each in ((), (change,)))
     assert [fingerprint(call) for call in changed] == [fingerprint(call) for call in plain]
 
 
 def test_a_rewrite_means_the_messages_it_meant_also_where_they_are_sent_otherwise() -> None:
-    talk = Doubled().applied(conversation(*MESSY))
+    talk = Doubled().rewrite(conversation(*MESSY))
     last = list(Agent(name="a").plan(talk))[-1].request.thread.messages()
     plain = list(Agent(name="a").plan(conversation(*MESSY)))[-1].request.thread.messages()
     assert [message.role for message in last] == [message.role for message in plain]
@@ -132,15 +132,15 @@ def test_a_rewrite_means_the_messages_it_meant_also_where_they_are_sent_otherwis
     assert [len(message.blocks) for message in last] == twice
 
 
-def texts(overlay: Overlay) -> list[str]:
-    return [str((message.blocks[0].content or {})["text"]) for message in overlay.sent]
+def texts(rewriter: ThreadRewriter) -> list[str]:
+    return [str((message.blocks[0].content or {})["text"]) for message in rewriter.sent_messages]
 
 
-def told(number: int) -> Overlay:
-    overlay = Overlay()
+def told(number: int) -> ThreadRewriter:
+    rewriter = ThreadRewriter()
     for n in range(number):
-        overlay.take(Human(n, (user(f"m{n}"),)))
-    return overlay
+        rewriter.take(Human(n, (user(f"m{n}"),)))
+    return rewriter
 
 
 SHORT = (Message.of("user", (user("short"),)),)
@@ -159,22 +159,22 @@ SHORT = (Message.of("user", (user("short"),)),)
     ],
 )
 def test_going_back_into_what_one_message_stands_for_makes_it_whole_again(keep: int, left: str) -> None:
-    overlay = told(6)
-    made = overlay.put(9, 2, 5, SHORT)
+    rewriter = told(6)
+    made = rewriter.replace_range(9, 2, 5, SHORT)
     assert (made.keep, len(made.messages)) == (2, 2)
-    overlay.take(Rewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
-    assert texts(overlay) == left.split()
-    assert overlay.tokens == sum(-(-block.size // 4) for message in overlay.sent for block in message.blocks)
-    assert overlay.turns == list(range(len(overlay.sent)))
+    rewriter.take(Rewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    assert texts(rewriter) == left.split()
+    assert rewriter.tokens == sum(-(-block.size // 4) for message in rewriter.sent_messages for block in message.blocks)
+    assert rewriter.turns == list(range(len(rewriter.sent_messages)))
 
 
 @pytest.mark.parametrize(("keep", "left"), [(1, "m0 new"), (2, "m0 m1 new"), (3, "new"), (4, "m3 new")])
 def test_going_back_into_what_was_left_out_brings_it_back(keep: int, left: str) -> None:
-    overlay = told(5)
-    overlay.put(9, 0, 3, ())
-    assert texts(overlay) == ["m3", "m4"]
-    overlay.take(Rewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
-    assert texts(overlay) == left.split()
+    rewriter = told(5)
+    rewriter.replace_range(9, 0, 3, ())
+    assert texts(rewriter) == ["m3", "m4"]
+    rewriter.take(Rewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    assert texts(rewriter) == left.split()
 
 
 # --- prune
@@ -236,7 +236,7 @@ def test_after_a_fork_back_cleared_results_stay_cleared_and_gone_ones_are_forgot
     assert sizes(calls[-1])[2::4] == [[12], [12], [12], [100], [100]]
 
 
-def cost(change: Change, events: list[Event]) -> float:
+def cost(change: AgentChange, events: list[Event]) -> float:
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": [change]})
     terms = Terms(MODEL, date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
     return float(sum(row.cost.total for row in terms.ledger(spec, conversation(*events)).rows))
@@ -258,7 +258,7 @@ def read(number: int, text: str, tokens_of_text: int = 400) -> list[Event]:
     return [Human(at, (user(f"q{number}"),)), Reply(at + 1, (used(f"c{number}"),)), Results(at + 2, (found,))]
 
 
-def references(events: list[Event], change: Change) -> list[bool]:
+def references(events: list[Event], change: AgentChange) -> list[bool]:
     end = Reply(10**6, (said("so"),))
     blocks = [block for message in as_sent([*events, end], change) for block in message.blocks]
     return [block.tokens == 45 for block in blocks if block.kind == "tool_result"]

@@ -17,8 +17,8 @@ from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.base import Change
-from cachecost.strategies.changes.finishing import FinalAnswer
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.final_answer import FinalAnswer
 from cachecost.strategies.spec import StrategySpec
 
 
@@ -38,7 +38,7 @@ def turns(number: int) -> list[Event]:
     return [event for n in range(number) for event in turn(n)]
 
 
-def planned(change: Change, events: Iterable[Event], params: dict[str, Any] | None = None) -> list[PlannedCall]:
+def planned(change: AgentChange, events: Iterable[Event], params: dict[str, Any] | None = None) -> list[PlannedCall]:
     return list(Agent(name="a", changes=(change,)).plan(conversation(*events, params=params)))
 
 
@@ -181,7 +181,7 @@ def test_without_turn_ends_only_the_head_is_another() -> None:
     ]
 
 
-def cost(change: Change | None) -> float:
+def cost(change: AgentChange | None) -> float:
     changes = [change] if change else []
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": changes})
     terms = Terms("claude-sonnet-4-6", date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")

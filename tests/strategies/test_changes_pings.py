@@ -17,11 +17,11 @@ from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.strategies.build import build
-from cachecost.strategies.changes.base import Change
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.cache_only_calls import needs_output
 from cachecost.strategies.changes.fanout import FanOut
 from cachecost.strategies.changes.keepalive import KeepAlive
-from cachecost.strategies.changes.quiet import needs_output
-from cachecost.strategies.changes.routing import Retries, RouteAsides
+from cachecost.strategies.changes.routing import CallRetries, RouteAsides
 from cachecost.strategies.changes.warming import PreWarm, WarmBeforeFanOut
 from cachecost.strategies.spec import StrategySpec
 
@@ -32,15 +32,15 @@ TOOLS = Part((given_block("tool", "", "tool", 6_000),))
 SYSTEM = Part((given_block("text", "system", "system", 6_000),))
 
 
-def spec(*changes: Change, preset: str = "progressive", **more: Any) -> StrategySpec:
+def spec(*changes: AgentChange, preset: str = "progressive", **more: Any) -> StrategySpec:
     return StrategySpec.model_validate({"name": "x", "preset": preset, "changes": list(changes), **more})
 
 
-def plan(talk: Conversation, *changes: Change, **more: Any) -> list[PlannedCall]:
+def plan(talk: Conversation, *changes: AgentChange, **more: Any) -> list[PlannedCall]:
     return list(build(spec(*changes, **more)).plan(talk))
 
 
-def ledger(talk: Conversation, *changes: Change, **more: Any) -> Ledger:
+def ledger(talk: Conversation, *changes: AgentChange, **more: Any) -> Ledger:
     return Terms(MODEL, DAY, PRICES, tokens="bytes").ledger(spec(*changes, **more), talk)
 
 
@@ -277,7 +277,7 @@ def test_nobody_types_within_a_turn() -> None:
 # warm_before_fan_out, fan_out
 
 
-def reads(*changes: Change, **more: Any) -> list[int]:
+def reads(*changes: AgentChange, **more: Any) -> list[int]:
     """What three children read that start 2 s after their parent, whose first token took 1 s."""
     return [row.usage.read for row in ledger(turns(0, first_token_s=1.0), *changes, **more).rows[1:4]]
 
@@ -338,13 +338,13 @@ def test_what_parallel_children_read() -> None:
 @pytest.mark.parametrize(("first_token_s", "ready"), [(None, 2.0), (0.75, 0.75), (5.0, 5.0)])
 def test_the_others_wait_for_the_firsts_first_token(first_token_s: float | None, ready: float) -> None:
     talks = [turns(0, 100, first_token_s=first_token_s), turns(0.5, 100)]
-    calls = list(WarmBeforeFanOut().planned(iter(sorted(_all(talks), key=lambda call: call.start))))
+    calls = list(WarmBeforeFanOut().plan_calls(iter(sorted(_all(talks), key=lambda call: call.start))))
     assert [call.start for call in calls] == [0, ready, 100, 100 + (first_token_s or 2.0)]
 
 
 @pytest.mark.parametrize(("apart", "second"), [(0.0, 2.0), (0.5, 2.0), (0.6, 0.6)])
 def test_what_counts_as_together(apart: float, second: float) -> None:
-    calls = list(WarmBeforeFanOut().planned(iter(_all([turns(0), turns(apart)]))))
+    calls = list(WarmBeforeFanOut().plan_calls(iter(_all([turns(0), turns(apart)]))))
     assert [call.start for call in calls] == [0, second]
 
 
@@ -357,7 +357,7 @@ def test_calls_that_share_nothing_or_answer_each_other_do_not_wait() -> None:
     bare = replace(turns(0), tools=NOTHING, system=NOTHING)
     elsewhere = replace(bare, events=(Human(0, (user("else"),)), Reply(0, ())))
     for talks in ([turns(0), other], [bare, elsewhere], [replace(turns(0), is_batch=True)] * 2):
-        assert [call.start for call in WarmBeforeFanOut().planned(iter(_all(talks)))] == [0, 0]
+        assert [call.start for call in WarmBeforeFanOut().plan_calls(iter(_all(talks)))] == [0, 0]
     assert [call.start for call in plan(turns(0, 0.25), WarmBeforeFanOut())] == [0, 0.25]
 
 
@@ -437,31 +437,31 @@ def test_a_routed_call_has_a_cache_of_its_own() -> None:
 
 @pytest.mark.parametrize(("rate", "late"), [(0.0, []), (0.25, [1]), (0.5, [0, 2]), (1.0, [0, 1, 2, 3])])
 def test_a_share_of_calls_starts_later(rate: float, late: list[int]) -> None:
-    calls = plan(turns(0, 100, 200, 300), Retries(rate=rate, wait_s=8.0))
+    calls = plan(turns(0, 100, 200, 300), CallRetries(rate=rate, wait_s=8.0))
     assert [call.start for call in calls] == [100 * n + (8 if n in late else 0) for n in range(4)]
 
 
 @pytest.mark.parametrize(("wait_s", "read"), [(9.0, 14_500), (10.0, 0)])
 def test_a_refused_call_costs_nothing_but_time(wait_s: float, read: int) -> None:
     """Of three calls a rate of 0.18 fails the third, which comes 290 s after the second."""
-    rows = ledger(turns(-100, 0, 290), Retries(rate=0.18, wait_s=wait_s)).rows
+    rows = ledger(turns(-100, 0, 290), CallRetries(rate=0.18, wait_s=wait_s)).rows
     assert [row.start for row in rows] == [-100, 0, 290 + wait_s]
     assert rows[2].usage.read == read
 
 
 def test_a_timeout_is_billed_and_the_next_attempt_reads_what_it_wrote() -> None:
-    rows = ledger(turns(0), Retries(rate=1.0, fails="timeout", wait_s=20.0, output_tokens=40)).rows
+    rows = ledger(turns(0), CallRetries(rate=1.0, fails="timeout", wait_s=20.0, output_tokens=40)).rows
     assert [(row.start, row.purpose) for row in rows] == [(0, "failed"), (20, "main")]
     assert [(row.usage.write_5m, row.usage.read, row.usage.output_tokens) for row in rows] == [
         (12_500, 0, 40),
         (0, 12_500, 1_500),
     ]
-    slow = ledger(turns(0), Retries(rate=1.0, fails="timeout", wait_s=600.0)).rows
+    slow = ledger(turns(0), CallRetries(rate=1.0, fails="timeout", wait_s=600.0)).rows
     assert [row.usage.read for row in slow] == [0, 0]
 
 
 def test_what_goes_on_from_a_late_call_waits_for_it() -> None:
-    calls = plan(turns(0, 10, 30), Retries(rate=0.5, wait_s=20.0))
+    calls = plan(turns(0, 10, 30), CallRetries(rate=0.5, wait_s=20.0))
     assert [call.start for call in calls] == [20, 22, 50]
     assert [call.request.thread.length for call in calls] == [1, 3, 5]
 
@@ -477,7 +477,7 @@ def test_what_goes_on_from_a_late_call_waits_for_it() -> None:
         (lambda: PreWarm(before_s=0.0), "before_s=0.0: expected more than 0 seconds"),
         (lambda: PreWarm(typing_s=-1.0), "typing_s=-1.0: expected no less than 0 seconds"),
         (lambda: WarmBeforeFanOut(first_token_s=0.0), "first_token_s=0.0: expected more than 0 seconds"),
-        (lambda: Retries(rate=1.5), "rate=1.5: expected a share from 0 to 1"),
+        (lambda: CallRetries(rate=1.5), "rate=1.5: expected a share from 0 to 1"),
     ],
 )
 def test_options_have_bounds(make: Any, why: str) -> None:
@@ -499,7 +499,7 @@ def test_ttls_by_mark_are_a_line_of_a_scenario() -> None:
 
 
 def test_changes_compose_and_two_plans_are_the_same() -> None:
-    changes = [FanOut(), WarmBeforeFanOut(by="warm_up"), PreWarm(), Retries(rate=0.3), KeepAlive(times=2)]
+    changes = [FanOut(), WarmBeforeFanOut(by="warm_up"), PreWarm(), CallRetries(rate=0.3), KeepAlive(times=2)]
     once, again = (
         [
             (call.start, call.purpose, spelled(call.request), call.request.params)

@@ -16,14 +16,14 @@ from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.base import Change
-from cachecost.strategies.changes.mishaps import Repairs, Unprompted
-from cachecost.strategies.changes.reasking import ToolAnswers
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.reminders import Reminder
+from cachecost.strategies.changes.repairs import Repairs, Unprompted
 from cachecost.strategies.changes.sessions import SessionResume
 from cachecost.strategies.changes.system_parts import DateInSystem, SplitSystem
 from cachecost.strategies.changes.text_tools import TextTools
 from cachecost.strategies.changes.texts import in_one_text
+from cachecost.strategies.changes.tool_answers import ToolAnswers
 from cachecost.strategies.spec import StrategySpec
 
 
@@ -43,7 +43,7 @@ def turns(number: int) -> list[Event]:
     return [event for n in range(number) for event in turn(n)]
 
 
-def planned(change: Change, events: Iterable[Event] | Conversation) -> list[PlannedCall]:
+def planned(change: AgentChange, events: Iterable[Event] | Conversation) -> list[PlannedCall]:
     talk = events if isinstance(events, Conversation) else conversation(*events)
     return list(Agent(name="a", changes=(change,)).plan(talk))
 
@@ -67,7 +67,7 @@ FORKED = (*turns(2), Rewrite(150, 4, (), "fork"), *turn(3))
 @pytest.mark.parametrize(
     "change", [SessionResume(), Repairs(), Unprompted(rate=0), ToolAnswers(), SplitSystem(dynamic_tokens=1)]
 )
-def test_what_does_not_happen_changes_no_message(change: Change) -> None:
+def test_what_does_not_happen_changes_no_message(change: AgentChange) -> None:
     for events in (SIX_CALLS, FORKED):
         plain = [fingerprint(call) for call in Agent(name="a").plan(conversation(*events))]
         changed = [fingerprint(call) for call in planned(change, events)]
@@ -415,16 +415,16 @@ def test_arguments_are_as_long_as_they_were_if_nothing_is_assumed() -> None:
 
 
 def test_questions_without_results_are_left() -> None:
-    changed = ToolAnswers().applied(conversation(*turn(0)[:2], question(1, 3), *turn(1)), None)
+    changed = ToolAnswers().apply_to(conversation(*turn(0)[:2], question(1, 3), *turn(1)), None)
     assert [len(list(talk.inquiries)) for talk in changed] == [1]
-    changed = ToolAnswers().applied(conversation(*turn(0)[:2], question(1, 3)), None)
+    changed = ToolAnswers().apply_to(conversation(*turn(0)[:2], question(1, 3)), None)
     assert [len(list(talk.inquiries)) for talk in changed] == [1]
 
 
 # --- what it costs
 
 
-def cost(change: Change | None, model: str = MODEL, events: Iterable[Event] = tuple(turns(12))) -> float:
+def cost(change: AgentChange | None, model: str = MODEL, events: Iterable[Event] = tuple(turns(12))) -> float:
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": [change] if change else []})
     terms = Terms(model, date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
     system = Part((given_block("text", "system", "s", 9_000),))

@@ -16,7 +16,7 @@ from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.base import Change
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.subagents import SubAgents
 from cachecost.strategies.spec import StrategySpec
 
@@ -32,8 +32,8 @@ def turn(number: int, loops: int = 3, result: int = 1_000) -> list[Event]:
     return [*events, Reply(at + 5 * loops + 1, (given_block("text", "assistant", f"a{number}", 40),))]
 
 
-def talks(change: Change, events: Iterable[Event], params: dict[str, object] | None = None) -> list[Conversation]:
-    return Agent(name="a", changes=(change,)).changed(conversation(*events, params=params))
+def talks(change: AgentChange, events: Iterable[Event], params: dict[str, object] | None = None) -> list[Conversation]:
+    return Agent(name="a", changes=(change,)).apply_changes(conversation(*events, params=params))
 
 
 def calls_of(talk: Conversation) -> list[PlannedCall]:
@@ -154,7 +154,7 @@ def test_side_calls_of_a_run_stay_beside_the_main_thread_in_time() -> None:
     assert len(calls_of(sub)) == 4
 
 
-def cost(change: Change | None, result: int) -> float:
+def cost(change: AgentChange | None, result: int) -> float:
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": [change] if change else []})
     terms = Terms(MODEL, date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
     system = Part((given_block("text", "system", "s", 9_000),))

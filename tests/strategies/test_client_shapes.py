@@ -21,7 +21,7 @@ import pytest
 
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.request import Mark
-from cachecost.strategies.placements import LastN, LastTool, Placement, SystemBlock, Trail, View
+from cachecost.strategies.placements import LastN, LastTool, Placement, SystemBlock, ThreadIndex, View
 from cachecost.strategies.presets import PRESETS
 
 SHAPES = Path(__file__).parent / "client_shapes"
@@ -82,7 +82,7 @@ def part(role: str, cells: list[list[Any]]) -> Part:
     return Part(tuple(block(role, str(index), cell) for index, cell in enumerate(cells)))
 
 
-def sent(call: dict[str, Any], root: Thread, trail: Trail) -> View:
+def sent(call: dict[str, Any], root: Thread, trail: ThreadIndex) -> View:
     thread = root
     for number, (role, cells) in enumerate(call["messages"]):
         blocks = tuple(block(role, f"{number}.{index}", cell) for index, cell in enumerate(cells))
@@ -105,7 +105,7 @@ def told(mark: Mark) -> tuple[str, int, int, str]:
 @pytest.mark.parametrize("name", sorted(PLACEMENT_OF))
 def test_the_preset_marks_what_the_client_marked(name: str) -> None:
     """For every call of the main thread, with one trail for all, as a plan has it."""
-    root, trail = Thread(), Trail()
+    root, trail = Thread(), ThreadIndex()
     for call in shape(name)["calls"]:
         marks, automatic = PLACEMENT_OF[name].place(sent(call, root, trail))
         assert [told(mark) for mark in marks] == list(marked_cells(call)), f"call {call['seq']}"
@@ -132,6 +132,6 @@ def test_another_placement_is_seen_to_differ() -> None:
     """The comparison can fail: what Claude Code 2.1.330 marks is not what 2.1.197 marked, and the other way round."""
     for recording, other in (("claude-code-2.1.197", "claude-code"), ("claude-code-2.1.330", "claude-code-2.1.197")):
         call = shape(recording)["calls"][0]
-        marks = PRESETS[other].placement.place(sent(call, Thread(), Trail())).marks
+        marks = PRESETS[other].placement.place(sent(call, Thread(), ThreadIndex())).marks
         assert [told(mark) for mark in marks] != list(marked_cells(call))
         assert {mark.layer for mark in marks} == {Layer.SYSTEM, Layer.MESSAGES}

@@ -15,7 +15,7 @@ from cachecost.conversations.model import Conversation, Human, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Thread, given_block
 from cachecost.prompts.refusals import last_markable
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.inquiry import ANSWER_TOOL, Asking
+from cachecost.strategies.inquiry import ANSWER_TOOL, InquiryOptions
 from cachecost.strategies.placements import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import BASE, CHEAPER_MODEL, PRESETS
 
@@ -40,7 +40,7 @@ class Facts:
 
 
 def agent(**options: Any) -> Agent:
-    return Agent(name="x", placement=Placement(BASE), asking=Asking(**options))
+    return Agent(name="x", placement=Placement(BASE), inquiry=InquiryOptions(**options))
 
 
 def plan(strategy: Agent, talk: Conversation) -> list[PlannedCall]:
@@ -270,8 +270,8 @@ def test_marks_of_the_side_call(marks: Any, marked: str) -> None:
 
 def test_a_hint_takes_the_place_of_whatever_moves_with_the_end() -> None:
     moving = Placement((LastTool(), LastMessage(), BeforeHuman(1), Automatic()), ttl="1h")
-    asking = Asking(through="structured_output", marks="hint")
-    side = one_side(Agent(name="x", placement=moving, asking=asking))
+    asking = InquiryOptions(through="structured_output", marks="hint")
+    side = one_side(Agent(name="x", placement=moving, inquiry=asking))
     assert spelled(side.request) == "tools.1@1h 2.1@1h"
 
 
@@ -420,7 +420,7 @@ def test_a_system_prompt_of_its_own() -> None:
 )
 def test_options_that_do_not_go_together(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
-        Asking(**options)
+        InquiryOptions(**options)
 
 
 def unknown(model: str) -> Facts:
@@ -437,20 +437,20 @@ MANUAL_TALK = asked(question(1, 50), params={"thinking": MANUAL})
         (
             PRESETS["progressive"],
             TALK,
-            ["The 2 questions are not asked: this strategy has no way to. Its cost lacks them."],
+            ["The 2 questions are not asked: this strategy has no way to ask them. Its cost does not include them."],
         ),
         (PRESETS["progressive"], asked(), []),
         (agent(), TALK, []),
         (
             replace(agent(), rules={"tool_choice_invalidation": "never"}),
             asked(),
-            ["Read with tool_choice_invalidation=never."],
+            ["Assumes tool_choice_invalidation=never."],
         ),
         (
             agent(),
             MANUAL_TALK,
             [
-                "A forced tool choice cannot go with manual thinking: questions leave thinking out, "
+                "A forced tool choice cannot be combined with manual thinking: questions omit thinking, "
                 "so two parameters of the messages layer change at once."
             ],
         ),
@@ -472,7 +472,7 @@ MANUAL_TALK = asked(question(1, 50), params={"thinking": MANUAL})
         (
             replace(cheaper(), facts=unknown),
             long_talk(),
-            ["The window of small is not known: questions are sent whole."],
+            ["The context window of small is unknown: questions are sent whole."],
         ),
     ],
 )
@@ -509,7 +509,7 @@ def test_arms(arm: str, tools: int, choice: object, is_structured: bool, model: 
     assert (side.model, spelled(side)) == (model, marked)
 
 
-@pytest.mark.parametrize("arm", [name for name, found in PRESETS.items() if found.asking and name != "jp"])
+@pytest.mark.parametrize("arm", [name for name, found in PRESETS.items() if found.inquiry and name != "jp"])
 def test_arms_share_the_base_placement(arm: str) -> None:
     main = plan(PRESETS[arm], asked(question(1, 50)))[0].request
     last = len(main.tools.blocks) - 1
@@ -519,7 +519,7 @@ def test_arms_share_the_base_placement(arm: str) -> None:
 def test_033_as_it_describes_itself_differs_in_the_reading_only() -> None:
     claim, forced = PRESETS["answer_inquiry, as 033 describes itself"], PRESETS["answer_inquiry, forced"]
     assert claim.rules == {"tool_choice_invalidation": "never"}
-    assert (claim.asking, claim.placement, forced.rules) == (forced.asking, forced.placement, {})
+    assert (claim.inquiry, claim.placement, forced.rules) == (forced.inquiry, forced.placement, {})
 
 
 @pytest.mark.parametrize("make", [lambda: asked(question(1, 50)), long_talk])

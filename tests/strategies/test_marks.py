@@ -41,7 +41,7 @@ from cachecost.strategies.placements import (
     SegmentEnd,
     Sticky,
     SystemBlock,
-    Trail,
+    ThreadIndex,
     TurnBoundary,
     View,
 )
@@ -247,16 +247,16 @@ def test_an_order_of_ttls_that_is_never_legal_is_seen_early(
     primitives: tuple[Primitive, ...], fault: str | None
 ) -> None:
     expected = fault and f"{fault}: a 1h mark must not come after a 5m one"
-    assert Placement(primitives).ttl_fault() == expected
+    assert Placement(primitives).ttl_error() == expected
 
 
 @pytest.mark.parametrize(("ttl", "other"), [("5m", "1h"), ("1h", "5m")])
 def test_two_ttls_for_the_same_tail_are_seen_early(ttl: TTL, other: TTL) -> None:
     placement = Placement((LastMessage(ttl=ttl), Automatic(ttl=other)))
-    assert placement.ttl_fault() == (
+    assert placement.ttl_error() == (
         f"last_message at {ttl} and automatic at {other}: they mark the same block, which can have one TTL only"
     )
-    assert Placement((LastMessage(ttl=ttl), Automatic(ttl=ttl))).ttl_fault() is None
+    assert Placement((LastMessage(ttl=ttl), Automatic(ttl=ttl))).ttl_error() is None
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_the_trail_looks_at_each_message_once_a_role(monkeypatch: pytest.MonkeyP
         return False
 
     monkeypatch.setitem(ROLES, "tool", look)
-    thread, trail = Thread(), Trail()
+    thread, trail = Thread(), ThreadIndex()
     for number in range(50):
         thread = thread.then(Message.of("user", (user(str(number)),)))
         assert list(trail.back("tool", thread)) == []
@@ -345,7 +345,7 @@ def test_any_composition_makes_legal_marks(
 @given(THREADS, ANY_ROLE)
 def test_a_trail_finds_what_a_plain_walk_finds(thread: Thread, role: str) -> None:
     plain = [node for node in thread.back() if node.message and ROLES[role](node.message)]  # type: ignore[index]
-    trail = Trail()
+    trail = ThreadIndex()
     for node in reversed(list(thread.back())):
         trail.latest(role, node)  # type: ignore[arg-type]
     assert list(trail.back(role, thread)) == plain  # type: ignore[arg-type]

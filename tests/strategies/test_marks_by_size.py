@@ -23,7 +23,7 @@ from cachecost.strategies.placements import (
     Primitive,
     SegmentEnd,
     Sticky,
-    Trail,
+    ThreadIndex,
     View,
 )
 
@@ -40,8 +40,8 @@ def grown(thread: Thread, *tokens: int) -> Thread:
     return thread
 
 
-def marks(thread: Thread, *primitives: Primitive, trail: Trail | None = None, **parts: Part) -> str:
-    view = View(thread, parts.get("tools", NOTHING), parts.get("system", NOTHING), trail or Trail())
+def marks(thread: Thread, *primitives: Primitive, trail: ThreadIndex | None = None, **parts: Part) -> str:
+    view = View(thread, parts.get("tools", NOTHING), parts.get("system", NOTHING), trail or ThreadIndex())
     placed, automatic = Placement(primitives, slots=9).place(view)
     return spelled(Request(MODEL, thread, view.tools, view.system, placed, automatic))
 
@@ -111,7 +111,7 @@ def test_sticky_marks_stay_until_two_are_worth_merging(sizes: tuple[int, ...], m
 
 
 def test_sticky_marks_after_a_rewind_are_those_of_the_thread_that_is_left() -> None:
-    trail, root = Trail(), Thread()
+    trail, root = ThreadIndex(), Thread()
     base = grown(root, 100, 10)
     assert marks(grown(base, 200), Sticky(100), trail=trail) == "1.0 3.0"
     assert marks(base.then(Message.of("user", (user("no"),))), Sticky(100), trail=trail) == "1.0"
@@ -175,7 +175,7 @@ def test_a_fork_is_the_message_after_which_the_talk_went_on_otherwise() -> None:
 
 def test_what_branches_off_later_is_not_known_yet() -> None:
     """Without a log that holds it, the first branch does not know of the second; the second knows of the first."""
-    trail, base = Trail(), grown(Thread(), 10)
+    trail, base = ThreadIndex(), grown(Thread(), 10)
     first = grown(base, 10)
     assert marks(first, ForkPoint(), trail=trail) == ""
     second = base.then(Message.of("assistant", (said("other"),)))
@@ -192,7 +192,7 @@ def test_talks_that_start_in_different_ways_are_no_fork() -> None:
 
 
 def test_adaptive_marks_what_stayed_and_the_end() -> None:
-    trail, thread = Trail(), grown(Thread(), 10)
+    trail, thread = ThreadIndex(), grown(Thread(), 10)
     assert marks(thread, Adaptive(), trail=trail) == "1.0"
     thread = grown(thread, 10, 10)
     assert marks(thread, Adaptive(), trail=trail) == "1.0 3.0"
@@ -200,14 +200,14 @@ def test_adaptive_marks_what_stayed_and_the_end() -> None:
 
 
 def test_adaptive_does_not_mark_an_end_after_one_was_thrown_away() -> None:
-    trail, base = Trail(), grown(Thread(), 10, 10)
+    trail, base = ThreadIndex(), grown(Thread(), 10, 10)
     ends = [base.then(Message.of("user", (user(text),))) for text in "abc"]
     assert [marks(end, Adaptive(), trail=trail) for end in ends] == ["3.0", "2.0", "2.0"]
     assert marks(grown(ends[2], 10, 10), Adaptive(), trail=trail) == "3.0 5.0"
 
 
 def test_adaptive_marks_the_system_blocks_and_tools_that_stayed() -> None:
-    trail, thread = Trail(), grown(Thread(), 10)
+    trail, thread = ThreadIndex(), grown(Thread(), 10)
     static, dated, other = sized("system", "static", 5), sized("system", "monday", 5), sized("system", "tuesday", 5)
     tools, more = part(1, 2, role=""), part(1, 2, 3, role="")
     rows = [

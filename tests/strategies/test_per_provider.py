@@ -11,8 +11,9 @@ from small_talks import SIX_CALLS, asked, conversation, question
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.providers.rules import RuleBook
-from cachecost.strategies.agent import Agent, Facts
+from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.spec import StrategySpec
 
 NAME = "best-per-provider"
@@ -62,7 +63,7 @@ def test_questions_are_asked_in_the_way_of_the_host(host: str, model: str, expec
 
 def test_the_model_may_be_that_of_the_conversation() -> None:
     strategy = build(NAME, facts=lambda model: RuleBook().rules("openai", "gpt-5.4"))
-    assert isinstance(strategy, Agent) and strategy.asking is None
+    assert isinstance(strategy, Agent) and strategy.inquiry is None
     calls = list(strategy.plan(TALK))
     assert [call.request.params.get("tool_choice", {}).get("type") for call in calls if call.purpose == "inquiry"]
     assert strategy.notes(TALK)[0].startswith("On openai it asks as “answer_inquiry, forced” does: ")
@@ -89,6 +90,6 @@ def test_its_marks_and_name_can_be_others_but_not_how_it_asks() -> None:
     spec = StrategySpec.model_validate({"name": "mine", "preset": NAME, "marks": ["last_tool"]})
     strategy = build(spec, model="gpt-6.1-sol", facts=on("openai"))
     assert isinstance(strategy, Agent)
-    assert (strategy.name, len(strategy.placement.primitives), strategy.asking is None) == ("mine", 1, False)
+    assert (strategy.name, len(strategy.placement.primitives), strategy.inquiry is None) == ("mine", 1, False)
     with pytest.raises(ValueError, match="'best-per-provider' chooses how questions are asked: it takes no inquiry"):
         StrategySpec.model_validate({"preset": NAME, "inquiry": {"order": "parallel"}})

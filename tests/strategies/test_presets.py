@@ -133,7 +133,7 @@ def test_a_preset_gives_the_same_ledger_again(name: str) -> None:
 @every_preset
 def test_its_ttls_are_legal_and_it_says_what_it_does(name: str) -> None:
     agent = PRESETS[name]
-    assert agent.placement.ttl_fault() is None
+    assert agent.placement.ttl_error() is None
     assert 10 < len(agent.what) <= 160 and "\n" not in agent.what
 
 

@@ -11,7 +11,7 @@ from small_talks import asked
 
 from cachecost.strategies.build import build
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.registry import UnknownStrategy, find, listing, names
+from cachecost.strategies.registry import UnknownStrategy, find_strategy, list_strategies, names
 from cachecost.strategies.spec import StrategySpec
 
 MODULE = """
@@ -66,7 +66,7 @@ def test_built_in_names_are_sorted_and_each_its_own() -> None:
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
     with pytest.raises(UnknownStrategy) as raised:
-        find("progresive")
+        find_strategy("progresive")
     text = str(raised.value)
     assert text == (
         "expected one of automatic, base, claude-code, none, progressive, system-only … "
@@ -89,7 +89,7 @@ def test_a_built_in_name_cannot_be_taken() -> None:
 
 @pytest.mark.usefixtures("package")
 def test_the_listing_has_all_with_source_and_date() -> None:
-    rows = {row.name: row for row in listing()}
+    rows = {row.name: row for row in list_strategies()}
     assert list(rows) == sorted([*PRESETS, "theirs", "silent", "also-silent"])
     assert rows["theirs"] == ("theirs", "as data", "a page", "2026-11-01")
     assert rows["silent"] == ("silent", "", "another page", "2026-11-02")
@@ -100,7 +100,7 @@ def test_the_listing_has_all_with_source_and_date() -> None:
 def test_a_spec_can_start_from_another_packages_agent_but_not_change_what_it_does_not_know() -> None:
     spec = StrategySpec.model_validate({"name": "mine", "preset": "theirs", "ttl": "1h"})
     assert [call.request.automatic for call in build(spec).plan(asked())] == ["1h", "1h"]
-    with pytest.raises(ValueError, match="'silent' is another package's strategy: it takes no options"):
+    with pytest.raises(ValueError, match="'silent' belongs to another package: it takes no options"):
         StrategySpec.model_validate({"preset": "silent", "ttl": "1h"})
     assert build(StrategySpec.model_validate("silent")).name == "silent"
 

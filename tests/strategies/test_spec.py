@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from cachecost.base import yaml_text
 from cachecost.base.schema_errors import faults_of
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
-from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.inquiry import InquiryOptions
 from cachecost.strategies.placements import (
     PRIMITIVES,
     SHORTHANDS,
@@ -30,14 +29,14 @@ from cachecost.strategies.placements import (
 )
 from cachecost.strategies.presets import PRESETS
 from cachecost.strategies.registry import UnknownStrategy
-from cachecost.strategies.spec import MARKS, InquirySpec, StrategySpec
+from cachecost.strategies.spec import INQUIRY, MARKS, StrategySpec
 
 SPECS = TypeAdapter(list[StrategySpec])
 SCHEMA = SPECS.json_schema()
 
 
 def resolved(text: str) -> Agent:
-    found = StrategySpec.model_validate(yaml_text.parse(text, "s.yaml").value).resolved()
+    found = StrategySpec.model_validate(yaml_text.parse(text, "s.yaml").value).resolve()
     assert isinstance(found, Agent)
     return found
 
@@ -71,16 +70,18 @@ def resolved(text: str) -> Agent:
         ),
         (
             "{name: a, inquiry: {through: structured_output, tools: none}}",
-            Agent(name="a", asking=Asking(through="structured_output", tools="none")),
+            Agent(name="a", inquiry=InquiryOptions(through="structured_output", tools="none")),
         ),
         (
             "{name: a, inquiry: {tool_choice: forced, retry_rate: 0.05, schema: unique, marks: [last_tool, hint]}}",
             Agent(
                 name="a",
-                asking=Asking(tool_choice="forced", retry_rate=0.05, schema="unique", marks=(LastTool(), Hint())),
+                inquiry=InquiryOptions(
+                    tool_choice="forced", retry_rate=0.05, schema="unique", marks=(LastTool(), Hint())
+                ),
             ),
         ),
-        ("{name: a, inquiry: {}}", Agent(name="a", asking=Asking())),
+        ("{name: a, inquiry: {}}", Agent(name="a", inquiry=InquiryOptions())),
         ("{name: a, thinking: off, model: m}", Agent(name="a", model="m", params={"thinking": {"type": "disabled"}})),
         (
             "{name: a, thinking: {type: enabled, budget_tokens: 4_096}, params: {max_tokens: 9, speed: }}",
@@ -102,7 +103,7 @@ def test_what_an_entry_means(text: str, expected: Agent) -> None:
 def test_options_go_over_a_presets_and_the_rest_stays() -> None:
     forced = PRESETS["answer_inquiry, forced"]
     found = resolved('{name: mine, preset: "answer_inquiry, forced", ttl: 1h, inquiry: {order: parallel}}')
-    assert found.asking == Asking(retry_rate=0.05, order="parallel")
+    assert found.inquiry == InquiryOptions(retry_rate=0.05, order="parallel")
     assert (found.source, found.date, found.what) == (forced.source, forced.date, forced.what)
     assert found.placement == Placement(forced.placement.primitives, "1h")
     claim = resolved('{preset: "answer_inquiry, as 033 describes itself", rules: {ttl_in_key: true}}')
@@ -242,16 +243,10 @@ def test_the_json_schema_refuses_what_the_models_refuse(entry: object) -> None:
 
 
 def test_the_json_schema_explains_every_key() -> None:
-    for model in (StrategySpec, InquirySpec):
+    for model in (StrategySpec, INQUIRY.model):
         schema = model.model_json_schema()
         found = schema if "properties" in schema else next(each for each in schema["anyOf"] if "properties" in each)
         assert all(option.get("description") for option in found["properties"].values())
-
-
-def test_defaults_in_the_file_are_those_of_the_code() -> None:
-    written = InquirySpec().model_dump()
-    written["schema"] = written.pop("answer_schema")
-    assert written == asdict(Asking())
 
 
 @pytest.mark.parametrize("name", MARKS.names)

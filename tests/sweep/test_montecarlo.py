@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.conversations.distributions import Choice, LogNormal, Uniform
-from cachecost.conversations.synthetic import Inquiries, Pauses, SyntheticSpec, synthetic
+from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
@@ -102,7 +102,7 @@ readings = st.fixed_dictionaries(
 def test_every_seed_costs_what_the_engine_says(
     strategy: str | StrategySpec, model: str, rules: dict[str, Any], draw: Draw, seed: int, tools: int, asks: bool
 ) -> None:
-    inquiries = Inquiries(rate=0.5, batch=2) if asks else None
+    inquiries = SyntheticInquiries(rate=0.5, batch=2) if asks else None
     of = traffic(strategy, rules, seed=seed, model=model, tools=tools, inquiries=inquiries)
     assert_equal_to_the_engine(of, draw, [1, 2, 3, 1_000_003 + seed])
 
@@ -116,7 +116,7 @@ def test_a_recording_with_its_bills_and_resampled_pauses(name: str) -> None:
 
 
 def test_nothing_drawn_is_as_planned() -> None:
-    of = traffic(pauses=Pauses(loop=6.5, turn=400))
+    of = traffic(pauses=SyntheticPauses(loop=6.5, turn=400))
     planned, _ = engine(of)
     assert montecarlo(of, Draw(), 3).costs == [planned] * 3
 
@@ -146,7 +146,7 @@ def test_a_billed_retry_reads_what_the_lost_attempt_wrote() -> None:
 
 
 def test_what_is_asked_in_between_keeps_its_share_of_the_pause() -> None:
-    of = traffic("answer_inquiry, forced", inquiries=Inquiries(rate=1.0), pauses=Pauses(loop=10))
+    of = traffic("answer_inquiry, forced", inquiries=SyntheticInquiries(rate=1.0), pauses=SyntheticPauses(loop=10))
     moved = calls_alone(of, Draw(loop=40), 1)
     main = [call for call in of.calls if call.purpose == "main"]
     shares = [

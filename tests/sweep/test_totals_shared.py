@@ -24,7 +24,7 @@ from cachecost.conversations.model import (
     Switch,
 )
 from cachecost.conversations.sessions import read_talks
-from cachecost.conversations.synthetic import Inquiries, Pauses, SyntheticSpec, synthetic
+from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Message, Thread
 from cachecost.prompts.request import Request
@@ -105,8 +105,8 @@ def told() -> Conversation:
 
 
 def made(seed: int, asks: bool, tools: int) -> Conversation:
-    inquiries = Inquiries(rate=0.5, batch=2) if asks else None
-    pauses = Pauses(turn=400, loop=20, first_token=3)
+    inquiries = SyntheticInquiries(rate=0.5, batch=2) if asks else None
+    pauses = SyntheticPauses(turn=400, loop=20, first_token=3)
     heads = {"head_tools": (900, 5_000), "head_system": (300, 2_000)}
     spec = SyntheticSpec(seed, turns=4, calls=3, tools=tools, pauses=pauses, inquiries=inquiries, **heads)
     return synthetic(replace(spec, model=MODELS[0]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import cache
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.listings import MODEL_COLUMNS, model_cells, price_cells, price_of
 from cachecost.providers.listing import ModelRow, model_rows
-from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
 from tools.reference.markdown import code, table
@@ -29,33 +30,39 @@ model in a [[same]] of providers/prices/hosts.toml. A host without the model say
 
 
 def page() -> str:
-    """The page, a table for each host. Raises CannotEvaluate with all models that have no price."""
-    others = [name for name in hosts() if name != FIRST]
-    tables = {host: list(model_rows(RuleBook(), host)) for host in (FIRST, *others)}
-    prices = _prices_of([row for rows in tables.values() for row in rows])
-    return "\n".join([HEAD, *(_host(host, rows, prices) for host, rows in tables.items())])
+    """The page, a table for each host. The prices of a model without any are blank."""
+    return "\n".join([HEAD, *(_host_table(host, rows) for host, rows in _rows_by_host().items())])
 
 
-def _prices_of(rows: Iterable[ModelRow]) -> dict[tuple[str, str], Prices | None]:
-    """Prices by (host, model)."""
-    book = PriceBook.load(None, None)
-    found: dict[tuple[str, str], Prices | None] = {}
-    missing: list[str] = []
-    for row in rows:
+def missing_prices() -> list[str]:
+    """A line for each model without a price, then what to do; nothing where all have one."""
+    missing = []
+    for row in (row for rows in _rows_by_host().values() for row in rows):
         try:
-            found[row.host, row.id] = price_of(row, book)
+            price_of(row, _price_book())
         except CannotEvaluate as error:
             missing.append(str(error))
-    if missing:
-        raise CannotEvaluate("\n".join([*missing, ADVICE]))
-    return found
+    return [*missing, ADVICE] if missing else []
 
 
-def _host(host: str, rows: Iterable[ModelRow], prices: Mapping[tuple[str, str], Prices | None]) -> str:
-    lines = (_cells(row, prices[host, row.id]) for row in rows)
-    return f"## {host}\n\nOn {data_date(host)}.\n\n{table(COLUMNS, lines)}"
+def _rows_by_host() -> dict[str, list[ModelRow]]:
+    others = [name for name in hosts() if name != FIRST]
+    return {host: list(model_rows(RuleBook(), host)) for host in (FIRST, *others)}
 
 
-def _cells(row: ModelRow, price: Prices | None) -> tuple[str, ...]:
+@cache
+def _price_book() -> PriceBook:
+    return PriceBook.load(None, None)
+
+
+def _host_table(host: str, rows: Iterable[ModelRow]) -> str:
+    return f"## {host}\n\nOn {data_date(host)}.\n\n{table(COLUMNS, map(_cells, rows))}"
+
+
+def _cells(row: ModelRow) -> tuple[str, ...]:
     name, *limits = model_cells(row)
+    try:
+        price = price_of(row, _price_book())
+    except CannotEvaluate:
+        price = None
     return (code(name), *limits, *price_cells(price))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cachecost.strategies.registry import listing, names
+from cachecost.strategies.registry import list_strategies, names
 from cachecost.strategies.spec import CHANGES_TABLE, MARKS
 from tools.reference.markdown import code, prose, table
 
@@ -22,13 +22,15 @@ CHANGES = "What an agent does to the conversation, or to its calls, besides mark
 def page() -> str:
     """The page; strategies of other packages are left out, so that it is the same everywhere."""
     own = set(names())
-    presets = ((code(row.name), prose(row.what), prose(row.source), row.date) for row in listing() if row.name in own)
+    presets = (
+        (code(row.name), prose(row.what), prose(row.source), row.date) for row in list_strategies() if row.name in own
+    )
     return "\n".join(
         [
             HEAD,
             f"## Presets\n\n{table(('name', 'what it does', 'source', 'read on'), presets)}",
-            f"## Primitives\n\n{PRIMITIVES}\n\n{_parts(MARKS.listing())}",
-            f"## Changes\n\n{CHANGES}\n\n{_parts(CHANGES_TABLE.listing())}",
+            f"## Primitives\n\n{PRIMITIVES}\n\n{_parts(MARKS.list_options())}",
+            f"## Changes\n\n{CHANGES}\n\n{_parts(CHANGES_TABLE.list_options())}",
         ]
     )
 

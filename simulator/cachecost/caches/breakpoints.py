@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from cachecost.base.seeded_draws import seeded_share
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
@@ -236,8 +237,5 @@ def _drawn(what: str, number: int, probability: float, switches: Switches) -> bo
 
 
 def _share(what: str, number: int, switches: Switches) -> float:
-    """A reproducible share in [0, 1) for the `number`-th write: the seed decides, no generator's state does."""
-    from hashlib import blake2b
-
-    digest = blake2b(f"{switches.seed}:{what}:{number}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest) / 2**64
+    """A share in [0, 1) for the `number`-th write."""
+    return seeded_share(switches.seed, what, number)

@@ -32,11 +32,11 @@ RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
 @json_option
 def strategies(marks: bool, changes: bool, as_json: bool) -> None:
     """List the strategies by name: what they do, who uses them, and when that was checked."""
-    from cachecost.strategies.registry import listing
+    from cachecost.strategies.registry import list_strategies
 
     if marks or changes:
         return _print_parts(marks, changes, as_json)
-    rows = listing()
+    rows = list_strategies()
     if as_json:
         return _print_json("strategies", [row._asdict() for row in rows])
     return print_table("", ("strategy", "what it does", "source", "as of"), [tuple(row) for row in rows])
@@ -46,7 +46,7 @@ def _print_parts(marks: bool, changes: bool, as_json: bool) -> None:
     from cachecost.strategies.spec import CHANGES_TABLE, MARKS
 
     tables = [table for wanted, table in ((marks, MARKS), (changes, CHANGES_TABLE)) if wanted]
-    rows = [row for table in tables for row in table.listing()]
+    rows = [row for table in tables for row in table.list_options()]
     if as_json:
         return _print_json("parts", [row._asdict() for row in rows])
     return print_table("", ("name", "what it does", "options"), [tuple(row) for row in rows])

@@ -246,14 +246,14 @@ class _Asked:
     def _names(self, talks: Sequence[Conversation]) -> list[str]:
         """The strategies to plan; of all, ways to ask are left out where nothing is asked."""
         from cachecost.strategies.agent import Agent
-        from cachecost.strategies.registry import find, names
+        from cachecost.strategies.registry import find_strategy, names
 
-        found = {name: find(name) for name in names()} if self.ranks else {}
+        found = {name: find_strategy(name) for name in names()} if self.ranks else {}
         asks = any(talk.inquiries for talk in talks)
         fitting = [
             name
             for name, one in found.items()
-            if asks or not (isinstance(one, Agent) and (one.asking or one.asking_on))
+            if asks or not (isinstance(one, Agent) and (one.inquiry or one.inquiry_by_host))
         ]
         return list(dict.fromkeys((*self.strategies, *fitting)))
 
@@ -285,11 +285,11 @@ def _check_capacities(host: str, plans: bool) -> None:
 
 
 def _check_names(strategies: tuple[str, ...]) -> None:
-    from cachecost.strategies.registry import find
+    from cachecost.strategies.registry import find_strategy
 
     for name in strategies:
         try:
-            find(name)
+            find_strategy(name)
         except ValueError as error:
             raise click.UsageError(f"--strategy {error}") from None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from cachecost.base.limits import BLOCKS, OutOfLimits
 from cachecost.base.times import LATEST
-from cachecost.conversations.distributions import Distribution, draw, mean, whole
+from cachecost.conversations.distributions import Distribution, average, draw, draw_whole
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Block, Part, given_block
 
@@ -24,62 +24,73 @@ START = 1_772_442_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """Tokens of each block. A text, thinking or answer of 0 tokens is no block.
-
-    `text` stands before the tool calls of a reply, `answer` is the text of a turn's last reply.
-    """
+class SyntheticSizes:
+    """Tokens of each block of a synthetic conversation. A text, thinking or answer of 0 tokens is no block."""
 
     human: Distribution = 60
+    """A person's message."""
     thinking: Distribution = 300
+    """Thinking before each reply."""
     text: Distribution = 0
+    """Text before the tool calls of a reply."""
     tool_use: Distribution = 80
+    """One tool call."""
     tool_result: Distribution = 900
+    """What one tool returns."""
     answer: Distribution = 250
+    """The text of a turn's last reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
-    """Seconds. `loop` from the start of a call to the results of its tools, when the next one starts;
-    `turn` from the start of a turn's last call to the next human message; `first_token` from the
-    start of a call to its first token (None: not known).
-    """
+class SyntheticPauses:
+    """Seconds between the calls of a synthetic conversation."""
 
     loop: Distribution = 6.0
+    """From the start of a call to the results of its tools, when the next call starts."""
     turn: Distribution = 120.0
+    """From the start of a turn's last call to the next human message."""
     first_token: Distribution | None = None
+    """From the start of a call to its first token; null is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiries:
-    """A reply that calls tools is followed with probability `rate` by `batch` questions, all asked at
-    once, halfway to its results. `question` and `answer` are tokens.
-    """
+class SyntheticInquiries:
+    """Questions that tools ask the assistant while they run, all of a batch halfway to the results."""
 
     rate: float = 0.1
+    """Probability that a reply with tool calls is followed by questions."""
     batch: Distribution = 1
+    """How many are asked at once."""
     question: Distribution = 120
+    """Tokens of a question."""
     answer: Distribution = 5
+    """Tokens of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSpec:
-    """What to make: `turns` human turns of `calls` replies, each but the last calling `tools` tools in parallel.
-
-    `head_tools` and `head_system` are the tokens of each block of those layers; `start` is seconds
-    since the epoch.
-    """
+    """A seeded conversation: the same seed and numbers, the same conversation."""
 
     seed: int = 0
+    """The seed of all random numbers."""
     turns: int = 10
+    """Human turns."""
     calls: Distribution = 5
+    """Calls in a turn; each but the last uses tools."""
     tools: Distribution = 1
-    sizes: Sizes = Sizes()
-    pauses: Pauses = Pauses()
-    inquiries: Inquiries | None = None
+    """Tools that a call uses in parallel."""
+    sizes: SyntheticSizes = SyntheticSizes()
+    """Tokens of each block."""
+    pauses: SyntheticPauses = SyntheticPauses()
+    """Seconds between calls."""
+    inquiries: SyntheticInquiries | None = None
+    """Questions that tools ask; null is none."""
     head_tools: tuple[int, ...] = ()
+    """Tokens of each tool definition."""
     head_system: tuple[int, ...] = ()
+    """Tokens of each block of the system prompt."""
     start: float = START
+    """Seconds since the epoch."""
     name: str = "synthetic"
     model: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -92,7 +103,7 @@ def synthetic(spec: SyntheticSpec) -> Conversation:
     """
     return Conversation(
         spec.name,
-        tuple(_Making(spec).events()),
+        tuple(_Generator(spec).events()),
         spec.model,
         _part(spec, "tool", "", spec.head_tools),
         _part(spec, "text", "system", spec.head_system),
@@ -106,7 +117,7 @@ def _part(spec: SyntheticSpec, kind: str, role: str, sizes: tuple[int, ...]) -> 
     return Part(blocks) if blocks else NOTHING
 
 
-class _Making:
+class _Generator:
     """A synthetic conversation while it is made: the clock and the count of batches."""
 
     def __init__(self, spec: SyntheticSpec) -> None:
@@ -117,13 +128,13 @@ class _Making:
         self.most = BLOCKS.value()
 
     def events(self) -> Iterator[Event]:
-        self._take(round(self._expected_blocks()))
+        self._take(round(self._estimate_blocks()))
         self.blocks = 0
         for turn in range(self.spec.turns):
             self._take(2)
             random = self._random(f"{turn}")
             yield Human(self.at, self._blocks(f"{turn}", "user", (("text", self.spec.sizes.human),), random))
-            calls = max(1, whole(self.spec.calls, random))
+            calls = max(1, draw_whole(self.spec.calls, random))
             for call in range(1, calls):
                 yield from self._loop(f"{turn}/{call}")
             yield self._reply(f"{turn}/{calls}", [("text", self.spec.sizes.answer)], self._random(f"{turn}/{calls}"))
@@ -132,7 +143,7 @@ class _Making:
     def _loop(self, place: str) -> Iterator[Event]:
         """A reply that calls tools, what they ask, and what they return."""
         random, sizes = self._random(place), self.spec.sizes
-        tools = max(1, whole(self.spec.tools, random))
+        tools = max(1, draw_whole(self.spec.tools, random))
         self._take(2 * tools)
         reply = self._reply(place, [("text", sizes.text), *[("tool_use", sizes.tool_use)] * tools], random)
         yield reply
@@ -154,18 +165,18 @@ class _Making:
         if random.random() >= asking.rate:
             return
         self.batch += 1
-        questions = max(1, whole(asking.batch, random))
+        questions = max(1, draw_whole(asking.batch, random))
         self._take(2 * questions)
         for n in range(questions):
-            question = self._block(f"{place}/{n}", "text", "user", whole(asking.question, random))
-            answer = self._block(f"{place}/{n}", "text", "assistant", whole(asking.answer, random))
+            question = self._block(f"{place}/{n}", "text", "user", draw_whole(asking.question, random))
+            answer = self._block(f"{place}/{n}", "text", "assistant", draw_whole(asking.answer, random))
             yield Inquiry(at, question, answer, "boolean", f"{place}/{n % tools}", self.batch)
 
     def _blocks(self, place: str, role: str, parts: Parts, random: Random) -> tuple[Block, ...]:
         """The blocks at `place`. What the assistant leaves empty, its tool calls aside, is no block."""
         blocks = []
         for n, (kind, size) in enumerate(parts):
-            tokens = whole(size, random)
+            tokens = draw_whole(size, random)
             if tokens or role == "user" or kind == "tool_use":
                 blocks.append(self._block(f"{place}/{n}", kind, role, tokens))
         return tuple(blocks)
@@ -179,11 +190,11 @@ class _Making:
         if self.at >= LATEST:
             raise OutOfLimits("pauses that end before the year 9000", "longer ones")
 
-    def _expected_blocks(self) -> float:
+    def _estimate_blocks(self) -> float:
         """About how many blocks it will have, so that what is far too large is refused at once."""
         spec, asking = self.spec, self.spec.inquiries
-        questions = 2 * asking.rate * mean(asking.batch) if asking else 0.0
-        return spec.turns * (2 + (mean(spec.calls) - 1) * (2 * mean(spec.tools) + questions))
+        questions = 2 * asking.rate * average(asking.batch) if asking else 0.0
+        return spec.turns * (2 + (average(spec.calls) - 1) * (2 * average(spec.tools) + questions))
 
     def _take(self, blocks: int) -> None:
         """Count blocks before they are made. Raises OutOfLimits."""

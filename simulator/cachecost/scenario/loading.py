@@ -16,14 +16,14 @@ from cachecost.base.formatting import counted
 from cachecost.base.limits import BLOCKS, OutOfLimits
 from cachecost.base.schema_errors import faults_of, one_of, shown
 from cachecost.base.yaml_text import Place, Placed, Way
-from cachecost.conversations import synthetic as making
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.conversations.sessions import read_talks
+from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.assumptions import read_switches
-from cachecost.scenario.models import Head, Scenario, Synthetic
+from cachecost.scenario.models import Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
 from cachecost.scenario.ways import get
@@ -60,10 +60,10 @@ def from_mapping(value: Mapping[str, Any], folder: Path, file: str = "scenario")
 
     Raises InputError.
     """
-    return _scenario(Placed(dict(value), {(): Place(file)}), Around(folder, False), [])
+    return _scenario(Placed(dict(value), {(): Place(file)}), CheckContext(folder, False), [])
 
 
-class Around(NamedTuple):
+class CheckContext(NamedTuple):
     """What a scenario is checked against: the folder of its paths, and whether its host and models must be known."""
 
     folder: Path
@@ -73,10 +73,10 @@ class Around(NamedTuple):
 def _with_known_names(placed: Placed, folder: Path, faults: Sequence[Fault]) -> Scenario:
     """The scenario. Raises InputError: NamesNotKnown where it would be fine if its host and models were known."""
     try:
-        return _scenario(placed, Around(folder), list(faults))
+        return _scenario(placed, CheckContext(folder), list(faults))
     except InputError as error:
         all_faults = error.faults
-    _scenario(placed, Around(folder, False), list(faults), all_faults)
+    _scenario(placed, CheckContext(folder, False), list(faults), all_faults)
     raise NamesNotKnown(all_faults)
 
 
@@ -106,15 +106,17 @@ def _put(placed: Placed, dotted: str, part: Placed) -> Placed:
     return placed.put(placed.way_of(dotted), part)
 
 
-def _scenario(placed: Placed, around: Around, faults: list[Fault], told: Sequence[Fault] = ()) -> Scenario:
-    """Raises InputError, with the faults in `told` if there are any."""
-    scenario, own = _checked(placed, around)
-    readings = list(_readings(placed, around, own))
-    found = own + [fault for _, _, new in readings for fault in new] + _sweep_faults(placed, around, own)
+def _scenario(
+    placed: Placed, context: CheckContext, faults: list[Fault], shown_faults: Sequence[Fault] = ()
+) -> Scenario:
+    """Raises InputError, with the faults in `shown_faults` if there are any."""
+    scenario, own = _check(placed, context)
+    readings = list(_variants(placed, context, own))
+    found = own + [fault for _, _, new in readings for fault in new] + _sweep_faults(placed, context, own)
     misread = {_where(fault) for fault in placed.faults}
     faults += [fault for fault in found if _where(fault) not in misread]
     if faults or scenario is None:
-        raise InputError(told or sorted(dict.fromkeys(faults), key=_order))
+        raise InputError(shown_faults or sorted(dict.fromkeys(faults), key=_order))
     scenario._readings = tuple((name, variant) for name, variant, _ in readings if variant is not None)
     return scenario
 
@@ -127,9 +129,9 @@ def _where(fault: Fault) -> Place:
     return Place(fault.file, fault.line, fault.column)
 
 
-def _checked(placed: Placed, around: Around) -> tuple[Scenario | None, list[Fault]]:
+def _check(placed: Placed, context: CheckContext) -> tuple[Scenario | None, list[Fault]]:
     """The scenario, None where there are faults, and the faults."""
-    faults = [*_across(placed, around.folder), *(unknown_names(placed) if around.names else ())]
+    faults = [*_check_across_keys(placed, context.folder), *(unknown_names(placed) if context.names else ())]
     try:
         scenario = Scenario.model_validate(placed.value)
     except ValidationError as error:
@@ -141,12 +143,12 @@ def _checked(placed: Placed, around: Around) -> tuple[Scenario | None, list[Faul
 # ---------------------------------------------------------------------- what no single key can tell
 
 
-def _across(placed: Placed, folder: Path) -> Iterator[Fault]:
+def _check_across_keys(placed: Placed, folder: Path) -> Iterator[Fault]:
     """Faults between keys, and between the file and the disk. Values may be of any type here."""
     names = _names(placed, "strategies")
-    yield from _twice(placed, names)
-    yield from _twice(placed, _names(placed, "variants"))
-    yield from _strangers(placed, sorted(set(names.values())))
+    yield from _duplicate_names(placed, names)
+    yield from _duplicate_names(placed, _names(placed, "variants"))
+    yield from _unknown_strategies(placed, sorted(set(names.values())))
     for way in (("conversation", "recording"), ("prices",)):
         path = get(placed, way)
         if isinstance(path, str) and not _is_file(folder / path):
@@ -176,7 +178,7 @@ def _names(placed: Placed, key: str) -> dict[Way, str]:
     return names
 
 
-def _twice(placed: Placed, names: Mapping[Way, str]) -> Iterator[Fault]:
+def _duplicate_names(placed: Placed, names: Mapping[Way, str]) -> Iterator[Fault]:
     first: dict[str, Way] = {}
     for way, name in names.items():
         if first.setdefault(name, way) != way:
@@ -184,7 +186,7 @@ def _twice(placed: Placed, names: Mapping[Way, str]) -> Iterator[Fault]:
             yield placed.fault(way, f"expected a name of its own; got {shown(name)}, as {earlier}")
 
 
-def _strangers(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
+def _unknown_strategies(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
     """Where a strategy is named that there is not."""
     budget = get(placed, ("budget",))
     budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
@@ -199,34 +201,38 @@ def _strangers(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
 # ------------------------------------------------------------------------------ variants and sweeps
 
 
-def _readings(placed: Placed, around: Around, known: list[Fault]) -> Iterator[tuple[str, Scenario | None, list[Fault]]]:
+def _variants(
+    placed: Placed, context: CheckContext, known: list[Fault]
+) -> Iterator[tuple[str, Scenario | None, list[Fault]]]:
     """Each variant's name, scenario and those faults that the scenario itself does not have."""
     variants = get(placed, ("variants",))
     base = placed.without(*ONLY_ABOUT_THE_WHOLE)
-    told = {_where(fault) for fault in known}
+    known_places = {_where(fault) for fault in known}
     for number, variant in enumerate(variants if isinstance(variants, list) else ()):
         if isinstance(variant, dict):
             changes = placed.at(("variants", number)).without("name")
-            scenario, faults = _checked(_merged(base, changes), around)
+            scenario, faults = _check(_merge(base, changes), context)
             new = [
-                fault for fault in faults if fault not in known and (fault.line is None or _where(fault) not in told)
+                fault
+                for fault in faults
+                if fault not in known and (fault.line is None or _where(fault) not in known_places)
             ]
             lead = f"variants[{number}]."
             yield str(variant.get("name")), scenario, [replace(fault, message=lead + fault.message) for fault in new]
 
 
-def _merged(base: Placed, changes: Placed, way: Way = ()) -> Placed:
+def _merge(base: Placed, changes: Placed, way: Way = ()) -> Placed:
     """`changes` over `base`: mappings key by key, everything else as a whole."""
     for key, value in get(changes, way).items():
         inner = (*way, key)
         others = {name for group in ALTERNATIVES if key in group for name in group} - {key}
         base = base.put(way, base.at(way).without(*others)) if way and others & set(get(base, way)) else base
         both = isinstance(value, dict) and isinstance(get(base, inner), dict)
-        base = _merged(base, changes, inner) if both else base.put(inner, changes.at(inner))
+        base = _merge(base, changes, inner) if both else base.put(inner, changes.at(inner))
     return base
 
 
-def _sweep_faults(placed: Placed, around: Around, known: list[Fault]) -> list[Fault]:
+def _sweep_faults(placed: Placed, context: CheckContext, known: list[Fault]) -> list[Fault]:
     """Faults that each swept value makes by itself; those of paths that lead nowhere."""
     sweep = get(placed, ("sweep",))
     base = placed.without("sweep")
@@ -235,7 +241,7 @@ def _sweep_faults(placed: Placed, around: Around, known: list[Fault]) -> list[Fa
         for number in range(len(values)) if isinstance(values, list) else ():
             here: Way = ("sweep", dotted, number)
             try:
-                found = _checked(_put(base, dotted, placed.at(here)), around)[1]
+                found = _check(_put(base, dotted, placed.at(here)), context)[1]
                 faults += [placed.fault(here, fault.message) for fault in found if fault not in known]
             except LookupError as error:
                 faults.append(placed.fault(here[:2], str(error.args[0])))
@@ -248,12 +254,12 @@ def _sweep_faults(placed: Placed, around: Around, known: list[Fault]) -> list[Fa
 
 def head_parts(head: Head) -> tuple[Part, Part]:
     """The tools and the system prompt of `head`, without text; their tokens sum exactly to what it says."""
-    sizes = _shares(head.tools.tokens, head.tools.count) if head.tools else []
+    sizes = _split_evenly(head.tools.tokens, head.tools.count) if head.tools else []
     system = head.system.blocks or [head.system.tokens or 0] if head.system else []
     return _part("tool", "", "tool", sizes), _part("text", "system", "system", system)
 
 
-def _shares(tokens: int, parts: int) -> list[int]:
+def _split_evenly(tokens: int, parts: int) -> list[int]:
     """`tokens` in `parts`, as equal as whole numbers can be."""
     each, rest = divmod(tokens, parts)
     return [each + (number < rest) for number in range(parts)]
@@ -264,28 +270,28 @@ def _part(kind: str, role: str, name: str, sizes: Sequence[int]) -> Part:
     return Part(tuple(blocks)) if blocks else NOTHING
 
 
-class Talks(NamedTuple):
+class ScenarioTalks(NamedTuple):
     """What a scenario replays: conversations, and the calls with their bills that they were found in, if any."""
 
     conversations: list[Conversation]
     bills: list[RecordedCall]
 
 
-def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Talks:
+def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> ScenarioTalks:
     """The scenario's conversations, with their head and parameters; paths start at `base_dir`.
 
-    `warn` is told of a recording that is still being written. Raises InputError: a recording that
+    `warn` is called for a recording that is still being written. Raises InputError: a recording that
     cannot be read, or that has itself what the head would add.
     """
     source = scenario.conversation
     _check_head(scenario)
     if source.recording is None:
-        return Talks([_dressed(scenario, _made(scenario))], [])
+        return ScenarioTalks([_add_head(scenario, _make_synthetic(scenario))], [])
     conversations, bills = read_talks(base_dir / source.recording, "auto", warn)
     if not conversations:
         fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
         raise InputError([fault])
-    return Talks([_dressed(scenario, conversation) for conversation in conversations], bills)
+    return ScenarioTalks([_add_head(scenario, conversation) for conversation in conversations], bills)
 
 
 def _check_head(scenario: Scenario) -> None:
@@ -295,28 +301,29 @@ def _check_head(scenario: Scenario) -> None:
         raise InputError([scenario.fault(way, str(BLOCKS.error(f"{tools.count:,}")))])
 
 
-def _made(scenario: Scenario) -> Conversation:
+def _make_synthetic(scenario: Scenario) -> Conversation:
     """The synthetic conversation. Raises InputError where it would be beyond a limit."""
     try:
-        return making.synthetic(_synthetic_spec(scenario, scenario.conversation.synthetic or Synthetic()))
+        spec = scenario.conversation.synthetic or SyntheticSpec()
+        return synthetic(replace(spec, name=scenario.name, model=scenario.model))
     except OutOfLimits as error:
         raise InputError([scenario.fault(("conversation", "synthetic"), str(error))]) from None
 
 
-def _dressed(scenario: Scenario, conversation: Conversation) -> Conversation:
+def _add_head(scenario: Scenario, conversation: Conversation) -> Conversation:
     """A conversation with the head, the parameters and the turns that the scenario asks for."""
     source = scenario.conversation
     tools, system = head_parts(source.head)
     return replace(
         conversation,
         events=_turns(conversation.events, source.turns),
-        tools=_either(scenario, "tools", conversation.tools, tools),
-        system=_either(scenario, "system", conversation.system, system),
+        tools=_pick_part(scenario, "tools", conversation.tools, tools),
+        system=_pick_part(scenario, "system", conversation.system, system),
         params={**conversation.params, **source.params.model_dump(exclude_none=True)},
     )
 
 
-def _either(scenario: Scenario, layer: str, recorded: Part, given: Part) -> Part:
+def _pick_part(scenario: Scenario, layer: str, recorded: Part, given: Part) -> Part:
     """The part that is there. Two would mean that the head, or a sweep over it, is silently without effect."""
     if recorded.blocks and given.blocks:
         message = f"expected nothing, as the recording has its own; got {counted(len(given.blocks), 'block')}"
@@ -329,18 +336,3 @@ def _turns(events: Sequence[Event], turns: int | None) -> tuple[Event, ...]:
     starts = [number for number, event in enumerate(events) if isinstance(event, Human)]
     cut = turns is not None and len(starts) > turns
     return tuple(events[: starts[turns]] if cut and turns is not None else events)
-
-
-def _synthetic_spec(scenario: Scenario, told: Synthetic) -> making.SyntheticSpec:
-    """The generator's own spec; both have the same fields."""
-    return making.SyntheticSpec(
-        seed=told.seed,
-        turns=told.turns,
-        calls=told.calls,
-        tools=told.tools,
-        sizes=making.Sizes(**dict(told.sizes)),
-        pauses=making.Pauses(**dict(told.pauses)),
-        inquiries=making.Inquiries(**dict(told.inquiries)) if told.inquiries else None,
-        name=scenario.name,
-        model=scenario.model,
-    )

@@ -11,7 +11,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainValidator,
     PrivateAttr,
@@ -24,9 +23,12 @@ from cachecost.base.errors import Fault
 from cachecost.base.limits import MOST_TOKENS, is_amount
 from cachecost.base.schema_errors import shown
 from cachecost.base.yaml_text import Place, Placed, Way
-from cachecost.conversations.distributions import Distribution, distribution
+from cachecost.conversations.distributions import SCHEMA as DISTRIBUTION_SCHEMA
+from cachecost.conversations.distributions import Distribution, parse_distribution
+from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSizes, SyntheticSpec
 from cachecost.ledger.results import TOKEN_CLASSES
-from cachecost.strategies.spec import StrategySpec, shown_as_it_is
+from cachecost.strategies.derived_models import CONFIG, DerivedModel
+from cachecost.strategies.spec import StrategySpec, check_printable
 
 SHIPPED = "shipped"
 TOKEN_SOURCES = Literal["anchored", "tiktoken", "bytes", "ctok", "count_tokens"]
@@ -83,26 +85,6 @@ def _list(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
-AMOUNT = {"type": "number", "minimum": 0}
-AMOUNTS = {"type": "array", "items": AMOUNT, "minItems": 1}
-SPREAD_SCHEMA: dict[str, Any] = {
-    "anyOf": [
-        AMOUNT,
-        {"type": "array", "items": AMOUNT, "minItems": 2, "maxItems": 2},
-        {
-            "type": "object",
-            "properties": dict.fromkeys(("mean", "sd", "min", "max"), AMOUNT),
-            "required": ["mean", "sd"],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {"choices": AMOUNTS, "weights": AMOUNTS},
-            "required": ["choices"],
-            "additionalProperties": False,
-        },
-    ]
-}
 Day = Annotated[
     date | None,
     BeforeValidator(_day),
@@ -120,16 +102,18 @@ HitShare = Annotated[
 ]
 PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-Spread = TypeAliasType("Spread", Annotated[Distribution, PlainValidator(distribution), WithJsonSchema(SPREAD_SCHEMA)])
+Spread = TypeAliasType(
+    "Spread", Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
+)
 """A number, [low, high], {mean, sd, min?, max?} or {choices, weights?}."""
 RULES = "switches of the rulebook"
 Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RULES})]
 
 
 class Strict(BaseModel):
-    """A mapping of a file: unknown keys are faults, and nothing is converted behind the writer's back."""
+    """A mapping of a file: unknown keys are errors, and no value is converted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = CONFIG
 
 
 class ToolsHead(Strict):
@@ -138,7 +122,7 @@ class ToolsHead(Strict):
     tokens: Tokens
     """Tokens of all definitions together."""
     count: Tokens = 1
-    """How many tools they are."""
+    """How many tools there are."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -151,7 +135,7 @@ class SystemHead(Strict):
     """A system prompt that the recording lacks: `tokens` of one block, or the tokens of each of its `blocks`."""
 
     tokens: Tokens | None = None
-    """Tokens of the one block it is."""
+    """Tokens of its one block."""
     blocks: Annotated[list[Tokens], Field(min_length=1)] | None = None
     """Tokens of each block, first to last."""
 
@@ -162,7 +146,7 @@ class SystemHead(Strict):
 
 
 class Head(Strict):
-    """What stands before the messages in every call. It is taken where the recording has nothing there."""
+    """The static prefix of every call: tools and system prompt. Used where the recording has none."""
 
     tools: ToolsHead | None = None
     """Tool definitions."""
@@ -170,64 +154,23 @@ class Head(Strict):
     """The system prompt."""
 
 
-class Sizes(Strict):
-    """Tokens of each block of a synthetic conversation. A text, thinking or answer of 0 tokens is no block."""
-
-    human: Spread = 60
-    """A person's message."""
-    thinking: Spread = 300
-    """Thinking before each reply."""
-    text: Spread = 0
-    """Text before the tool calls of a reply."""
-    tool_use: Spread = 80
-    """One tool call."""
-    tool_result: Spread = 900
-    """What one tool returns."""
-    answer: Spread = 250
-    """The text of a turn's last reply."""
-
-
-class Pauses(Strict):
-    """Seconds between the calls of a synthetic conversation."""
-
-    loop: Spread = 6.0
-    """From the start of a call to the results of its tools, when the next call starts."""
-    turn: Spread = 120.0
-    """From the start of a turn's last call to the next human message."""
-    first_token: Spread | None = None
-    """From the start of a call to its first token; null is unknown."""
-
-
-class Inquiries(Strict):
-    """Questions that tools ask the assistant while they run."""
-
-    rate: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """Probability that a reply with tool calls is followed by questions."""
-    batch: Spread = 1
-    """How many are asked at once."""
-    question: Spread = 120
-    """Tokens of a question."""
-    answer: Spread = 5
-    """Tokens of its answer."""
-
-
-class Synthetic(Strict):
-    """A seeded conversation: the same seed and numbers, the same conversation."""
-
-    seed: int = 0
-    """What the drawing of numbers starts from."""
-    turns: Tokens = 10
-    """Human turns."""
-    calls: Spread = 5
-    """Calls in a turn; each but the last uses tools."""
-    tools: Spread = 1
-    """Tools that a call uses in parallel."""
-    sizes: Sizes = Sizes()
-    """Tokens of each block."""
-    pauses: Pauses = Pauses()
-    """Seconds between calls."""
-    inquiries: Inquiries | None = None
-    """Questions that tools ask; null is none."""
+SPREADS = {Distribution: Spread, Distribution | None: Spread | None}
+SHARE = Annotated[float, Field(ge=0, le=1)]
+SIZES = DerivedModel(SyntheticSizes, "Sizes", SPREADS)
+PAUSES = DerivedModel(SyntheticPauses, "Pauses", SPREADS)
+INQUIRIES = DerivedModel(SyntheticInquiries, "Inquiries", {**SPREADS, "rate": SHARE})
+SYNTHETIC = DerivedModel(
+    SyntheticSpec,
+    "Synthetic",
+    {
+        **SPREADS,
+        "turns": Tokens,
+        "sizes": Annotated[SyntheticSizes, SIZES],
+        "pauses": Annotated[SyntheticPauses, PAUSES],
+        "inquiries": Annotated[SyntheticInquiries, INQUIRIES] | None,
+    },
+    only=("seed", "turns", "calls", "tools", "sizes", "pauses", "inquiries"),
+)
 
 
 class Thinking(Strict):
@@ -236,18 +179,18 @@ class Thinking(Strict):
     type: Literal["enabled", "adaptive", "disabled"]
     """Manual, adaptive or none."""
     budget_tokens: Tokens | None = None
-    """Tokens that manual thinking may take."""
+    """Token budget of manual thinking."""
 
 
 class OutputConfig(Strict):
     """The API's `output_config` parameter."""
 
     effort: str | None = None
-    """Effort, in the API's words; null is the model's default."""
+    """Effort, as the API spells it; null is the model's default."""
 
 
 class Params(Strict):
-    """Parameters of the main thread's requests, put over those that the recording tells."""
+    """Parameters of the main thread's requests; they override those of the recording."""
 
     thinking: Thinking | None = None
     """Thinking; null leaves it as recorded."""
@@ -258,18 +201,18 @@ class Params(Strict):
 
 
 class ConversationSource(Strict):
-    """The conversation that every strategy is to send: a `recording`, or a `synthetic` one."""
+    """The conversation that every strategy sends: a `recording`, or a `synthetic` one."""
 
     recording: str | None = None
-    """A recording's path, from the scenario's folder."""
-    synthetic: Synthetic | None = None
-    """A conversation made up from numbers."""
+    """Path of a recording, relative to the scenario's folder."""
+    synthetic: Annotated[SyntheticSpec, SYNTHETIC] | None = None
+    """A synthetic conversation, generated from numbers."""
     turns: Tokens | None = None
-    """Only the first so many human turns; null is all."""
+    """Only the first N human turns; null is all."""
     head: Head = Head()
     """Tools and system prompt that the recording lacks."""
     params: Params = Params()
-    """Request parameters, over the recorded ones."""
+    """Request parameters; they override the recorded ones."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -278,18 +221,18 @@ class ConversationSource(Strict):
 
 
 class ClaimSpec(Strict):
-    """A figure somebody published, to be computed exactly at the scenario's model and day."""
+    """A published figure, computed exactly for the scenario's model and day."""
 
     source: str
     """Who published it."""
     says: str
     """The figure as published."""
     tokens: Tokens | None = None
-    """Tokens it is about."""
+    """Number of tokens."""
     price: PriceSum | None = None
     """The price of a token: read, write_5m, write_1h, input or output, or a sum of them, as `write_5m - read`."""
     times: Tokens = 1
-    """How many times that is paid."""
+    """How many times it is paid."""
     saving: dict[Literal["read", "write_5m", "write_1h", "input"], Tokens] | None = None
     """Instead of a price: input tokens by class, whose cost is compared with that of the same tokens uncached."""
 
@@ -308,30 +251,30 @@ class ClaimSpec(Strict):
 
 
 class Budget(Strict):
-    """Limits that `cachecost check` holds a strategy to. What is equal to its limit passes."""
+    """Limits that `cachecost check` enforces for a strategy. A value equal to its limit passes."""
 
     strategy: str | None = None
-    """The strategy it is about, or `as recorded` for the calls just as they were sent; null is each strategy."""
+    """The strategy it applies to, or `as recorded` for the calls as they were sent; null is every strategy."""
     max_cost_usd: Dollars | None = None
-    """Dollars that all its calls together may cost."""
+    """Maximum cost of all its calls, in dollars."""
     max_cost_per_call_usd: Dollars | None = None
-    """Dollars that a call may cost, on average."""
+    """Maximum average cost of a call, in dollars."""
     max_cost_per_turn_usd: Dollars | None = None
-    """Dollars that a human turn may cost, on average, with all calls made for it."""
+    """Maximum average cost of a human turn with all its calls, in dollars."""
     max_cost_per_inquiry_usd: Dollars | None = None
-    """Dollars that a question of a tool may cost, on average, retries included."""
+    """Maximum average cost of a tool's question, retries included, in dollars."""
     min_hit_share: HitShare | None = None
-    """How much of its input tokens must be read from the cache at least, e.g. 90%."""
+    """Minimum cache hit rate (tokens read ÷ input tokens), e.g. 90%."""
     max_regression: Share | None = None
-    """How much more than in the baseline it may cost, e.g. 5%."""
+    """Maximum increase of the cost over the baseline, e.g. 5%."""
     max_marks: Annotated[int, Field(ge=0)] | None = None
-    """Marks that a call may send, the automatic one included."""
+    """Maximum number of breakpoints in a call, the automatic one included."""
     min_lookback_margin: Annotated[int, Field(ge=0)] | None = None
-    """Lookback positions that must be left behind what is read, in every call: 0 is the last position that is found."""
+    """Minimum number of lookback positions left behind what each call reads; 0 is the last position found."""
     no_write_never_read: bool = False
-    """Whether it may write nothing that no later call reads. The last call of a conversation is let off."""
+    """Fails when a call writes tokens that no later call reads. The last call of a conversation is exempt."""
     prefix_stable: Annotated[list[Literal["tools", "system", "messages"]], Field(min_length=1)] | None = None
-    """Layers that must stay as they are within a conversation; messages may grow."""
+    """Layers that must not change within a conversation; messages may grow."""
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -351,10 +294,10 @@ Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=
 
 
 class Variant(Strict):
-    """The same question on another day, model or reading: its keys are merged over the scenario's."""
+    """The same question with another day, model or assumption: its keys are merged over the scenario's."""
 
-    name: Annotated[str, AfterValidator(shown_as_it_is)]
-    """What the report calls it."""
+    name: Annotated[str, AfterValidator(check_printable)]
+    """Its name in the report."""
     as_of: Day = None
     """Another day."""
     host: str | None = None
@@ -364,9 +307,9 @@ class Variant(Strict):
     tokens: TOKEN_SOURCES | None = None
     """Another way to count tokens."""
     conversation: dict[str, Any] | None = None
-    """Changes of the conversation, e.g. {head: {tools: {tokens: 40_000}}}."""
+    """Changes to the conversation, e.g. {head: {tools: {tokens: 40_000}}}."""
     rules: Rules | None = None
-    """Other switches of the rulebook."""
+    """Other assumptions of the rulebook."""
     prices: str | None = None
     """Another price file."""
 
@@ -377,35 +320,35 @@ class Scenario(Strict):
     format: Literal[1]
     """The format of this file."""
     name: FolderName
-    """Names the scenario and the folder of its report."""
+    """Name of the scenario and of its report's folder."""
     question: str = ""
-    """What it is to answer, for the report."""
+    """The question it answers, for the report."""
     as_of: Day = None
     """Rules and prices of this day; shipped is the date of the shipped rule data."""
     host: str = "anthropic"
-    """Who serves the model."""
+    """The host that serves the model."""
     model: str
     """The model's id."""
     tokens: TOKEN_SOURCES | None = None
-    """How tokens are counted; null is anchored where the recording has usage, else tiktoken."""
+    """How tokens are counted; null is anchored (calibrated on the bill) if the recording has usage, else tiktoken."""
     conversation: ConversationSource
     """The conversation that every strategy is to send."""
     strategies: Annotated[list[StrategySpec], Field(min_length=1)]
-    """What is compared: names of presets, or own strategies."""
+    """What is compared: names of presets, or your own strategies."""
     compare_to: str | None = None
-    """The strategy that the others are compared with; null is the first."""
+    """The strategy that the others are compared to; null is the first."""
     rules: Rules = {}
-    """Switches of the rulebook, where sources differ; the others are at their default."""
+    """Assumptions of the rulebook, where sources differ; the others keep their defaults."""
     prices: str | None = None
-    """A file with own prices over the public ones, from the scenario's folder."""
+    """A file with your own prices, which override the public ones; relative to the scenario's folder."""
     variants: list[Variant] = []
-    """The same question on other days, models or readings."""
+    """The same question with other days, models or assumptions."""
     claims: list[ClaimSpec] = []
-    """Published figures, to be computed exactly."""
+    """Published figures, computed exactly."""
     sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
-    """Dotted paths of this file, each with the values that `cachecost sweep` gives it."""
+    """Dotted paths in this file, each with the values that `cachecost sweep` tries."""
     budget: Budgets = []
-    """Limits that `cachecost check` guards: one mapping or a list."""
+    """Limits that `cachecost check` enforces: one mapping or a list."""
 
     _readings: tuple[tuple[str, Scenario], ...] = PrivateAttr(default=())
     _placed: Placed | None = PrivateAttr(default=None)

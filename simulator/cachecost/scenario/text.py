@@ -1,9 +1,10 @@
-"""A scenario's schema, as text for editors and for people. Both are made from the models."""
+"""A scenario's schema, as text for editors and for people. Both are document from the models."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, get_args
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 from cachecost.base.schema_errors import Schema
 from cachecost.providers.listing import SwitchRow, switch_rows
 from cachecost.scenario.models import RULES, SHIPPED, Scenario
+from cachecost.strategies.derived_models import DerivedModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NUMBERS = {"integer": "^-?[0-9][0-9_]*$", "number": "^-?[0-9][0-9_]*(\\.[0-9_]+)?$"}
@@ -21,8 +23,8 @@ NUMBERS = {"integer": "^-?[0-9][0-9_]*$", "number": "^-?[0-9][0-9_]*(\\.[0-9_]+)
 @cache
 def schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file (draft 2020-12)."""
-    made = {"$schema": DIALECT, **Scenario.model_json_schema()}
-    return _for_editors(made)  # type: ignore[no-any-return]
+    document = {"$schema": DIALECT, **Scenario.model_json_schema()}
+    return _for_editors(document)  # type: ignore[no-any-return]
 
 
 def schema_text() -> str:
@@ -31,7 +33,7 @@ def schema_text() -> str:
 
 
 def _for_editors(part: Any) -> Any:
-    """`part` with underscored numbers allowed, the switches of the rulebook listed, and no made-up titles."""
+    """`part` with underscored numbers allowed, the switches of the rulebook listed, and no document-up titles."""
     if isinstance(part, list):
         return [_for_editors(item) for item in part]
     if isinstance(part, float) and part.is_integer():  # which of both pydantic writes depends on its version
@@ -44,10 +46,10 @@ def _for_editors(part: Any) -> Any:
         return {**inner, "properties": _switches(), "additionalProperties": False}
     kind = inner.get("type")
     is_open = "const" not in inner and "enum" not in inner
-    return _underscored(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
+    return _allow_underscores(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
 
 
-def _underscored(number: dict[str, Any]) -> dict[str, Any]:
+def _allow_underscores(number: dict[str, Any]) -> dict[str, Any]:
     about: dict[str, Any] = {key: number.pop(key) for key in ("description", "default") if key in number}
     return {"anyOf": [number, {"type": "string", "pattern": NUMBERS[number["type"]]}], **about}
 
@@ -65,28 +67,32 @@ def _values(row: SwitchRow) -> Schema:
 
 def explain_defaults() -> str:
     """Every key of a scenario with its meaning and, as YAML, its default; comments where there is none."""
-    title = "# All that a scenario can say, with its defaults. What is commented out has none, or is off.\n"
-    return "\n".join([title, *_explained(Scenario)]) + "\n"
+    title = "# Every key of a scenario with its default. Keys that are commented out have no default, or are off.\n"
+    return "\n".join([title, *_explain_fields(Scenario)]) + "\n"
 
 
-def _explained(model: type[BaseModel]) -> Iterator[str]:
+def _explain_fields(model: type[BaseModel]) -> Iterator[str]:
     """The fields of a mapping, each below its docstring."""
     for name, field in model.model_fields.items():
         yield f"# {' '.join((field.description or '').split())}"
-        inner, written = _inner_model(field.annotation), field.alias or name
+        inner, written = _inner_model(field.annotation, *field.metadata), field.alias or name
         default = None if field.is_required() else field.get_default(call_default_factory=True)
-        if isinstance(default, BaseModel):
+        if inner and (isinstance(default, BaseModel) or is_dataclass(default)):
             yield f"{written}:"
-            yield from (f"  {line}" for line in _explained(type(default)))
+            yield from (f"  {line}" for line in _explain_fields(inner))
         else:
             shipped = model is Scenario and name == "as_of"
             value = SHIPPED if shipped else json.dumps(default, ensure_ascii=False, default=str)
             yield f"# {written}:  must be given" if field.is_required() else f"{written}: {value}"
-            yield from (f"#   {line}" for line in (_explained(inner) if inner else ()))
+            yield from (f"#   {line}" for line in (_explain_fields(inner) if inner else ()))
 
 
-def _inner_model(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field's value, or each item of it, is made of."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for inner in get_args(annotation) if (found := _inner_model(inner))), None)
+def _inner_model(*annotations: Any) -> type[BaseModel] | None:
+    """The model that a field's value, or each item of it, is document of."""
+    for annotation in annotations:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return annotation
+        found = annotation.model if isinstance(annotation, DerivedModel) else _inner_model(*get_args(annotation))
+        if found:
+            return found
+    return None

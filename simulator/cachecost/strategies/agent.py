@@ -1,4 +1,4 @@
-"""An agent as data, and its walk over a conversation: one pass, work for what is new in each call."""
+"""An agent as data, and how it plans the calls of a conversation: one pass, work for what is new in each call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Inq
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import shown
-from cachecost.strategies.changes.base import Change, ThreadSoFar
-from cachecost.strategies.inquiry import Asking, HostFacts, ModelFacts, Questions, window_of
-from cachecost.strategies.placements import Placement, Trail, View
+from cachecost.strategies.changes.base import AgentChange, GrowingThread
+from cachecost.strategies.inquiry import InquiryOptions, QuestionPlanner, window_of_questions
+from cachecost.strategies.model_facts import Facts, HostFacts
+from cachecost.strategies.placements import Placement, ThreadIndex, View
 from cachecost.strategies.window import Window
 
-Facts = Callable[[str], ModelFacts]
-"""What is known of a model, by its id. Raises CannotEvaluate for an unknown one."""
 NO_VALUES: Mapping[str, Any] = {}
 
 
@@ -27,9 +26,9 @@ NO_VALUES: Mapping[str, Any] = {}
 class Agent:
     """How an agent sends a conversation: a Strategy.
 
-    `model` wins over the conversation's. `params` go over the conversation's parameters; None takes one
-    away. `rules` are readings of the rulebook under which its claim is told. Without `asking` nobody
-    answers the questions of a conversation. `asking_on` says how they are asked on a host, and why, where that is
+    `model` wins over the conversation's. `params` override the conversation's parameters; None removes
+    one. `rules` are the assumptions that it makes about the rulebook. Without `inquiry` the questions of a conversation
+    are not asked. `inquiry_by_host` says how they are asked on a host, and why, where that is
     not the same everywhere. `what` is a line for lists, `remarks` are sentences for the report.
     """
 
@@ -38,42 +37,42 @@ class Agent:
     source: str = ""
     date: str = ""
     placement: Placement = Placement()
-    asking: Asking | None = None
+    inquiry: InquiryOptions | None = None
     model: str | None = None
     params: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES)
     rules: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES)
     facts: Facts | None = None
-    changes: tuple[Change, ...] = ()
-    asking_on: Callable[[HostFacts], tuple[Asking, str]] | None = None
+    changes: tuple[AgentChange, ...] = ()
+    inquiry_by_host: Callable[[HostFacts], tuple[InquiryOptions, str]] | None = None
     remarks: tuple[str, ...] = ()
 
-    def on(self, model: str | None) -> Agent:
+    def for_host_of(self, model: str | None) -> Agent:
         """This agent with the way of asking that it has on the host of `model`; itself where it has one way.
 
         Raises CannotEvaluate for an unknown model, for none, and for a host of which it knows nothing.
         """
-        if self.asking_on is None:
+        if self.inquiry_by_host is None:
             return self
         if model is None or self.facts is None:
             raise CannotEvaluate(f"strategy '{self.name}' asks in another way on each host: no model is known")
-        asking, why = self.asking_on(self.facts(model))
-        return replace(self, asking=asking, asking_on=None, remarks=(*self.remarks, why))
+        inquiry, why = self.inquiry_by_host(self.facts(model))
+        return replace(self, inquiry=inquiry, inquiry_by_host=None, remarks=(*self.remarks, why))
 
     def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
-        if self.asking_on and conversation.inquiries:
-            return self.on(self.model or conversation.model).plan(conversation)
-        walks = [_Walk(self, talk).calls() for talk in self.changed(conversation)]
+        if self.inquiry_by_host and conversation.inquiries:
+            return self.for_host_of(self.model or conversation.model).plan(conversation)
+        walks = [_CallPlanner(self, talk).calls() for talk in self.apply_changes(conversation)]
         calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
         for change in self.changes:
-            calls = change.planned(calls)
+            calls = change.plan_calls(calls)
         return calls
 
-    def changed(self, conversation: Conversation) -> list[Conversation]:
-        """The conversation as this agent has it, and those it has beside it."""
-        talks = [_on(self.model, conversation)]
+    def apply_changes(self, conversation: Conversation) -> list[Conversation]:
+        """The conversation as this agent sends it, and the side conversations it adds."""
+        talks = [_run_on(self.model, conversation)]
         for change in self.changes:
-            talks = [other for talk in talks for other in change.applied(talk, self.facts)]
+            talks = [other for talk in talks for other in change.apply_to(talk, self.facts)]
         return talks
 
     @property
@@ -82,30 +81,30 @@ class Agent:
         return sum(change.lead_s for change in self.changes)
 
     def bare_request(self, conversation: Conversation) -> Request:
-        """What all main calls have in common: everything but messages and marks."""
+        """What all main calls have in common: everything but messages and breakpoints."""
         model = conversation.model if conversation.is_chosen else self.model or conversation.model
         if model is None:
             raise CannotEvaluate(f"strategy '{self.name}': no model is given and {conversation.name} names none")
-        tools = self.asking.main_tools(conversation.tools) if self.asking else conversation.tools
+        tools = self.inquiry.main_tools(conversation.tools) if self.inquiry else conversation.tools
         params = self.parameters(conversation.params)
         return Request(model, conversation.root, tools, conversation.system, params=params)
 
     def parameters(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """What is sent instead of the parameters that were."""
+        """The parameters that are sent, given the recorded ones."""
         return {key: value for key, value in {**recorded, **self.params}.items() if value is not None}
 
     def window(self) -> int | None:
         """Tokens that a question's thread is cut to; None where it is not cut."""
         try:
-            return window_of(self.asking, self.facts) if self.asking else None
+            return window_of_questions(self.inquiry, self.facts) if self.inquiry else None
         except CannotEvaluate:
             return None
 
     def notes(self, conversation: Conversation) -> list[str]:
-        """What this agent cannot do with this conversation, in sentences."""
-        if self.asking_on and conversation.inquiries:
-            return self.on(self.model or conversation.model).notes(conversation)
-        told = [f"Read with {name}={shown(value)}." for name, value in sorted(self.rules.items())]
+        """Sentences for the report: what this agent assumes, and what it cannot do with this conversation."""
+        if self.inquiry_by_host and conversation.inquiries:
+            return self.for_host_of(self.model or conversation.model).notes(conversation)
+        told = [f"Assumes {name}={shown(value)}." for name, value in sorted(self.rules.items())]
         told += self.remarks
         if not self.source:
             told += _notes_on_breakpoints(self.placement)
@@ -115,7 +114,7 @@ class Agent:
 
 
 def _notes_on_breakpoints(placement: Placement) -> Iterator[str]:
-    """What somebody who wrote a strategy may not have meant: no breakpoint at all, or more than a request takes."""
+    """Warnings for the author of a strategy: no breakpoints at all, or more than a request takes."""
     if not placement.primitives:
         yield "It sends no breakpoints: where caching needs them, nothing is cached."
     elif placement.most > placement.slots:
@@ -127,18 +126,21 @@ def _notes_on_breakpoints(placement: Placement) -> Iterator[str]:
 
 
 def _notes_on_questions(agent: Agent, conversation: Conversation) -> Iterator[str]:
-    asked, asking = len(conversation.inquiries), agent.asking
-    if asking is None:
-        yield f"The {asked} questions are not asked: this strategy has no way to. Its cost lacks them."
+    asked, inquiry = len(conversation.inquiries), agent.inquiry
+    if inquiry is None:
+        yield (
+            f"The {asked} questions are not asked: this strategy has no way to ask them. "
+            "Its cost does not include them."
+        )
         return
     main = agent.bare_request(conversation)
-    if asking.drops_thinking(main.params):
+    if inquiry.drops_thinking(main.params):
         yield (
-            "A forced tool choice cannot go with manual thinking: questions leave thinking out, "
+            "A forced tool choice cannot be combined with manual thinking: questions omit thinking, "
             "so two parameters of the messages layer change at once."
         )
-    model = asking.model or main.model
-    if asking.choice == "forced" and not _accepts_forced_choice(agent, model):
+    model = inquiry.model or main.model
+    if inquiry.choice == "forced" and not _accepts_forced_choice(agent, model):
         yield f"{model} refuses a forced tool choice: all {asked} questions fail."
     yield from _notes_on_window(agent, conversation)
 
@@ -151,22 +153,22 @@ def _accepts_forced_choice(agent: Agent, model: str) -> bool:
 
 
 def _notes_on_window(agent: Agent, conversation: Conversation) -> Iterator[str]:
-    asking, window = agent.asking, agent.window()
-    if asking is None or asking.model is None or not asking.truncate:
+    inquiry, window = agent.inquiry, agent.window()
+    if inquiry is None or inquiry.model is None or not inquiry.truncate:
         return
     if window is None:
-        yield f"The window of {asking.model} is not known: questions are sent whole."
+        yield f"The context window of {inquiry.model} is unknown: questions are sent whole."
         return
     size = sum(block.size for event in conversation.events for block in _blocks(event))
     if size > Window(window, (conversation.tools, conversation.system)).budget:
-        yield f"Questions lose their oldest messages where they would not fit {asking.model} ({window:,} tokens)."
+        yield f"Questions lose their oldest messages where they would not fit {inquiry.model} ({window:,} tokens)."
 
 
 def _blocks(event: Event) -> tuple[Block, ...]:
     return event.blocks if isinstance(event, Human | Reply | Results) else ()
 
 
-def _on(model: str | None, talk: Conversation) -> Conversation:
+def _run_on(model: str | None, talk: Conversation) -> Conversation:
     """The conversation as if it had run on `model`, side calls on the main thread's model, too."""
     if model is None or model == talk.model:
         return talk
@@ -179,21 +181,21 @@ def _on(model: str | None, talk: Conversation) -> Conversation:
     return replace(talk, model=model, events=tuple(events))
 
 
-class _Walk:
+class _CallPlanner:
     """One pass over a conversation: the thread as it grows, and who must wait for whom."""
 
     def __init__(self, agent: Agent, conversation: Conversation) -> None:
         self._agent = agent
         self._conversation = conversation
         self._main = agent.bare_request(conversation)
-        self._grown = ThreadSoFar(self._main.thread)
-        self._trail = Trail()
+        self._thread = GrowingThread(self._main.thread)
+        self._trail = ThreadIndex()
         self._turn = 0
         self._ready = float("-inf")
-        self._questions: Questions | None = None
-        if agent.asking:
-            self._questions = Questions(
-                agent.asking, self._main, conversation.tools, agent.placement, self._trail, agent.window()
+        self._questions: QuestionPlanner | None = None
+        if agent.inquiry:
+            self._questions = QuestionPlanner(
+                agent.inquiry, self._main, conversation.tools, agent.placement, self._trail, agent.window()
             )
 
     def calls(self) -> Iterator[PlannedCall]:
@@ -223,11 +225,11 @@ class _Walk:
         elif isinstance(event, Switch):
             self._switch(event)
         self._turn += isinstance(event, Human)
-        self._grown.take(event)
+        self._thread.take(event)
 
     def _call(self, reply: Reply) -> PlannedCall:
         self._ready = start = max(reply.at, self._ready)
-        main, thread = self._main, self._grown.thread
+        main, thread = self._main, self._thread.thread
         marks, automatic = self._agent.placement.place(View(thread, main.tools, main.system, self._trail))
         request = Request(main.model, thread, main.tools, main.system, marks, automatic, main.params)
         return self._plan_call(reply, request, start, "main")
@@ -235,11 +237,11 @@ class _Walk:
     def _aside(self, event: Aside) -> PlannedCall:
         """A side call with its own head, marked as this agent marks side calls."""
         agent, reply = self._agent, event.reply
-        placement = agent.asking.placement(agent.placement) if agent.asking else agent.placement
+        placement = agent.inquiry.placement(agent.placement) if agent.inquiry else agent.placement
         sent = event.request
         tools = self._main.tools if sent.tools is self._conversation.tools else sent.tools
-        bare = replace(sent, thread=self._grown.grafted(sent.thread), tools=tools, params=agent.parameters(sent.params))
-        request = self._marked(bare, placement)
+        bare = replace(sent, thread=self._thread.graft(sent.thread), tools=tools, params=agent.parameters(sent.params))
+        request = self._with_marks(bare, placement)
         start = max(event.at, self._ready)
         return self._plan_call(reply, request, start, "aside")
 
@@ -254,7 +256,7 @@ class _Walk:
             turn=self._turn,
         )
 
-    def _marked(self, bare: Request, placement: Placement) -> Request:
+    def _with_marks(self, bare: Request, placement: Placement) -> Request:
         marks, automatic = placement.place(View(bare.thread, bare.tools, bare.system, self._trail))
         return replace(bare, marks=marks, automatic=automatic)
 
@@ -270,9 +272,9 @@ class _Walk:
         )
         self._main = self._agent.bare_request(as_told)
         if self._questions is not None:
-            self._questions.use(self._main, event.tools)
+            self._questions.use_main_thread(self._main, event.tools)
 
     def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
         if asked and self._questions is not None:
-            calls, self._ready = self._questions.ask(self._grown.thread, self._turn, asked, self._ready)
+            calls, self._ready = self._questions.plan_questions(self._thread.thread, self._turn, asked, self._ready)
             yield from calls

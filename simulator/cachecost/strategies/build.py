@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cachecost.strategies.agent import Agent, Facts
+from cachecost.strategies.agent import Agent
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.plan import Strategy
-from cachecost.strategies.registry import find
+from cachecost.strategies.registry import find_strategy
 
 if TYPE_CHECKING:
     from cachecost.strategies.spec import StrategySpec
@@ -21,8 +22,8 @@ def build(spec: StrategySpec | str, *, model: str | None = None, facts: Facts | 
     ValueError for options that do not go together, and CannotEvaluate where a strategy is another one on each host
     and nothing is known of this one.
     """
-    found = find(spec) if isinstance(spec, str) else spec.resolved()
+    found = find_strategy(spec) if isinstance(spec, str) else spec.resolve()
     if not isinstance(found, Agent):
         return found
     agent = replace(found, model=found.model or model, facts=found.facts or facts)
-    return agent.on(agent.model) if agent.model and agent.facts else agent
+    return agent.for_host_of(agent.model) if agent.model and agent.facts else agent

@@ -5,7 +5,7 @@ with a result for each open call ("paused") and the question. The main thread ne
 the answer tool, where that is always present. What the recording lacks is assumed, the same in every arm:
 
 - A question starts when it was asked; in the order "parallel" those of a batch start with its first.
-  Nothing tells how long an answer took, so a call that waits for another (a retry, the next question,
+  The recording does not say how long an answer took, so a call that waits for another (a retry, the next question,
   the next main call) starts `STEP_S` after it where its own recorded time is not later still.
 - The answer is the recorded one, without the JSON of a tool call or a schema around it. A wrong answer
   is as long as the right one, and is followed by a sentence that says what is expected.
@@ -15,17 +15,18 @@ the answer tool, where that is always present. What the recording lacks is assum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, Trail, View
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 from cachecost.strategies.window import Window
 
 ANSWER_TOOL = "answer_inquiry"
@@ -36,52 +37,38 @@ MAX_RETRIES = 2
 Marks = Literal["same", "none", "hint"] | tuple[Primitive, ...]
 
 
-class HostFacts(Protocol):
-    """What tells how the cache of a model works: its host, and the kind of matching there."""
-
-    @property
-    def host(self) -> str: ...
-    @property
-    def matching(self) -> str: ...
-
-
-class ModelFacts(HostFacts, Protocol):
-    """What an arm must know of a model. `providers.rules.ModelRules` is one."""
-
-    @property
-    def context_window(self) -> int: ...
-    @property
-    def accepts_forced_choice(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """How questions are asked. None means: what fits `through` and `model`.
-
-    `through` says how the answer comes back, `tools` which tools the side call sends, `schema` whether
-    two questions of one answer type share their schema. `tool_choice` is "forced" for a tool and the
-    main thread's otherwise. `marks` are those of the side call: the main thread's, none, the main thread's
-    with a hint on the message before the question instead of a moving mark, or a list of primitives.
-    With `model` another model answers; it gets `system_tokens` of its own system prompt if given, the
-    conversation is cut to its window (`window_tokens`, else what the rules say) unless `truncate` is
-    false, and thinking, effort and speed of the main thread stay out. `thinking` "off" leaves it out
-    anyway. `tool_tokens` is the size of the answer tool; not `always_present`, only questions carry it.
-    """
+class InquiryOptions:
+    """How a tool's questions are put to the assistant. Options left out keep the preset's values."""
 
     through: Literal["structured_output", "answer_tool", "tool_per_question"] = "answer_tool"
+    """How the answer comes back: output_config.format, a tool that is always there, or one made for the question."""
     tools: Literal["same", "none"] = "same"
+    """The tools of a question's call: those of the main thread, or none (but an answer tool)."""
     tool_choice: Literal["forced", "auto", "none"] | None = None
+    """Left out: forced where there is an answer tool, else that of the main thread."""
     schema: Literal["per_type", "unique"] | None = None
+    """Whether questions with the same type of answer share a schema. Left out: unique for a tool per question."""
     model: str | None = None
+    """Another model that answers. It gets no thinking, effort or speed of the main thread, and a cache of its own."""
     system_tokens: int | None = None
+    """Size of a system prompt of its own; left out, the main thread's is sent."""
     marks: Marks = "same"
+    """The main thread's breakpoints, none, these with one before the question instead of at the end, or a list."""
     order: Literal["sequential", "parallel"] = "sequential"
+    """Whether questions that were asked at once start together (then they cannot read each other's entries)."""
     retry_rate: float = 0.0
+    """Share of answers that are not valid and asked again, at most twice a question."""
     tool_tokens: int = 75
+    """Size of the answer tool's definition."""
     always_present: bool = True
+    """Whether the main thread carries the answer tool, too."""
     thinking: Literal["same", "off"] | None = None
+    """Left out: as the main thread, but off for another model and where a forced choice forbids it."""
     truncate: bool = True
+    """Whether another model's thread is cut to its window as jp does, oldest messages first."""
     window_tokens: int | None = None
+    """The window to cut to; left out, what the rules say of the model."""
 
     def __post_init__(self) -> None:
         if self.through == "structured_output" and self.tool_choice == "forced":
@@ -146,37 +133,39 @@ class Asking:
         return {key: value for key, value in params.items() if value != {}}
 
 
-class Questions:
+class QuestionPlanner:
     """The questions of one plan: their options, the parts they share, and what was asked so far."""
 
     def __init__(
         self,
-        asking: Asking,
+        options: InquiryOptions,
         main: Request,
         bare_tools: Part,
         placement: Placement,
-        trail: Trail,
+        trail: ThreadIndex,
         window_tokens: int | None,
     ) -> None:
-        self._asking = asking
-        self._placement = asking.placement(placement)
+        self._options = options
+        self._placement = options.placement(placement)
         self._trail = trail
-        self._fails = Spread(asking.retry_rate)
+        self._fails = EvenSampler(options.retry_rate)
         self._asked = 0
-        self.use(main, bare_tools)
+        self.use_main_thread(main, bare_tools)
         self._window = Window(window_tokens, (self._tools("any", {}), self._system)) if window_tokens else None
 
-    def use(self, main: Request, bare_tools: Part) -> None:
+    def use_main_thread(self, main: Request, bare_tools: Part) -> None:
         """From here on questions are asked beside this main thread: its model, head and parameters."""
-        asking = self._asking
-        self._model = asking.model or main.model
-        self._bare = NOTHING if asking.tools == "none" else bare_tools
+        options = self._options
+        self._model = options.model or main.model
+        self._bare = NOTHING if options.tools == "none" else bare_tools
         self._main_tools = main.tools
-        self._system = main.system if asking.system_tokens is None else _own_system(asking.system_tokens)
-        self._params = asking.side_params(main.params)
+        self._system = main.system if options.system_tokens is None else _own_system(options.system_tokens)
+        self._params = options.side_params(main.params)
         self._tool_parts: dict[str, Part] = {}
 
-    def ask(self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float) -> tuple[list[PlannedCall], float]:
+    def plan_questions(
+        self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float
+    ) -> tuple[list[PlannedCall], float]:
         """The calls that questions asked between two main calls need, and when the next call can start.
 
         Calls are in the order they start, none before `ready`; times are seconds since the epoch.
@@ -191,7 +180,7 @@ class Questions:
 
     def _rounds(self, asked: Sequence[Inquiry]) -> list[list[Inquiry]]:
         """What starts together: each batch if parallel, else each question alone."""
-        if self._asking.order == "sequential":
+        if self._options.order == "sequential":
             return [[inquiry] for inquiry in asked]
         batches: dict[int, list[Inquiry]] = {}
         for inquiry in asked:
@@ -201,7 +190,7 @@ class Questions:
     def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[PlannedCall]:
         self._asked += 1
         number = self._asked
-        schema = f"question {number}" if self._asking.is_unique else inquiry.answer_type
+        schema = f"question {number}" if self._options.is_unique else inquiry.answer_type
         side = self._side(thread, inquiry, number)
         for attempt in range(1 + MAX_RETRIES):
             if attempt:
@@ -227,27 +216,27 @@ class Questions:
         return Request(self._model, thread, tools, self._system, marks, automatic, params)
 
     def _tools(self, schema: str, answer: Mapping[str, Any]) -> Part:
-        asking = self._asking
-        if not asking.has_tool:
+        options = self._options
+        if not options.has_tool:
             return self._bare
-        if asking.through == "answer_tool" and asking.tools == "same" and asking.always_present:
+        if options.through == "answer_tool" and options.tools == "same" and options.always_present:
             return self._main_tools
-        name = "any" if asking.through == "answer_tool" else schema
+        name = "any" if options.through == "answer_tool" else schema
         part = self._tool_parts.get(name)
         if part is None:
             shape = {"type": "string"} if name == "any" else answer
-            part = self._tool_parts[name] = Part((*self._bare.blocks, asking.answer_tool(name, shape)))
+            part = self._tool_parts[name] = Part((*self._bare.blocks, options.answer_tool(name, shape)))
         return part
 
     def _with_answer(self, tools: Part, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         params = dict(self._params)
-        if not self._asking.has_tool:
+        if not self._options.has_tool:
             shape = {"type": "json_schema", "schema": _object({"answer": answer})}
             params["output_config"] = {**_config(params), "format": shape}
         if not tools.blocks:
             params.pop("tool_choice", None)
-        elif self._asking.choice is not None:
-            params["tool_choice"] = _choice(self._asking.choice, params.get("tool_choice"))
+        elif self._options.choice is not None:
+            params["tool_choice"] = _choice(self._options.choice, params.get("tool_choice"))
         return params
 
 
@@ -286,13 +275,13 @@ def _own_system(tokens: int) -> Part:
 
 
 def _open_results(last: Message, inquiry: Inquiry, number: int) -> tuple[Block, ...]:
-    """A result for every call of the last message: the API wants them all, the asking one's says paused."""
+    """A result for every call of the last message: the API wants them all, the calling one's says paused."""
     open_calls = [_id_of(block, index) for index, block in enumerate(last.blocks) if block.kind == "tool_use"]
-    asking = inquiry.tool_use or (open_calls[-1] if open_calls else f"call_{number}")
-    others = [call for call in open_calls if call != asking]
-    waiting = others if asking in open_calls else others[:-1]
+    asking_id = inquiry.tool_use or (open_calls[-1] if open_calls else f"call_{number}")
+    others = [call for call in open_calls if call != asking_id]
+    waiting = others if asking_id in open_calls else others[:-1]
     results = [(call, "Not finished yet.") for call in waiting]
-    return tuple(_result(call, text) for call, text in [*results, (asking, f"Paused by question {number}.")])
+    return tuple(_result(call, text) for call, text in [*results, (asking_id, f"Paused by question {number}.")])
 
 
 def _id_of(block: Block, index: int) -> str:
@@ -308,8 +297,8 @@ def _complaint(answer_type: str) -> Block:
     return text_block("user", f"That answer is not valid. Answer {wanted}.")
 
 
-def window_of(asking: Asking, facts: Callable[[str], ModelFacts] | None) -> int | None:
+def window_of_questions(options: InquiryOptions, facts: Facts | None) -> int | None:
     """The window to cut to, in tokens; None where nothing is cut or no window is known."""
-    if asking.model is None or not asking.truncate:
+    if options.model is None or not options.truncate:
         return None
-    return asking.window_tokens or (facts(asking.model).context_window if facts else None)
+    return options.window_tokens or (facts(options.model).context_window if facts else None)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from inspect import cleandoc
-from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, create_model
 from pydantic_core import PydanticUndefined
 
 from cachecost.base.schema_errors import one_of, shown
+from cachecost.strategies.derived_models import CONFIG, derive_model
 
-CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 Chosen = TypeVar("Chosen")
 
 
-class Listed(NamedTuple):
+class OptionRow(NamedTuple):
     """A row of `cachecost strategies --marks` or `--changes`."""
 
     name: str
@@ -26,7 +25,7 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Generic[Chosen]):
+class OptionTable(Generic[Chosen]):
     """Frozen dataclasses by name, and `shorthands`: names for one with its options, that take those in `kept` only."""
 
     what: str
@@ -55,9 +54,11 @@ class Table(Generic[Chosen]):
         except ValueError as error:
             raise ValueError(f"{name}.{error}") from None
 
-    def listing(self) -> list[Listed]:
+    def list_options(self) -> list[OptionRow]:
         """Each name with the first sentence of what it does, and its options with their defaults."""
-        return [Listed(name, _first_sentence(self.options(name)), _defaults(self.options(name))) for name in self.names]
+        return [
+            OptionRow(name, _first_sentence(self.options(name)), _defaults(self.options(name))) for name in self.names
+        ]
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of what `parse` takes."""
@@ -69,13 +70,7 @@ class Table(Generic[Chosen]):
     def options(self, name: str) -> type[BaseModel]:
         """The options of one, as a model."""
         chosen: Any = type(self.shorthands[name]) if name in self.shorthands else self.types[name]
-        hints = get_type_hints(chosen)
-        told: dict[str, Any] = {
-            option.name: (hints[option.name], ... if option.default is MISSING else option.default)
-            for option in fields(chosen)
-            if name in self.types or option.name in self.kept
-        }
-        return create_model(name, __config__=CONFIG, __doc__=cleandoc(chosen.__doc__ or ""), **told)
+        return derive_model(chosen, name, only=None if name in self.types else self.kept)
 
     @cache  # noqa: B019
     def _with_options(self, name: str) -> type[BaseModel]:
@@ -89,10 +84,10 @@ def _first_sentence(model: type[BaseModel]) -> str:
 
 
 def _defaults(model: type[BaseModel]) -> str:
-    return ", ".join(f"{name} {_spelled(field.default)}" for name, field in model.model_fields.items())
+    return ", ".join(f"{name} {_format_default(field.default)}" for name, field in model.model_fields.items())
 
 
-def _spelled(value: object) -> str:
+def _format_default(value: object) -> str:
     """A default as YAML would have it; what has none, or None, is left out by whoever does not say it."""
     if value is None or value is PydanticUndefined:
         return "unset"

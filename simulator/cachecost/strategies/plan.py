@@ -1,4 +1,4 @@
-"""What a strategy is: it turns a conversation into planned calls."""
+"""What a strategy produces from a conversation: requests with their times."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class Strategy(Protocol):
         ...
 
     def notes(self, conversation: Conversation) -> list[str]:
-        """What this strategy cannot do here, in sentences for the report; empty when all is well."""
+        """What this strategy cannot do here, in sentences for the report; empty if there is nothing to say."""
         ...

@@ -27,7 +27,7 @@ TTLS = ("5m", "1h")
 Found = Agent | Strategy
 
 
-class Listed(NamedTuple):
+class StrategyRow(NamedTuple):
     """A row of `cachecost strategies`."""
 
     name: str
@@ -50,37 +50,37 @@ def names() -> list[str]:
     return sorted(PRESETS)
 
 
-def find(name: str) -> Found:
+def find_strategy(name: str) -> Found:
     """The strategy of that name. Raises UnknownStrategy, and ValueError for a TTL that does not go with it."""
     if name in PRESETS:
         return PRESETS[name]
     base, at, ttl = name.rpartition("@")
     if at and ttl in TTLS:
-        return _with_ttl(find(base), name, cast("TTL", ttl))
+        return _with_ttl(find_strategy(base), name, cast("TTL", ttl))
     others = _entry_points()
     if name in others:
-        return _loaded(others[name])
+        return _load(others[name])
     raise UnknownStrategy(name, sorted({*PRESETS, *others}))
 
 
 def _with_ttl(found: Found, name: str, ttl: TTL) -> Agent:
     if not isinstance(found, Agent):
-        raise ValueError(f"'{found.name}' is another package's strategy: it takes no TTL")
+        raise ValueError(f"'{found.name}' belongs to another package: it takes no TTL")
     placement = replace(found.placement, ttl=ttl)
-    if fault := placement.ttl_fault():
+    if fault := placement.ttl_error():
         raise ValueError(f"{name}: {fault}")
     return replace(found, name=name, placement=placement)
 
 
-def listing() -> list[Listed]:
+def list_strategies() -> list[StrategyRow]:
     """All strategies for `cachecost strategies`, by name; those of other packages are loaded for it."""
-    others = {name: _loaded(point) for name, point in _entry_points().items() if name not in PRESETS}
+    others = {name: _load(point) for name, point in _entry_points().items() if name not in PRESETS}
     found: dict[str, Found] = {**PRESETS, **others}
-    return [_listed(name, strategy) for name, strategy in sorted(found.items())]
+    return [_strategy_row(name, strategy) for name, strategy in sorted(found.items())]
 
 
-def _listed(name: str, strategy: Found) -> Listed:
-    return Listed(name, getattr(strategy, "what", ""), strategy.source, strategy.date)
+def _strategy_row(name: str, strategy: Found) -> StrategyRow:
+    return StrategyRow(name, getattr(strategy, "what", ""), strategy.source, strategy.date)
 
 
 def _entry_points() -> dict[str, EntryPoint]:
@@ -89,7 +89,7 @@ def _entry_points() -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.value)}
 
 
-def _loaded(point: EntryPoint) -> Found:
+def _load(point: EntryPoint) -> Found:
     loaded = point.load()
     strategy = loaded() if isinstance(loaded, type) or not hasattr(loaded, "plan") else loaded
     missing = [part for part in ("name", "source", "date", "plan", "notes") if not hasattr(strategy, part)]

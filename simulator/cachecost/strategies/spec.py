@@ -27,21 +27,22 @@ from cachecost.base.inert import inert
 from cachecost.base.limits import MOST_TOKENS
 from cachecost.providers.assumptions import read_switches
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.base import Change
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.registry import CHANGES
-from cachecost.strategies.inquiry import Asking
-from cachecost.strategies.options import CONFIG, Table
+from cachecost.strategies.derived_models import CONFIG, DerivedModel
+from cachecost.strategies.inquiry import InquiryOptions
+from cachecost.strategies.options import OptionTable
 from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Placement, Primitive
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.registry import find, names
+from cachecost.strategies.registry import find_strategy, names
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-MARKS: Table[Primitive] = Table("a mark", PRIMITIVES, SHORTHANDS, kept=("ttl",))
-CHANGES_TABLE: Table[Change] = Table("a change", CHANGES, {})
+MARKS: OptionTable[Primitive] = OptionTable("a mark", PRIMITIVES, SHORTHANDS, kept=("ttl",))
+CHANGES_TABLE: OptionTable[AgentChange] = OptionTable("a change", CHANGES, {})
 
 
 def _mark(value: Any) -> Primitive:
@@ -49,9 +50,9 @@ def _mark(value: Any) -> Primitive:
     return MARKS.parse(value, Primitive)
 
 
-def _change(value: Any) -> Change:
+def _change(value: Any) -> AgentChange:
     """`switch: {turn: 3, effort: low}` as a change."""
-    return CHANGES_TABLE.parse(value, Change)
+    return CHANGES_TABLE.parse(value, AgentChange)
 
 
 class PresetMarks(list[Primitive]):
@@ -62,9 +63,9 @@ def _marks(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
     """A preset's name stands for its marks."""
     if not isinstance(value, str):
         return listed(value)
-    found = find(value)
+    found = find_strategy(value)
     if not isinstance(found, Agent):
-        raise ValueError(f"'{value}' is another package's strategy: its marks cannot be taken")
+        raise ValueError(f"'{value}' belongs to another package: its breakpoints cannot be used")
     return PresetMarks(found.placement.primitives)
 
 
@@ -74,55 +75,31 @@ Marks = Annotated[
     WrapValidator(_marks),
     WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": MARKS.schema()}]}),
 ]
-ChangeSpec = Annotated[Change, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
+ChangeSpec = Annotated[AgentChange, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Name = Annotated[str, Field(min_length=1)]
 
 
-class InquirySpec(BaseModel):
-    """How a tool's questions are put to the assistant. Options left out keep the preset's values."""
-
-    model_config = CONFIG
-
-    through: Literal["structured_output", "answer_tool", "tool_per_question"] = "answer_tool"
-    """How the answer comes back: output_config.format, a tool that is always there, or one made for the question."""
-    tools: Literal["same", "none"] = "same"
-    """The tools of a question's call: those of the main thread, or none (but an answer tool)."""
-    tool_choice: Literal["forced", "auto", "none"] | None = None
-    """Left out: forced where there is an answer tool, else that of the main thread."""
-    answer_schema: Literal["per_type", "unique"] | None = Field(default=None, alias="schema")
-    """Whether questions with the same type of answer share a schema. Left out: unique for a tool per question."""
-    model: Annotated[str, Field(min_length=1)] | None = None
-    """Another model that answers. It gets no thinking, effort or speed of the main thread, and a cache of its own."""
-    system_tokens: Tokens | None = None
-    """Size of a system prompt of its own; left out, the main thread's is sent."""
-    marks: Literal["same", "none", "hint"] | list[Mark] = "same"
-    """The main thread's marks, none, its marks with one before the question instead of at the end, or a list."""
-    order: Literal["sequential", "parallel"] = "sequential"
-    """Whether questions that were asked at once start together (then they cannot read each other's entries)."""
-    retry_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of answers that are not valid and asked again, at most twice a question."""
-    tool_tokens: Tokens = 75
-    """Size of the answer tool's definition."""
-    always_present: bool = True
-    """Whether the main thread carries the answer tool, too."""
-    thinking: Literal["same", "off"] | None = None
-    """Left out: as the main thread, but off for another model and where a forced choice forbids it."""
-    truncate: bool = True
-    """Whether another model's thread is cut to its window as jp does, oldest messages first."""
-    window_tokens: Tokens | None = None
-    """The window to cut to; left out, what the rules say of the model."""
-
-    def over(self, asking: Asking | None) -> Asking:
-        """`asking` with what is given here. Raises ValueError for options that do not go together."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        if "answer_schema" in given:
-            given["schema"] = given.pop("answer_schema")
-        if isinstance(given.get("marks"), list):
-            given["marks"] = tuple(given["marks"])
-        return replace(asking or Asking(), **given)
+def _frozen_list(value: str | list[Primitive]) -> str | tuple[Primitive, ...]:
+    return tuple(value) if isinstance(value, list) else value
 
 
-def shown_as_it_is(name: str) -> str:
+INQUIRY = DerivedModel(
+    InquiryOptions,
+    "InquirySpec",
+    {
+        "model": Name | None,
+        "system_tokens": Tokens | None,
+        "marks": Annotated[Literal["same", "none", "hint"] | list[Mark], AfterValidator(_frozen_list)],
+        "retry_rate": Annotated[float, Field(ge=0, le=1)],
+        "tool_tokens": Tokens,
+        "window_tokens": Tokens | None,
+    },
+    make=dict,
+)
+
+
+def check_printable(name: str) -> str:
     """A name that tables can show. Raises ValueError."""
     if inert(name) == name:
         return name
@@ -131,7 +108,7 @@ def shown_as_it_is(name: str) -> str:
 
 def _preset_name(value: Any) -> Any:
     if isinstance(value, str):
-        find(value)
+        find_strategy(value)
     return value
 
 
@@ -145,14 +122,14 @@ def _rules(value: Any) -> Any:
 def _caches_nothing(name: str) -> str:
     """Of a strategy that is only a name: it would send every token uncached, which nobody means by leaving out."""
     near = nearest(name, names())
-    return f"expected preset or marks beside the name, or `marks: []` for no caching; got neither{near}"
+    return f"expected preset or marks in addition to the name, or `marks: []` for no caching; got neither{near}"
 
 
 def _must_fit(what: str, marks: Sequence[Primitive], slots: int) -> None:
     """Raise ValueError where a list has more marks than a request takes, which would silently lose its last."""
     if len(marks) > slots:
         kept = f"`trim: priority` to send the first {slots} that apply, or `trim: oldest_message`"
-        told = f"expected at most {slots}, as a request takes no more; got {len(marks)} (or add {kept})"
+        told = f"expected at most {slots}, the limit of a request; got {len(marks)} (or add {kept})"
         raise ValueError(f"{what}: {told}")
 
 
@@ -161,36 +138,36 @@ class StrategySpec(BaseModel):
 
     model_config = CONFIG
 
-    name: Annotated[str, Field(min_length=1), AfterValidator(shown_as_it_is)]
-    """What tables call it. Left out, the preset's name."""
+    name: Annotated[str, Field(min_length=1), AfterValidator(check_printable)]
+    """Its name in tables. Left out, the preset's name."""
     preset: Annotated[str, BeforeValidator(_preset_name)] | None = None
     """The strategy to start from (`cachecost strategies` lists them)."""
     marks: Marks | None = None
-    """Where cache_control goes, in order of priority; or the name of a preset whose marks to take."""
+    """Where cache_control goes, in order of priority; or the name of a preset whose breakpoints to use."""
     ttl: Literal["5m", "1h"] | None = None
-    """TTL of the marks that name none."""
+    """TTL of the breakpoints that name none."""
     slots: Annotated[int, Field(ge=0)] | None = None
-    """Marks a request may have, the automatic one included. The API refuses more than 4."""
+    """Maximum breakpoints in a request, the automatic one included. The API refuses more than 4."""
     trim: Literal["priority", "oldest_message"] | None = None
-    """Which marks go when slots run out: the last in order, or the oldest in messages first."""
-    inquiry: InquirySpec | None = None
+    """BlockChoice marks go when slots run out: the last in order, or the oldest in messages first."""
+    inquiry: Annotated[dict[str, Any], INQUIRY] | None = None
     """How a tool's questions are asked. Without it (and without a preset that asks) they are left out."""
-    model: Annotated[str, Field(min_length=1)] | None = None
+    model: Name | None = None
     """The model of the main thread, instead of the scenario's."""
     thinking: Literal["off"] | dict[str, Any] | None = None
-    """Thinking of the main thread, instead of the recording's: off, or as the Messages API spells it."""
+    """Thinking of the main thread: off, or as the Messages API spells it. Left out, the recording's."""
     params: dict[str, Any] = {}
-    """Parameters of the main thread over the recording's, as the Messages API spells them; null takes one away."""
+    """Main thread parameters that override the recording's, as the Messages API spells them; null removes one."""
     changes: list[ChangeSpec] = []
-    """What the agent does to the conversation or to its calls besides marking, in this order."""
+    """What the agent does to the conversation or to its calls besides placing breakpoints, in this order."""
     rules: Annotated[dict[str, str | bool | int | float], BeforeValidator(_rules)] = {}
-    """Switches of the rulebook for this strategy alone."""
+    """Assumptions of the rulebook for this strategy alone."""
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         if isinstance(value, str):
-            find(value)
+            find_strategy(value)
             return {"name": value, "preset": value}
         if isinstance(value, dict) and "name" not in value and isinstance(value.get("preset"), str):
             return {"name": value["preset"], **value}
@@ -200,7 +177,7 @@ class StrategySpec(BaseModel):
     def _goes_together(self) -> StrategySpec:
         if self.model_fields_set == {"name"}:
             raise ValueError(_caches_nothing(self.name))
-        self.resolved()
+        self.resolve()
         return self
 
     @classmethod
@@ -209,31 +186,33 @@ class StrategySpec(BaseModel):
         name = {"anyOf": [{"enum": sorted(PRESETS)}, {"type": "string"}], "description": "A preset by its name."}
         return {"anyOf": [name, {key: value for key, value in mapping.items() if key != "required"}]}
 
-    def resolved(self) -> Agent | Strategy:
+    def resolve(self) -> Agent | Strategy:
         """The preset with what is given here, under this name. Raises ValueError where that makes no sense."""
-        base = find(self.preset) if self.preset else Agent(name=self.name)
-        return self._over(base) if isinstance(base, Agent) else self._of_others(base)
+        base = find_strategy(self.preset) if self.preset else Agent(name=self.name)
+        return self._apply_to(base) if isinstance(base, Agent) else self._check_foreign(base)
 
-    def _of_others(self, base: Strategy) -> Strategy:
+    def _check_foreign(self, base: Strategy) -> Strategy:
         given = sorted(self.model_fields_set - {"name", "preset"})
         if given or self.name != base.name:
-            raise ValueError(f"'{base.name}' is another package's strategy: it takes no options and no other name")
+            raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
         return base
 
-    def _over(self, base: Agent) -> Agent:
-        if self.inquiry and base.asking_on:
+    def _apply_to(self, base: Agent) -> Agent:
+        if self.inquiry is not None and base.inquiry_by_host:
             raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
         placement = self._placement(base.placement)
-        asking = self.inquiry.over(base.asking) if self.inquiry else base.asking
+        inquiry = base.inquiry
+        if self.inquiry is not None:
+            inquiry = replace(inquiry or InquiryOptions(), **self.inquiry)
         self._must_fit(placement.slots)
-        sides = [asking.placement(placement)] if asking else []
-        for fault in filter(None, (each.ttl_fault() for each in [placement, *sides])):
+        sides = [inquiry.placement(placement)] if inquiry else []
+        for fault in filter(None, (each.ttl_error() for each in [placement, *sides])):
             raise ValueError(fault)
         return replace(
             base,
             name=self.name,
             placement=placement,
-            asking=asking,
+            inquiry=inquiry,
             model=self.model or base.model,
             params={**base.params, **self._thinking(), **self.params},
             changes=tuple(self.changes) if "changes" in self.model_fields_set else base.changes,
@@ -245,7 +224,7 @@ class StrategySpec(BaseModel):
         if self.model_fields_set & {"trim", "slots"} or isinstance(self.marks, PresetMarks):
             return
         _must_fit("marks", self.marks or (), slots)
-        own = self.inquiry.marks if self.inquiry else "same"
+        own = (self.inquiry or {}).get("marks", "same")
         _must_fit("inquiry.marks", () if isinstance(own, str) else own, slots)
 
     def _placement(self, base: Placement) -> Placement:

@@ -19,7 +19,7 @@ from cachecost.providers.rules import data_date
 from cachecost.replay.setup import Terms
 from cachecost.replay.workload import of_strategy, terms_of
 from cachecost.scenario import from_mapping, talks_of
-from cachecost.scenario.loading import Talks
+from cachecost.scenario.loading import ScenarioTalks
 from cachecost.scenario.models import Scenario
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
@@ -30,7 +30,7 @@ from cachecost.sweep.montecarlo.draws import Draw
 from cachecost.sweep.montecarlo.retimed import retimed
 from cachecost.sweep.rows import NO_SEED, Key, Row, faulty, row_of, used
 from cachecost.sweep.totals import Shared
-from cachecost.sweep.varying import Drawing, synthetic_draw, varies_in_times_only
+from cachecost.sweep.varying import PAUSES, Drawing, synthetic_draw, varies_in_times_only
 
 MOST_TALKS = 4
 """Conversations that a process remembers; the one used least recently goes first."""
@@ -42,7 +42,7 @@ _prices: dict[date, PriceBook] = {}
 class Known(NamedTuple):
     """Conversations, and what cells over them share."""
 
-    talks: Talks
+    talks: ScenarioTalks
     shared: Shared
 
 
@@ -116,10 +116,8 @@ def _seeded(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
         raise CannotEvaluate(
             "retries are drawn where only times vary; here sizes, calls or questions vary with the seed"
         )
-    pauses = told.pauses.model_copy(update={"turn": draw.turn, "loop": draw.loop, "first_token": draw.first_token})
-    source = scenario.conversation.model_copy(
-        update={"synthetic": told.model_copy(update={"seed": seed, "pauses": pauses})}
-    )
+    pauses = replace(told.pauses, **{name: getattr(draw, name) for name in PAUSES})
+    source = scenario.conversation.model_copy(update={"synthetic": replace(told, seed=seed, pauses=pauses)})
     rules = {**scenario.rules, **draw.readings, "seed": seed}
     return scenario.model_copy(update={"conversation": source, "rules": rules})
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError, nearest
-from cachecost.conversations.distributions import Distribution, distribution
-from cachecost.scenario.models import Scenario, Synthetic
+from cachecost.conversations.distributions import Distribution, parse_distribution
+from cachecost.conversations.synthetic import SyntheticSpec
+from cachecost.scenario.models import Scenario
 from cachecost.sweep.montecarlo.draws import Draw, Retries
 
 PAUSES = ("turn", "loop", "first_token")
@@ -66,7 +67,7 @@ def _value(name: str, value: Any) -> Distribution | float | bool:
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
             return float(value)
         raise ValueError(f"expected a number from 0{' to 1' if name in SHARES else ''}; got {value!r}")
-    return distribution(value)
+    return parse_distribution(value)
 
 
 def varies_in_times_only(scenario: Scenario) -> bool:
@@ -74,10 +75,10 @@ def varies_in_times_only(scenario: Scenario) -> bool:
     told = scenario.conversation.synthetic
     if told is None:
         return True
-    sizes = [getattr(told.sizes, name) for name in type(told.sizes).model_fields]
+    sizes = [getattr(told.sizes, size.name) for size in fields(told.sizes)]
     return told.inquiries is None and all(isinstance(of, int | float) for of in (told.calls, told.tools, *sizes))
 
 
-def synthetic_draw(told: Synthetic) -> Draw:
+def synthetic_draw(told: SyntheticSpec) -> Draw:
     """The pauses of a synthetic conversation, to be drawn anew."""
     return Draw(turn=told.pauses.turn, loop=told.pauses.loop, first_token=told.pauses.first_token)

@@ -14,7 +14,7 @@ from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL, Request
-from cachecost.strategies.changes.quiet import filler, needs_output
+from cachecost.strategies.changes.cache_only_calls import filler_thread, needs_output
 
 MOST_PINGS = 60
 """In one pause: more never paid at any price there was (a 1h entry through two days and a half)."""
@@ -150,7 +150,7 @@ def extra(bench: Bench, sent: Sent, marks: Marks, start: float, purpose: str) ->
     """
     request = sent.call.request
     in_head = marks[-1].prefix.layer is not Layer.MESSAGES
-    made = _rendered(bench, sent, replace(request, thread=filler()), start, purpose) if in_head else None
+    made = _rendered(bench, sent, replace(request, thread=filler_thread()), start, purpose) if in_head else None
     if made is None or not _contains(made, marks):
         made = _rendered(bench, sent, request, start, purpose)
     return Step(made, marks) if made is not None and _contains(made, marks) else None

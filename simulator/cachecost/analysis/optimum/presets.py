@@ -9,7 +9,7 @@ from decimal import Decimal
 from cachecost.analysis.optimum.plan_evaluator import Bench, Marks, Step, rendered_marks
 from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.request import TTL, Request
-from cachecost.strategies.placements import Placement, Trail, View
+from cachecost.strategies.placements import Placement, ThreadIndex, View
 from cachecost.strategies.presets import PLACEMENTS
 
 LEADING = (
@@ -50,19 +50,19 @@ def tried(bench: Bench, progress: Callable[[str, int], None]) -> list[Tried]:
 
 def _placements(leading_only: bool) -> Iterator[tuple[str, Placement]]:
     for agent in PLACEMENTS:
-        if agent.changes or agent.asking or (leading_only and agent.name not in LEADING):
+        if agent.changes or agent.inquiry or (leading_only and agent.name not in LEADING):
             continue
         for ttl in TTLS:
             placement = replace(agent.placement, ttl=ttl)
             is_own = ttl == agent.placement.ttl
             if is_own:
                 yield agent.name, placement
-            elif placement.primitives and placement.ttl_fault() is None:
+            elif placement.primitives and placement.ttl_error() is None:
                 yield f"{agent.name}@{ttl}", placement
 
 
 def _tried(bench: Bench, name: str, placement: Placement, known: dict[tuple[Marks, ...], Decimal]) -> Tried:
-    trail, steps, refused = Trail(), list[Step](), 0
+    trail, steps, refused = ThreadIndex(), list[Step](), 0
     for sent in bench.sent:
         request = placed(sent.call.request, placement, trail)
         if refusal(request, marks_sent(request), sent.rules):
@@ -75,7 +75,7 @@ def _tried(bench: Bench, name: str, placement: Placement, known: dict[tuple[Mark
     return Tried(name, steps, known[marks], refused)
 
 
-def placed(request: Request, placement: Placement, trail: Trail) -> Request:
+def placed(request: Request, placement: Placement, trail: ThreadIndex) -> Request:
     """The request as the placement would mark it."""
     marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
     return replace(request, marks=marks, automatic=automatic)

@@ -65,7 +65,7 @@ def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
     timed = [step.call for step in talk if not step.call.has_failed and not step.call.why_unknown]
     last: Call | None = None
     calls = iter(timed)
-    for planned in habit.planned(iter(map(_as_planned, timed))):
+    for planned in habit.plan_calls(iter(map(_as_planned, timed))):
         if planned.purpose == "ping":
             assert last is not None
             ping = derive_call(last, planned.request, planned.start, planned.output_tokens, "ping")

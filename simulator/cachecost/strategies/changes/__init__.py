@@ -1,1 +1,1 @@
-"""What agents do to a conversation or to their calls besides marking: each a few lines that compose."""
+"""What agents do to a conversation or to their calls besides placing breakpoints; changes compose."""

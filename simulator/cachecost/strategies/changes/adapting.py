@@ -1,4 +1,4 @@
-"""Marks and lifetimes by what was seen so far: pauses, growth, and how much of what was written was read again.
+"""Breakpoints and TTLs chosen from the past: pauses, growth, and how much of what was written was read again.
 
 What the optimum teaches. An hour's mark on a short new end keeps the whole prompt alive for an hour, because what was
 read is not charged again: it pays as soon as a pause between 5 minutes and an hour is only a little likely. And a block
@@ -14,9 +14,9 @@ from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import last_markable
 from cachecost.prompts.request import TTL, Mark, Request
-from cachecost.strategies.changes.base import Change, estimated
-from cachecost.strategies.changes.quiet import quiet
-from cachecost.strategies.placements import LastTool, Placement, SystemBlock, Trail, View
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens
+from cachecost.strategies.changes.cache_only_calls import cache_only_call
+from cachecost.strategies.placements import LastTool, Placement, SystemBlock, ThreadIndex, View
 
 FIVE_S, HOUR_S = 300.0, 3600.0
 PRIOR, PRIOR_CALLS = 0.1, 2
@@ -26,7 +26,7 @@ Kind = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Adapt(Change):
+class Adapt(AgentChange):
     """Marks the head and the end of each request, for as long as the pauses seen so far say; looks at the past only.
 
     The end is marked for an hour where the expected loss of a pause of 5 to 60 minutes is more than what an hour costs
@@ -43,23 +43,23 @@ class Adapt(Change):
     ping_s: float = 3540.0
     times: int = 8
 
-    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        agent = _Learning(self)
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        agent = _PauseLearner(self)
         for call in calls:
             yield from agent.pings_before(call.start)
             agent.learn(call)
-            yield agent.marked(call)
+            yield agent.with_marks(call)
         yield from agent.pings_before(float("inf"))
 
 
 @dataclass(slots=True)
-class _Pauses:
+class _PauseHistory:
     """Pauses after calls of a kind, in seconds, and how many of them anything went on from."""
 
     calls: int = 0
     followed: list[float] = field(default_factory=list)
 
-    def saved(self, options: Adapt) -> float:
+    def savings(self, options: Adapt) -> float:
         """What an hour's life saves on average after such a call, in prices of a token of the prompt.
 
         A pause over 5 minutes would have the prompt written again; one over an hour takes a ping for each hour.
@@ -70,7 +70,7 @@ class _Pauses:
 
 
 @dataclass(slots=True)
-class _Last:
+class _LastCall:
     """The last call of a thread: how many tokens it had, and what marks."""
 
     call: PlannedCall
@@ -81,15 +81,15 @@ class _Last:
     is_over: bool = False
 
 
-class _Learning:
+class _PauseLearner:
     """What one plan has seen."""
 
     def __init__(self, options: Adapt) -> None:
         self._options = options
-        self._trail = Trail()
-        self._pauses: dict[Kind, _Pauses] = {}
-        self._ends: dict[Thread, _Last] = {}
-        self._latest: _Last | None = None
+        self._trail = ThreadIndex()
+        self._pauses: dict[Kind, _PauseHistory] = {}
+        self._ends: dict[Thread, _LastCall] = {}
+        self._latest: _LastCall | None = None
         self._head = Placement((LastTool(), SystemBlock("last")))
 
     def learn(self, call: PlannedCall) -> None:
@@ -99,13 +99,13 @@ class _Learning:
             before.is_over = True
             self._of(before.kind).followed.append(call.start - before.call.start)
 
-    def _before(self, call: PlannedCall) -> _Last | None:
+    def _before(self, call: PlannedCall) -> _LastCall | None:
         return next((self._ends[node] for node in call.request.thread.back() if node in self._ends), None)
 
-    def _of(self, kind: Kind) -> _Pauses:
-        return self._pauses.setdefault(kind, _Pauses())
+    def _of(self, kind: Kind) -> _PauseHistory:
+        return self._pauses.setdefault(kind, _PauseHistory())
 
-    def marked(self, call: PlannedCall) -> PlannedCall:
+    def with_marks(self, call: PlannedCall) -> PlannedCall:
         """The call with the marks that the past speaks for."""
         kind = _kind(call)
         before, tokens = self._before(call), self._tokens(call.request)
@@ -113,9 +113,9 @@ class _Learning:
         ttl = self._ttl(kind, tokens, new)
         is_kept = self._is_reread(kind)
         self._of(kind).calls += 1
-        last = _Last(call, kind, tokens, ttl == "1h" and is_kept)
+        last = _LastCall(call, kind, tokens, ttl == "1h" and is_kept)
         self._ends[call.request.thread] = last
-        made = replace(call, request=self._placed(call.request, ttl, is_kept))
+        made = replace(call, request=self._place_marks(call.request, ttl, is_kept))
         self._latest = replace(last, call=made) if call.purpose == "main" else self._latest
         return made
 
@@ -126,10 +126,10 @@ class _Learning:
     def _ttl(self, kind: Kind, tokens: int, new: int) -> TTL:
         """An hour where the loss that it prevents is worth more than what it costs."""
         options = self._options
-        saved = self._of(kind).saved(options) * tokens
+        saved = self._of(kind).savings(options) * tokens
         return "1h" if saved > (options.write_1h - options.write_5m) * new else "5m"
 
-    def _placed(self, request: Request, ttl: TTL, is_kept: bool) -> Request:
+    def _place_marks(self, request: Request, ttl: TTL, is_kept: bool) -> Request:
         """The head, the end of what the last call sent, and the end; an hour wherever the end has it."""
         head = (
             replace(self._head, ttl=ttl).place(View(request.thread, request.tools, request.system, self._trail)).marks
@@ -146,8 +146,8 @@ class _Learning:
         return replace(request, marks=tuple(sorted(found.values(), key=_order)), automatic=None)
 
     def _tokens(self, request: Request) -> int:
-        head = sum(estimated(block) for part in (request.tools, request.system) for block in part.blocks)
-        return head + self._trail.folded("adapt", request.thread, 0, _summed)
+        head = sum(estimate_tokens(block) for part in (request.tools, request.system) for block in part.blocks)
+        return head + self._trail.fold("adapt", request.thread, 0, _add_tokens)
 
     def pings_before(self, at: float) -> Iterator[PlannedCall]:
         """The pings due before `at`."""
@@ -157,9 +157,9 @@ class _Learning:
             if due >= at:
                 return
             last.pings += 1
-            yield quiet(last.call, last.call.request, due, "ping")
+            yield cache_only_call(last.call, last.call.request, due, "ping")
 
-    def _pays(self, last: _Last) -> bool:
+    def _pays(self, last: _LastCall) -> bool:
         """Whether the next hour is likely enough to end the pause: a ping costs a read, a lapse a write."""
         known = self._of(last.kind).followed
         begun = (last.pings + 1) * HOUR_S
@@ -178,9 +178,9 @@ def _order(mark: Mark) -> tuple[int, int, int]:
     return layers.index(mark.layer), mark.node.length if mark.node else 0, mark.index
 
 
-def _summed(tokens: int, node: Thread) -> int:
+def _add_tokens(tokens: int, node: Thread) -> int:
     assert node.message is not None
-    return tokens + sum(map(estimated, node.message.blocks))
+    return tokens + sum(map(estimate_tokens, node.message.blocks))
 
 
-CHANGES: dict[str, type[Change]] = {"adapt": Adapt}
+CHANGES: dict[str, type[AgentChange]] = {"adapt": Adapt}

@@ -8,13 +8,14 @@ from typing import Literal
 
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.prompts.blocks import Block, Message, given_block
-from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.overlay import Overlay, starts_turn
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.thread_rewriting import ThreadRewriter, starts_turn
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Attachments(Change):
+class Attachments(AgentChange):
     """With the human message `turn` (1 is the first), `count` files of `tokens` each are attached.
 
     `where` "first_message": they stand before the first human message, whenever they were attached, and are read again
@@ -31,11 +32,11 @@ class Attachments(Change):
     change_rate: float = 0.2
     again: bool = False
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Attached(self).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _AttachmentRewriter(self).rewrite(talk)
 
 
-class _Attached(Overlay):
+class _AttachmentRewriter(ThreadRewriter):
     """`_versions` are those of the files, `_waiting` the blocks for the next human message.
 
     `_held` says, in order, which messages hold which files: where the conversation goes back before one of them, the
@@ -45,7 +46,7 @@ class _Attached(Overlay):
     def __init__(self, options: Attachments) -> None:
         super().__init__()
         self._options = options
-        self._changes = Spread(options.change_rate)
+        self._changes = EvenSampler(options.change_rate)
         self._versions: list[int] = []
         self._waiting: list[int] = []
         self._held: list[tuple[int, list[int]]] = []
@@ -54,21 +55,21 @@ class _Attached(Overlay):
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Human):
             self._turn += 1
-            changed = self._changed()
+            changed = self._change_files()
             if self._turn == self._options.turn:
                 self._versions = [0] * self._options.count
                 changed = list(range(self._options.count))
-            yield from self._attached(event.at, changed)
+            yield from self._attach(event.at, changed)
         yield self.take(event)
 
-    def _changed(self) -> list[int]:
+    def _change_files(self) -> list[int]:
         """The files that have changed since the last turn, now in their new version."""
         changed = [number for number in range(len(self._versions)) if self._changes()]
         for number in changed:
             self._versions[number] += 1
         return changed
 
-    def _attached(self, at: float, files: list[int]) -> Iterator[Event]:
+    def _attach(self, at: float, files: list[int]) -> Iterator[Event]:
         """Attach files that are new, or new again."""
         is_new = self._turn == self._options.turn
         if self._options.where == "first_message" and self.turns and files:
@@ -81,14 +82,14 @@ class _Attached(Overlay):
         first = self.turns[0]
         files = list(range(self._options.count))
         self._held = [(first, files)]
-        told = self.told[self.spans[first][0]]
-        return self.mend(at, {first: self._with(told, files)})
+        told = self.recorded_messages[self.spans[first][0]]
+        return self.replace_messages(at, {first: self._with(told, files)})
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         if not self._waiting or not starts_turn(message):
             return message
         files, self._waiting = self._waiting, []
-        self._held.append((len(self.sent), files))
+        self._held.append((len(self.sent_messages), files))
         return self._with(message, files)
 
     def forget(self, keep: int) -> None:
@@ -103,4 +104,4 @@ class _Attached(Overlay):
         return given_block("text", "user", f"file {number}, version {self._versions[number]}: {tokens}", tokens)
 
 
-CHANGES: dict[str, type[Change]] = {"attachments": Attachments}
+CHANGES: dict[str, type[AgentChange]] = {"attachments": Attachments}

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Block, Thread, digest_of
+from cachecost.strategies.model_facts import Facts
 
 BYTES_PER_TOKEN = 4
-"""What agents themselves reckon with when they decide whether a context is full."""
-
-
-class ModelFacts(Protocol):
-    """What is known of a model."""
-
-    @property
-    def context_window(self) -> int: ...
-
-
-Facts = Callable[[str], ModelFacts]
+"""What agents assume when they decide whether a context is full."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One habit of an agent. It may tell the conversation otherwise, in one or several, or plan other calls for it.
+class AgentChange:
+    """What an agent does besides placing breakpoints: rewrite or split the conversation, or plan other calls.
 
-    A rate is a share of occasions, spread evenly (see spread.py). Token counts are what is assumed, not measured.
+    A rate is a share of occasions, spread evenly (even_sampling.py). Token counts are assumed, not measured.
     """
 
     least: ClassVar[int] = 0
@@ -49,23 +40,23 @@ class Change:
             if option.name.endswith("rate") and not 0 <= value <= 1:
                 raise ValueError(f"{option.name}={value}: expected a share from 0 to 1")
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        """The conversation as this agent has it, and those it has beside it."""
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        """The conversation as this agent sends it, and the side conversations it adds."""
         return (talk,)
 
-    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
         """The calls as this agent makes them, in the order they start."""
         return calls
 
 
 @dataclass(slots=True)
-class ThreadSoFar:
+class GrowingThread:
     """The main thread of a conversation as its events make it grow."""
 
     thread: Thread = field(default_factory=Thread)
     _grafts: dict[Thread, Thread] = field(default_factory=dict)
 
-    def grafted(self, other: Thread) -> Thread:
+    def graft(self, other: Thread) -> Thread:
         """The same messages as `other` in the tree of this thread. Costs work for what was not grafted before."""
         new: list[Thread] = []
         node = other
@@ -97,12 +88,12 @@ class ThreadSoFar:
             self.thread = self.thread.then(message)
 
 
-def estimated(block: Block) -> int:
+def estimate_tokens(block: Block) -> int:
     """Tokens of a block as an agent estimates them."""
     return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
 
 
-def instead_of(block: Block, why: str, tokens: int) -> Block:
+def placeholder_for(block: Block, why: str, tokens: int) -> Block:
     """A block of the same kind and role that stands where `block` stood, `tokens` long: cleared, cut, summed up.
 
     It is the same wherever the same block was treated in the same way.

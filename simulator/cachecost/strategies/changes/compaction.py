@@ -9,8 +9,9 @@ from typing import Any, Literal
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, digest_of, given_block
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import Change, Facts, ThreadSoFar, estimated, instead_of
-from cachecost.strategies.changes.overlay import Overlay, window_of
+from cachecost.strategies.changes.base import AgentChange, GrowingThread, estimate_tokens, placeholder_for
+from cachecost.strategies.changes.thread_rewriting import ThreadRewriter, model_window
+from cachecost.strategies.model_facts import Facts
 
 Kind = Literal["summary", "strip", "strip_reasoning", "strip_tools", "range", "keep_first", "keep_last"]
 TITLE_TOKENS = 10
@@ -20,7 +21,7 @@ STRIPPED_TOKENS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction(Change):
+class Compaction(AgentChange):
     """Between turns, turns but the first `keep_first` and the last `keep_last` are made shorter.
 
     `kind` says how. "strip_reasoning" leaves thinking out, "strip_tools" puts placeholders for `clears` of tool calls,
@@ -60,17 +61,17 @@ class Compaction(Change):
     wait_s: float = 10.0
 
     def __post_init__(self) -> None:
-        Change.__post_init__(self)
+        AgentChange.__post_init__(self)
         if not 0 <= self.at <= 1:
             raise ValueError(f"at={self.at}: expected a share from 0 to 1")
         if self.wait_s < 0:
             raise ValueError(f"wait_s={self.wait_s}: expected at least 0")
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Compacted(self, talk, facts).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _CompactionRewriter(self, talk, facts).rewrite(talk)
 
 
-class _Compacted(Overlay):
+class _CompactionRewriter(ThreadRewriter):
     """The walk over a conversation.
 
     The first `_upto` messages sent are compacted or kept, the first `_front` are summaries at the front. `_past` turns
@@ -82,7 +83,7 @@ class _Compacted(Overlay):
         super().__init__()
         self._options = options
         self._facts = facts
-        self._grown = ThreadSoFar(talk.root)
+        self._thread = GrowingThread(talk.root)
         self._main = Switch(0, talk.model or "", talk.tools, talk.system, talk.params)
         tokens = options.system_tokens
         own = () if tokens is None else (given_block("text", "system", "summary system prompt", tokens),)
@@ -93,12 +94,12 @@ class _Compacted(Overlay):
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Human):
             for new in self._between(event.at):
-                self._grown.take(new)
+                self._thread.take(new)
                 yield new
             self._past += 1
             self._since += 1
         told = self._in_time(self.take(event))
-        self._grown.take(told)
+        self._thread.take(told)
         yield told
 
     def _in_time(self, event: Event) -> Event:
@@ -125,55 +126,55 @@ class _Compacted(Overlay):
             self._now = at = call.at
             yield call
         self._since = 0
-        yield self._shortened(at, start, stop)
+        yield self._shorten(at, start, stop)
 
     def _is_due(self) -> bool:
         options = self._options
         if options.every_turns:
             return self._since >= options.every_turns
-        window = options.window_tokens or window_of(self._main.model, self._facts)
+        window = options.window_tokens or model_window(self._main.model, self._facts)
         if window is None or self._past <= options.min_turns:
             return False
-        head = sum(estimated(block) for part in (self._main.tools, self._main.system) for block in part.blocks)
+        head = sum(estimate_tokens(block) for part in (self._main.tools, self._main.system) for block in part.blocks)
         return head + self.tokens > options.at * window
 
     def _band(self) -> tuple[int, int]:
-        """Which of the messages sent are made shorter: from, to."""
+        """BlockChoice of the messages sent are made shorter: from, to."""
         options = self._options
         first = 0 if options.kind == "keep_last" else options.keep_first + self._front // 2
         last = 0 if options.kind == "keep_first" else options.keep_last
-        ends = [*self.turns, len(self.sent)]
+        ends = [*self.turns, len(self.sent_messages)]
         floor = self._upto if options.rolling else 0
         return max(ends[min(first, len(ends) - 1)], floor), ends[max(len(ends) - 1 - last, 0)]
 
-    def _shortened(self, at: float, start: int, stop: int) -> Event:
+    def _shorten(self, at: float, start: int, stop: int) -> Event:
         band = self._in_place(start, stop)
         if self._options.kind == "summary" and self._options.summary_at == "front":
             return self._in_front(at, start, stop, band)
         self._upto = start + len(band)
-        return self.put(at, start, stop, band)
+        return self.replace_range(at, start, stop, band)
 
     def _in_front(self, at: float, start: int, stop: int, summary: list[Message]) -> Event:
-        before = [*self.sent[: self._front], *summary] if self._options.rolling else summary
-        kept = self.sent[self._front : start]
+        before = [*self.sent_messages[: self._front], *summary] if self._options.rolling else summary
+        kept = self.sent_messages[self._front : start]
         self._front, self._upto = len(before), len(before) + len(kept)
-        return self.put(at, 0, stop, [*before, *kept])
+        return self.replace_range(at, 0, stop, [*before, *kept])
 
     def _in_place(self, start: int, stop: int) -> list[Message]:
         if self._options.kind == "summary":
             return self._summary(start, stop)
         if self._options.kind.startswith("strip"):
-            return [short for message in self.sent[start:stop] if (short := self._stripped(message)).blocks]
+            return [short for message in self.sent_messages[start:stop] if (short := self._strip(message)).blocks]
         return []
 
     def _summary(self, start: int, stop: int) -> list[Message]:
         """A question and its answer, as jp has it; another for other messages."""
-        told = digest_of("", "summary", b"".join(message.digest for message in self.sent[start:stop])).hex()
+        told = digest_of("", "summary", b"".join(message.digest for message in self.sent_messages[start:stop])).hex()
         title = given_block("text", "user", "summary of what was said", TITLE_TOKENS)
         summary = given_block("text", "assistant", f"summary {told}", self._options.summary_tokens)
         return [Message.of("user", (title,)), Message.of("assistant", (summary,))]
 
-    def _stripped(self, message: Message) -> Message:
+    def _strip(self, message: Message) -> Message:
         kept = (self._short(block) for block in message.blocks if not self._leaves_out(block))
         return Message.of(message.role, tuple(kept))
 
@@ -184,7 +185,9 @@ class _Compacted(Overlay):
         cleared = {"tool_result": ("responses", "both"), "tool_use": ("requests", "both")}.get(block.kind, ())
         if self._options.kind == "strip_reasoning" or self._options.clears not in cleared:
             return block
-        return instead_of(block, "stripped", STRIPPED_TOKENS) if estimated(block) > STRIPPED_TOKENS else block
+        return (
+            placeholder_for(block, "stripped", STRIPPED_TOKENS) if estimate_tokens(block) > STRIPPED_TOKENS else block
+        )
 
     def _summary_call(self, human_at: float, summary: tuple[Block, ...]) -> Aside:
         options, main = self._options, self._main
@@ -193,7 +196,7 @@ class _Compacted(Overlay):
         if options.when == "turn_start":
             self._ready = at + options.wait_s
         instruction = given_block("text", "user", "summary instruction", options.instruction_tokens)
-        thread = self._grown.thread.then(Message.of("user", (instruction,)))
+        thread = self._thread.thread.then(Message.of("user", (instruction,)))
         is_own = options.system_tokens is not None
         tools, system = (NOTHING, self._own_system) if is_own else (main.tools, main.system)
         request = Request(options.model or main.model, thread, tools, system, params=self._params(bool(tools.blocks)))
@@ -211,4 +214,4 @@ class _Compacted(Overlay):
         return {key: value for key, value in params.items() if value != {}}
 
 
-CHANGES: dict[str, type[Change]] = {"compaction": Compaction}
+CHANGES: dict[str, type[AgentChange]] = {"compaction": Compaction}

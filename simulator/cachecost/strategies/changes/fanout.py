@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Part, Thread, given_block
-from cachecost.strategies.changes.base import Change, Facts, ThreadSoFar
+from cachecost.strategies.changes.base import AgentChange, GrowingThread
+from cachecost.strategies.model_facts import Facts
 
 PENDING_TOKENS = 20
 """A result that only says that its tool goes on: assumed, as all sizes here are."""
@@ -17,7 +18,7 @@ IDENTITY_TOKENS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class FanOut(Change):
+class FanOut(AgentChange):
     """After the first answer of the human turn `turn`, and every `every` turns again, `children` start at once.
 
     They start `after_s` seconds after that call, get a task of `task_tokens` each, and make `calls` calls, `step_s`
@@ -41,14 +42,14 @@ class FanOut(Change):
     step_s: float = 6.0
     least: ClassVar[int] = 0
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         yield talk
-        now, so_far = talk, ThreadSoFar(talk.root)
+        now, so_far = talk, GrowingThread(talk.root)
         turn, is_due = 0, False
         for event in talk.events:
             so_far.take(event)
             if isinstance(event, Switch):
-                now = _switched(now, event)
+                now = _switch_prefix(now, event)
             elif isinstance(event, Human):
                 turn += 1
                 is_due = self._is_due(turn)
@@ -68,7 +69,7 @@ class FanOut(Change):
         for number in range(1, self.children + 1):
             name = f"{place}/{number}"
             task = given_block("text", "user", f"{name} task: {self.task_tokens}", self.task_tokens)
-            said = tuple(self._said(name, at))
+            said = tuple(self._child_events(name, at))
             child = replace(talk, name=f"{talk.name}, fork {name[len(talk.name) + 1 :]}")
             if self.prefix == "own":
                 yield replace(child, system=own, events=(Human(at, (task,)), *said), root=Thread())
@@ -83,7 +84,7 @@ class FanOut(Change):
         identity = given_block("text", "system", f"{name} identity", IDENTITY_TOKENS)
         return replace(child, system=Part((identity, *child.system.blocks)), root=Thread())
 
-    def _said(self, name: str, at: float) -> Iterator[Event]:
+    def _child_events(self, name: str, at: float) -> Iterator[Event]:
         for number in range(1, self.calls):
             place = f"{name}/{number}"
             yield Reply(at, (given_block("tool_use", "assistant", place, TOOL_USE_TOKENS),))
@@ -99,7 +100,7 @@ def _pending(place: str) -> Block:
     return given_block("tool_result", "user", f"{place} pending", PENDING_TOKENS)
 
 
-def _switched(talk: Conversation, event: Switch) -> Conversation:
+def _switch_prefix(talk: Conversation, event: Switch) -> Conversation:
     return replace(
         talk,
         model=event.model,
@@ -110,4 +111,4 @@ def _switched(talk: Conversation, event: Switch) -> Conversation:
     )
 
 
-CHANGES: dict[str, type[Change]] = {"fan_out": FanOut}
+CHANGES: dict[str, type[AgentChange]] = {"fan_out": FanOut}

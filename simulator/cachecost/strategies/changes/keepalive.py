@@ -9,18 +9,18 @@ from typing import Literal
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import Change
-from cachecost.strategies.changes.quiet import MainThread, filler, quiet
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.cache_only_calls import MainThread, cache_only_call, filler_thread
 
 
 @dataclass(frozen=True, slots=True)
-class KeepAlive(Change):
+class KeepAlive(AgentChange):
     """A ping every `every_s` seconds after the start of the last main call, until the next one, at most `times`.
 
     `until_s` ends the pings of a pause earlier. A ping is the last main request again, as far as the message of its
     last mark (of an assistant's message, one further), or the `whole` one; unmarked requests get none. It asks for
     `max_tokens` 0, which is pre-warming, or 1, as aider does; where the API refuses 0 (manual thinking, structured
-    output, a forced tool choice) it asks for 1. Nobody knows that a call was the last one: the pings go on after it,
+    output, a forced tool choice) it asks for 1. No agent knows which call is the last: the pings go on after it,
     unless it `stops_at_end`. Source: aider's --cache-keepalive-pings (295 s after each request, up to the last mark,
     1 token). 11 pings is what an agent may assume to be worth it: 12 reads at 0.1 cost more than a write at 1.25 does
     above a read. Sub-agents with a head of their own are not kept alive, nor are batches.
@@ -34,22 +34,22 @@ class KeepAlive(Change):
     stops_at_end: bool = False
 
     def __post_init__(self) -> None:
-        Change.__post_init__(self)
+        AgentChange.__post_init__(self)
         if self.every_s <= 0:
             raise ValueError(f"every_s={self.every_s}: expected more than 0 seconds")
 
-    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        main, pings = MainThread(), _Pings(self)
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        main, pings = MainThread(), _PingPlanner(self)
         for call in calls:
             yield from pings.before(call.start)
             yield call
-            if main.takes(call):
+            if main.includes(call):
                 pings.follow(call)
         if not self.stops_at_end:
             yield from pings.before(float("inf"))
 
 
-class _Pings:
+class _PingPlanner:
     """The pings after the last main call: those that were sent, and those still to come."""
 
     def __init__(self, options: KeepAlive) -> None:
@@ -71,10 +71,10 @@ class _Pings:
             if self._last.start + wait >= at or (options.until_s is not None and wait > options.until_s):
                 return
             self._sent += 1
-            self._request = self._request or self._pinged(self._last.request)
-            yield quiet(self._last, self._request, self._last.start + wait, "ping", options.max_tokens)
+            self._request = self._request or self._ping_request(self._last.request)
+            yield cache_only_call(self._last, self._request, self._last.start + wait, "ping", options.max_tokens)
 
-    def _pinged(self, request: Request) -> Request:
+    def _ping_request(self, request: Request) -> Request:
         return request if self._options.whole else self._marked_part(request)
 
     def _marked_part(self, request: Request) -> Request:
@@ -83,10 +83,10 @@ class _Pings:
             return request
         marked = request.marks[-1].node
         if marked is None or marked.message is None:
-            self._filler = self._filler or filler()
+            self._filler = self._filler or filler_thread()
             return replace(request, thread=self._filler)
         length = marked.length + (marked.message.role == "assistant")
         return replace(request, thread=request.thread.up_to(length))
 
 
-CHANGES: dict[str, type[Change]] = {"keep_alive": KeepAlive}
+CHANGES: dict[str, type[AgentChange]] = {"keep_alive": KeepAlive}

@@ -9,14 +9,15 @@ from typing import Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Rewrite
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import Change, Facts, estimated, instead_of
-from cachecost.strategies.changes.overlay import Overlay
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
+from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
+from cachecost.strategies.model_facts import Facts
 
 CLEARED = "cleared"
 
 
 @dataclass(frozen=True, slots=True)
-class Prune(Change):
+class Prune(AgentChange):
     """Tool results but the last `keep_results`, of turns before the last `keep_turns`, become a placeholder.
 
     They do before the first call of each `every_turns`-th turn (0: before every call) in which the estimated context
@@ -36,12 +37,12 @@ class Prune(Change):
     clears: Literal["responses", "requests", "both"] = "responses"
     placeholder_tokens: int = 12
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Pruned(self, talk).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _PruneRewriter(self, talk).rewrite(talk)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ClearableBlock:
     """A block that can be cleared: its message, its place in that, and the tokens it loses."""
 
     message: int
@@ -49,7 +50,7 @@ class _Place:
     saves: int
 
 
-class _Pruned(Overlay):
+class _PruneRewriter(ThreadRewriter):
     """`_open` are the tool results and the tool calls that are not cleared, in the order of the thread.
 
     The n-th result answers the n-th call: recordings without content do not say more.
@@ -58,8 +59,8 @@ class _Pruned(Overlay):
     def __init__(self, options: Prune, talk: Conversation) -> None:
         super().__init__()
         self._options = options
-        self._head = sum(estimated(block) for part in (talk.tools, talk.system) for block in part.blocks)
-        self._open: dict[str, list[_Place]] = {"tool_result": [], "tool_use": []}
+        self._head = sum(estimate_tokens(block) for part in (talk.tools, talk.system) for block in part.blocks)
+        self._open: dict[str, list[_ClearableBlock]] = {"tool_result": [], "tool_use": []}
         self._turn = 0
         self._is_due = False
 
@@ -70,15 +71,15 @@ class _Pruned(Overlay):
             self._is_due = every > 0 and (self._turn - 1) % every == 0
         elif isinstance(event, Reply):
             if self._is_due or not self._options.every_turns:
-                yield from self._cleared(event.at)
+                yield from self._clear_old(event.at)
             self._is_due = False
         yield self.take(event)
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         for place, block in enumerate(message.blocks):
             if block.kind in self._open:
-                saves = estimated(block) - self._options.placeholder_tokens
-                self._open[block.kind].append(_Place(len(self.sent), place, saves))
+                saves = estimate_tokens(block) - self._options.placeholder_tokens
+                self._open[block.kind].append(_ClearableBlock(len(self.sent_messages), place, saves))
         return message
 
     def forget(self, keep: int) -> None:
@@ -86,7 +87,7 @@ class _Pruned(Overlay):
             while places and places[-1].message >= keep:
                 places.pop()
 
-    def _cleared(self, at: float) -> Iterator[Rewrite]:
+    def _clear_old(self, at: float) -> Iterator[Rewrite]:
         """The thread with its old calls cleared, where that is due and worth it."""
         options, old = self._options, self._old()
         if self._head + self.tokens <= options.above_tokens:
@@ -96,7 +97,7 @@ class _Pruned(Overlay):
         if chosen and sum(each.saves for each in chosen) >= options.at_least_tokens:
             for places in self._open.values():
                 del places[:old]
-            yield self.mend(at, self._with_placeholders(chosen))
+            yield self.replace_messages(at, self._with_placeholders(chosen))
 
     def _old(self) -> int:
         """How many of the results that are not cleared are old."""
@@ -110,20 +111,20 @@ class _Pruned(Overlay):
         """The last message, whose results no call has sent yet, or the first of the turns that are kept."""
         turns = self._options.keep_turns
         if not turns:
-            return len(self.sent) - 1
-        return min(self.turns[-turns], len(self.sent) - 1) if len(self.turns) >= turns else 0
+            return len(self.sent_messages) - 1
+        return min(self.turns[-turns], len(self.sent_messages) - 1) if len(self.turns) >= turns else 0
 
-    def _with_placeholders(self, chosen: list[_Place]) -> dict[int, Message]:
+    def _with_placeholders(self, chosen: list[_ClearableBlock]) -> dict[int, Message]:
         at: defaultdict[int, set[int]] = defaultdict(set)
         for each in chosen:
             at[each.message].add(each.block)
-        return {message: self._with_placeholder(self.sent[message], places) for message, places in at.items()}
+        return {message: self._with_placeholder(self.sent_messages[message], places) for message, places in at.items()}
 
     def _with_placeholder(self, message: Message, places: set[int]) -> Message:
         tokens = self._options.placeholder_tokens
         blocks = enumerate(message.blocks)
-        kept = (instead_of(block, CLEARED, tokens) if place in places else block for place, block in blocks)
+        kept = (placeholder_for(block, CLEARED, tokens) if place in places else block for place, block in blocks)
         return Message.of(message.role, tuple(kept))
 
 
-CHANGES: dict[str, type[Change]] = {"prune": Prune}
+CHANGES: dict[str, type[AgentChange]] = {"prune": Prune}

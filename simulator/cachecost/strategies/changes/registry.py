@@ -7,12 +7,11 @@ from cachecost.strategies.changes import (
     attachments,
     compaction,
     fanout,
-    finishing,
+    final_answer,
     keepalive,
-    mishaps,
     pruning,
-    reasking,
     reminders,
+    repairs,
     results,
     routing,
     sessions,
@@ -20,16 +19,17 @@ from cachecost.strategies.changes import (
     switching,
     system_parts,
     text_tools,
+    tool_answers,
     truncation,
     warming,
 )
-from cachecost.strategies.changes.base import Change
+from cachecost.strategies.changes.base import AgentChange
 
 MODULES = (
     *(switching, system_parts, text_tools, reminders, attachments),
     *(compaction, pruning, truncation, results),
-    *(finishing, reasking, mishaps, sessions, subagents),
+    *(final_answer, tool_answers, repairs, sessions, subagents),
     *(keepalive, warming, fanout, routing, adapting),
 )
 """What is sent otherwise; what leaves the context; how turns end and go wrong; when calls are made."""
-CHANGES: dict[str, type[Change]] = {name: kind for module in MODULES for name, kind in module.CHANGES.items()}
+CHANGES: dict[str, type[AgentChange]] = {name: kind for module in MODULES for name, kind in module.CHANGES.items()}

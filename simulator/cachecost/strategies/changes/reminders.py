@@ -8,13 +8,14 @@ from typing import ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Reply, Rewrite
 from cachecost.prompts.blocks import Message, given_block
-from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.overlay import starts_turn
-from cachecost.strategies.changes.rewriting import Telling
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.call_rewriting import CallRewriter
+from cachecost.strategies.changes.thread_rewriting import starts_turn
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Reminder(Change):
+class Reminder(AgentChange):
     """A text of `tokens` goes with each human message, or with all that comes before a call (`when` "every_call").
 
     It is the last or the first block of its message. `earlier` "kept": it stays in the history. "removed": only the
@@ -29,11 +30,11 @@ class Reminder(Change):
     position: Literal["first", "last"] = "last"
     least: ClassVar[int] = 1
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Reminded(self, talk).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _ReminderRewriter(self, talk).rewrite(talk)
 
 
-class _Reminded(Telling):
+class _ReminderRewriter(CallRewriter):
     """`_last` is the message that has the reminder, where only one has."""
 
     def __init__(self, options: Reminder, talk: Conversation) -> None:
@@ -41,12 +42,12 @@ class _Reminded(Telling):
         self._options = options
         self._last: int | None = None
 
-    def retold(self, event: Event) -> Iterator[Event]:
+    def rewrite_event(self, event: Event) -> Iterator[Event]:
         if self._options.earlier == "removed" and isinstance(event, Reply):
-            yield from self._moved(event.at)
-        yield from Telling.retold(self, event)
+            yield from self._move_reminder(event.at)
+        yield from CallRewriter.rewrite_event(self, event)
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         is_kept = self._options.earlier == "kept" and self._has_reminder(message)
         return self._reminding(message) if is_kept else message
 
@@ -54,21 +55,23 @@ class _Reminded(Telling):
         if self._last is not None and self._last >= keep:
             self._last = None
 
-    def _moved(self, at: float) -> Iterable[Rewrite]:
+    def _move_reminder(self, at: float) -> Iterable[Rewrite]:
         """The reminder in the latest message that can have it, and in no other."""
         latest = self._latest()
         if latest is None or latest == self._last:
             return
-        other = {latest: self._reminding(self.sent[latest])}
+        other = {latest: self._reminding(self.sent_messages[latest])}
         if self._last is not None:
-            other[self._last] = self.told[self.spans[self._last][0]]
+            other[self._last] = self.recorded_messages[self.spans[self._last][0]]
         self._last = latest
-        yield self.mend(at, other)
+        yield self.replace_messages(at, other)
 
     def _latest(self) -> int | None:
         if self._options.when == "human":
             return self.turns[-1] if self.turns else None
-        return next((n for n in range(len(self.sent) - 1, -1, -1) if self.sent[n].role == "user"), None)
+        return next(
+            (n for n in range(len(self.sent_messages) - 1, -1, -1) if self.sent_messages[n].role == "user"), None
+        )
 
     def _has_reminder(self, message: Message) -> bool:
         return message.role == "user" if self._options.when == "every_call" else starts_turn(message)
@@ -79,5 +82,5 @@ class _Reminded(Telling):
         return Message.of("user", (reminder, *message.blocks) if is_first else (*message.blocks, reminder))
 
 
-CHANGES: dict[str, type[Change]] = {"reminder": Reminder}
+CHANGES: dict[str, type[AgentChange]] = {"reminder": Reminder}
 """Every change by the name a scenario gives it."""

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.blocks import Block, Message, compact, digest_of
-from cachecost.strategies.changes.base import Change, Facts, estimated, instead_of
-from cachecost.strategies.changes.overlay import Overlay
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
+from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplicate(Change):
+class Deduplicate(AgentChange):
     """A tool result that was sent whole within the last `turns` turns becomes a reference of `reference_tokens`.
 
     Only results of `least_bytes` or more do, and only while the one they point to is in the thread. What is equal:
@@ -26,11 +27,11 @@ class Deduplicate(Change):
     least_bytes: int = 300
     reference_tokens: int = 45
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Deduplicated(self).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _DuplicateRewriter(self).rewrite(talk)
 
 
-class _Deduplicated(Overlay):
+class _DuplicateRewriter(ThreadRewriter):
     """`_whole` are the results sent whole, in order: message and content; `_at` where each content was, latest last."""
 
     def __init__(self, options: Deduplicate) -> None:
@@ -39,7 +40,7 @@ class _Deduplicated(Overlay):
         self._whole: list[tuple[int, bytes]] = []
         self._at: dict[bytes, list[tuple[int, int]]] = {}
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         blocks = tuple(map(self._as_sent, message.blocks))
         return message if blocks == message.blocks else Message.of(message.role, blocks)
 
@@ -53,8 +54,8 @@ class _Deduplicated(Overlay):
         content, turn = _content_of(block), len(self.turns)
         places = self._at.setdefault(content, [])
         if places and places[-1][1] >= turn - self._options.turns:
-            return instead_of(block, "reference", self._options.reference_tokens)
-        place = (len(self.sent), turn)
+            return placeholder_for(block, "reference", self._options.reference_tokens)
+        place = (len(self.sent_messages), turn)
         places.append(place)
         self._whole.append((place[0], content))
         return block
@@ -68,7 +69,7 @@ def _content_of(block: Block) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputCap(Change):
+class OutputCap(AgentChange):
     """Tool results are cut to `tool_bytes` each, then those of one message to `batch_bytes` together, longest first.
 
     Bytes are those of a block's compact JSON, four a token for given counts; a cut result keeps that share of its
@@ -79,16 +80,16 @@ class OutputCap(Change):
     batch_bytes: int = 2 * 1024 * 1024
     least: ClassVar[int] = 1
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Capped(self).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _CapRewriter(self).rewrite(talk)
 
 
-class _Capped(Overlay):
+class _CapRewriter(ThreadRewriter):
     def __init__(self, options: OutputCap) -> None:
         super().__init__()
         self._options = options
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         sizes = [min(block.size, self._options.tool_bytes) for block in message.blocks if _is_cut(block)]
         level = min(_level(sizes, self._options.batch_bytes), self._options.tool_bytes)
         if not any(_is_cut(block) and block.size > level for block in message.blocks):
@@ -114,7 +115,7 @@ def _level(sizes: list[int], budget: int) -> int:
 def _cut(block: Block, level: int) -> Block:
     if not _is_cut(block) or block.size <= level:
         return block
-    return instead_of(block, "cut", estimated(block) * level // block.size)
+    return placeholder_for(block, "cut", estimate_tokens(block) * level // block.size)
 
 
-CHANGES: dict[str, type[Change]] = {"deduplicate": Deduplicate, "tool_output_cap": OutputCap}
+CHANGES: dict[str, type[AgentChange]] = {"deduplicate": Deduplicate, "tool_output_cap": OutputCap}

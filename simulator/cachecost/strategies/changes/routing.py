@@ -9,13 +9,13 @@ from typing import Any, Literal
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import NOTHING, Layer
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import Change, estimated
-from cachecost.strategies.changes.quiet import Delays, Timed, in_order
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens
+from cachecost.strategies.changes.cache_only_calls import Delays, Timed, sort_calls
+from cachecost.strategies.even_sampling import EvenSampler
 
 
 @dataclass(frozen=True, slots=True)
-class RouteAsides(Change):
+class RouteAsides(AgentChange):
     """Side calls go to `model`, which has a cache of its own; left out, they stay where they are.
 
     Main calls whose answer is at most `short_tokens` long go there, too: an upper bound of what a router can do, which
@@ -28,17 +28,17 @@ class RouteAsides(Change):
     tools: Literal["same", "none"] = "same"
     short_tokens: int = 0
 
-    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
         for call in calls:
-            yield replace(call, request=self._routed(call.request)) if self._is_routed(call) else call
+            yield replace(call, request=self._route(call.request)) if self._is_routed(call) else call
 
     def _is_routed(self, call: PlannedCall) -> bool:
         if call.purpose != "main" or not self.short_tokens:
             return call.purpose == "aside"
         told = call.output_tokens
-        return (sum(map(estimated, call.output)) if told is None else told) <= self.short_tokens
+        return (sum(map(estimate_tokens, call.output)) if told is None else told) <= self.short_tokens
 
-    def _routed(self, request: Request) -> Request:
+    def _route(self, request: Request) -> Request:
         params = self._params(request.params)
         routed = replace(request, model=self.model or request.model, params=params)
         if self.tools == "same":
@@ -61,7 +61,7 @@ class RouteAsides(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class Retries(Change):
+class CallRetries(AgentChange):
     """A share `rate` of all calls fails once and is sent again `wait_s` seconds later.
 
     `refused` (429, 500, 529) is not billed and touches no cache, so it is no call in the report: it only costs time.
@@ -76,17 +76,17 @@ class Retries(Change):
     wait_s: float = 1.0
     output_tokens: int = 0
 
-    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        return in_order(self._again(calls))
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        return sort_calls(self._again(calls))
 
     def _again(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
-        fails, delays = Spread(self.rate), Delays()
+        fails, delays = EvenSampler(self.rate), Delays()
         for call in calls:
             start, is_lost = delays.start(call), fails()
             if is_lost and self.fails == "timeout":
                 lost = replace(call, start=start, output=(), output_tokens=self.output_tokens, purpose="failed")
                 yield call.start, lost
-            yield call.start, delays.put(call, start + self.wait_s if is_lost else start)
+            yield call.start, delays.delay(call, start + self.wait_s if is_lost else start)
 
 
-CHANGES: dict[str, type[Change]] = {"retries": Retries, "route_asides": RouteAsides}
+CHANGES: dict[str, type[AgentChange]] = {"retries": CallRetries, "route_asides": RouteAsides}

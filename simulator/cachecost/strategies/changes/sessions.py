@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.rewriting import Telling, message_of
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.call_rewriting import CallRewriter, message_of
 from cachecost.strategies.changes.texts import in_one_text
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class SessionResume(Change):
+class SessionResume(AgentChange):
     """The client sends only what is new and the server adds the session: each call is billed whole, as without.
 
     At `loss_rate` of the human messages after the first the session is gone: a new one begins, in which one message
@@ -28,33 +29,33 @@ class SessionResume(Change):
     loss_rate: float = 0.0
     duplicated_resend_rate: float = 0.0
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Resumed(self, talk).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _ResumeRewriter(self, talk).rewrite(talk)
 
 
-class _Resumed(Telling):
+class _ResumeRewriter(CallRewriter):
     def __init__(self, options: SessionResume, talk: Conversation) -> None:
         super().__init__(talk)
-        self._is_lost = Spread(options.loss_rate)
-        self._is_resent = Spread(options.duplicated_resend_rate)
+        self._is_lost = EvenSampler(options.loss_rate)
+        self._is_resent = EvenSampler(options.duplicated_resend_rate)
 
-    def retold(self, event: Event) -> Iterable[Event]:
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
         if not isinstance(event, Human) or not event.blocks or not (history := self._history()):
-            return Telling.retold(self, event)
+            return CallRewriter.rewrite_event(self, event)
         if self._is_lost():
             return self._anew(event, history)
         if self._is_resent():
-            return self.instead(event, (_behind(history, event),))
-        return Telling.retold(self, event)
+            return self.replace_event(event, (_behind(history, event),))
+        return CallRewriter.rewrite_event(self, event)
 
     def _history(self) -> list[Block]:
-        return [block for message in self.told for block in message.blocks if not block.is_thinking]
+        return [block for message in self.recorded_messages for block in message.blocks if not block.is_thinking]
 
     def _anew(self, event: Human, history: list[Block]) -> Iterator[Event]:
-        yield self.again(event.at, 0, (), (), "edit")
+        yield self.resend(event.at, 0, (), (), "edit")
         sent = _behind(history, event)
-        self.told.append(message_of(event))
-        self._append(message_of(sent), (0, len(self.told)))
+        self.recorded_messages.append(message_of(event))
+        self._append(message_of(sent), (0, len(self.recorded_messages)))
         yield sent
 
 
@@ -62,5 +63,5 @@ def _behind(history: list[Block], event: Human) -> Human:
     return replace(event, blocks=(in_one_text("user", history), *event.blocks))
 
 
-CHANGES: dict[str, type[Change]] = {"session_resume": SessionResume}
+CHANGES: dict[str, type[AgentChange]] = {"session_resume": SessionResume}
 """Every change by the name a scenario gives it."""

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Part, given_block
-from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.prefixes import Heads
-from cachecost.strategies.changes.rewriting import STEP_S, Telling, calling, made, message_of
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.call_rewriting import STEP_S, CallRewriter, assumed_block, find_tool_calls, message_of
+from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class SubAgents(Change):
+class SubAgents(AgentChange):
     """At `rate` of the runs of at least `least_calls` calls of tools, a sub-agent makes them.
 
     A run is all between a human message and the reply after the turn's last results, where the conversation neither
@@ -40,14 +41,14 @@ class SubAgents(Change):
     own_tools_tokens: int | None = None
     tool_tokens: int = 200
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        main = _Delegating(self.tool_tokens).applied(talk) if self.tool_tokens else talk
-        walk = _Delegated(self, main)
-        told = walk.told_without_runs()
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        main = _DelegationPrefix(self.tool_tokens).rewrite(talk) if self.tool_tokens else talk
+        walk = _DelegationRewriter(self, main)
+        told = walk.rewrite_without_runs()
         return (told, *walk.subs)
 
 
-class _Delegating(Heads):
+class _DelegationPrefix(PrefixRewriter):
     """The main thread's tools, and the one that starts sub-agents."""
 
     def __init__(self, tokens: int) -> None:
@@ -55,23 +56,23 @@ class _Delegating(Heads):
         self._tool = given_block("tool", "", f"start a sub-agent: {tokens}", tokens)
 
     def tools(self, told: Switch) -> Part:
-        return self.kept(told.tools, None, Part((*told.tools.blocks, self._tool)))
+        return self.reuse_part(told.tools, None, Part((*told.tools.blocks, self._tool)))
 
 
-class _Delegated(Telling):
+class _DelegationRewriter(CallRewriter):
     """The main thread; `subs` are the conversations of sub-agents so far."""
 
     def __init__(self, options: SubAgents, talk: Conversation) -> None:
         super().__init__(talk)
         self._options = options
         self._talk = talk
-        self._calling = calling(talk.events)
+        self._calling = find_tool_calls(talk.events)
         self._main = Switch(0, talk.model or "", talk.tools, talk.system, talk.params, talk.is_chosen)
-        self._is_delegated = Spread(options.rate)
+        self._is_delegated = EvenSampler(options.rate)
         self._own: dict[str, Part] = {}
         self.subs: list[Conversation] = []
 
-    def told_without_runs(self) -> Conversation:
+    def rewrite_without_runs(self) -> Conversation:
         events, place, sent = self._talk.events, 0, list[Event]()
         while place < len(events):
             stop = self._run_from(place)
@@ -83,10 +84,10 @@ class _Delegated(Telling):
                 place += 1
         return replace(self._talk, events=tuple(sent))
 
-    def retold(self, event: Event) -> Iterable[Event]:
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
         if isinstance(event, Switch):
             self._main = event
-        return Telling.retold(self, event)
+        return CallRewriter.rewrite_event(self, event)
 
     def _run_from(self, place: int) -> int:
         """Where the run ends that begins here, if one does: before the turn's last reply."""
@@ -108,12 +109,12 @@ class _Delegated(Telling):
         first = next(event for event in run if isinstance(event, Reply))
         said = [event for event in run if isinstance(event, Reply | Results) and event.blocks]
         blocks = [block for event in said for block in event.blocks]
-        task = made("tool_use", "assistant", "task", blocks, self._options.task_tokens)
+        task = assumed_block("tool_use", "assistant", "task", blocks, self._options.task_tokens)
         call = Reply(max(first.at, self._ready), (task,), first.first_token_s)
         sub, end = self._sub(call, run, self._summary("text", "assistant", blocks))
         self.subs.append(sub)
         result = Results(end, (self._summary("tool_result", "user", blocks),))
-        asides = [self.beside(event) for event in run if isinstance(event, Aside)]
+        asides = [self.rewrite_side_call(event) for event in run if isinstance(event, Aside)]
         kept = list(self._kept_of_run(said, [call, result]))
         yield from sorted([*kept, *asides], key=lambda event: event.at)
         for event in said:
@@ -121,16 +122,16 @@ class _Delegated(Telling):
         self._ready = end
 
     def _kept_of_run(self, said: Sequence[Reply | Results], kept: Sequence[Reply | Results]) -> Iterator[Event]:
-        start = len(self.told)
-        self.told += map(message_of, said)
+        start = len(self.recorded_messages)
+        self.recorded_messages += map(message_of, said)
         for event in kept:
-            self._append(message_of(event), (start, len(self.told)))
+            self._append(message_of(event), (start, len(self.recorded_messages)))
             timed = self._in_time(event, is_as_told=True)
-            self._grown.take(timed)
+            self._thread.take(timed)
             yield timed
 
     def _summary(self, kind: str, role: str, of: Iterable[Block]) -> Block:
-        return made(kind, role, "summary of a run", of, self._options.summary_tokens)
+        return assumed_block(kind, role, "summary of a run", of, self._options.summary_tokens)
 
     def _sub(self, call: Reply, run: Sequence[Event], summary: Block) -> tuple[Conversation, float]:
         """The sub-agent's conversation, and when its summary is there."""
@@ -155,11 +156,11 @@ class _Delegated(Telling):
         """What the sub-agent is told before it begins."""
         at, tokens = call.at + STEP_S, self._options.task_tokens
         if self._options.fork == "fresh":
-            yield Human(at, (made("text", "user", "task", call.blocks, tokens),))
+            yield Human(at, (assumed_block("text", "user", "task", call.blocks, tokens),))
             return
-        messages = (*self._grown.thread.messages(), message_of(call))
+        messages = (*self._thread.thread.messages(), message_of(call))
         yield Rewrite(at, 0, messages, "fork")
-        yield Results(at, (made("tool_result", "user", "you are the sub-agent", call.blocks, 20),))
+        yield Results(at, (assumed_block("tool_result", "user", "you are the sub-agent", call.blocks, 20),))
 
     def _part(self, kind: str, role: str, tokens: int | None, parents: Part) -> Part:
         """A part of its own, the same for all sub-agents, or the parent's."""
@@ -192,5 +193,5 @@ def _free_after(events: Sequence[Event]) -> float:
     return calls[-1].at + max(STEP_S, calls[-1].first_token_s or 0.0)
 
 
-CHANGES: dict[str, type[Change]] = {"sub_agents": SubAgents}
+CHANGES: dict[str, type[AgentChange]] = {"sub_agents": SubAgents}
 """Every change by the name a scenario gives it."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Switch
-from cachecost.strategies.changes.base import Change, Facts
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchAt(Change):
+class SwitchAt(AgentChange):
     """From the human message `turn` on (1 is the first), every `every` turns again and back: another model or effort.
 
     `model` and `effort` left out stay; `thinking` is "off" or a budget in tokens.
@@ -25,11 +26,11 @@ class SwitchAt(Change):
     least: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        Change.__post_init__(self)
+        AgentChange.__post_init__(self)
         if self.turn < 1:
             raise ValueError(f"turn={self.turn}: expected at least 1, the first human message")
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         events: list[Event] = []
         turn, is_other = 0, False
         for event in talk.events:
@@ -59,4 +60,4 @@ class SwitchAt(Change):
         return params
 
 
-CHANGES: dict[str, type[Change]] = {"switch": SwitchAt}
+CHANGES: dict[str, type[AgentChange]] = {"switch": SwitchAt}

@@ -8,15 +8,16 @@ from typing import ClassVar, Literal
 
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Switch
 from cachecost.prompts.blocks import Part, given_block
-from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.prefixes import Heads
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
 
 @dataclass(frozen=True, slots=True)
-class DateInSystem(Change):
+class DateInSystem(AgentChange):
     """A block of `tokens` at an end of the system prompt says when a call starts, to the `period` (UTC).
 
     Another period makes the system layer new from there on, and all messages. Sources: jp #693 (seconds, then days),
@@ -28,11 +29,11 @@ class DateInSystem(Change):
     tokens: int = 20
     least: ClassVar[int] = 1
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Dated(self).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _Dated(self).rewrite(talk)
 
 
-class _Dated(Heads):
+class _Dated(PrefixRewriter):
     """`_stamp` is the period in which the latest call starts."""
 
     def __init__(self, options: DateInSystem) -> None:
@@ -54,14 +55,16 @@ class _Dated(Heads):
         options, stamp = self._options, self._stamp
         date = given_block("text", "system", f"{options.period} {stamp}: {options.tokens}", options.tokens)
         blocks = told.system.blocks
-        return self.kept(told.system, stamp, Part((date, *blocks) if options.position == "first" else (*blocks, date)))
+        return self.reuse_part(
+            told.system, stamp, Part((date, *blocks) if options.position == "first" else (*blocks, date))
+        )
 
     def _stamp_at(self, at: float) -> int:
         return int(at // SECONDS[self._options.period])
 
 
 @dataclass(frozen=True, slots=True)
-class SplitSystem(Change):
+class SplitSystem(AgentChange):
     """The system prompt is a static and a dynamic block. The latter is new at `change_rate` of the turns but the first.
 
     `static_tokens` left out, the conversation's own system blocks are the static part. `order` says which comes first.
@@ -74,17 +77,17 @@ class SplitSystem(Change):
     order: Literal["static_first", "dynamic_first"] = "static_first"
     least: ClassVar[int] = 1
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Split(self).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _Split(self).rewrite(talk)
 
 
-class _Split(Heads):
+class _Split(PrefixRewriter):
     """`_version` is that of the dynamic block."""
 
     def __init__(self, options: SplitSystem) -> None:
         super().__init__()
         self._options = options
-        self._changes = Spread(options.change_rate)
+        self._changes = EvenSampler(options.change_rate)
         self._turn = self._version = 0
 
     def turns(self, event: Event) -> bool:
@@ -102,8 +105,8 @@ class _Split(Heads):
         if options.static_tokens is not None:
             static = (given_block("text", "system", f"static {options.static_tokens}", options.static_tokens),)
         is_first = options.order == "dynamic_first"
-        return self.kept(told.system, self._version, Part((dynamic, *static) if is_first else (*static, dynamic)))
+        return self.reuse_part(told.system, self._version, Part((dynamic, *static) if is_first else (*static, dynamic)))
 
 
-CHANGES: dict[str, type[Change]] = {"date_in_system": DateInSystem, "split_system": SplitSystem}
+CHANGES: dict[str, type[AgentChange]] = {"date_in_system": DateInSystem, "split_system": SplitSystem}
 """Every change by the name a scenario gives it."""

@@ -9,18 +9,25 @@ from typing import Any, Literal
 from cachecost.conversations.model import Conversation, Event, Reply, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, given_block
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.overlay import starts_turn
-from cachecost.strategies.changes.prefixes import Heads
-from cachecost.strategies.changes.rewriting import Telling, calling, failed, feedback, message_of
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.call_rewriting import (
+    CallRewriter,
+    failed_attempt,
+    feedback,
+    find_tool_calls,
+    message_of,
+)
+from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
 from cachecost.strategies.changes.texts import in_one_text
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.changes.thread_rewriting import starts_turn
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 CALLS = frozenset({"tool_use", "tool_result"})
 
 
 @dataclass(frozen=True, slots=True)
-class TextTools(Change):
+class TextTools(AgentChange):
     """Nothing is declared as a tool: definitions are text, calls are text of a reply, results are user text.
 
     The definitions and `instruction_tokens` that explain the protocol are the last block of the system prompt
@@ -42,12 +49,12 @@ class TextTools(Change):
     error_tokens: int = 60
 
     def __post_init__(self) -> None:
-        Change.__post_init__(self)
+        AgentChange.__post_init__(self)
         if self.with_system and self.place == "system":
             raise ValueError("with_system=True: only where place is first_message")
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Undeclared(self).applied(_AsText(self, talk).applied(talk))
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _NoToolsPrefix(self).rewrite(_TextRewriter(self, talk).rewrite(talk))
 
     def definitions(self, tools: Part) -> tuple[Block, ...]:
         """The text of the tools; none where there are none."""
@@ -58,7 +65,7 @@ class TextTools(Change):
         return (instruction, in_one_text(role, tools.blocks))
 
 
-class _Undeclared(Heads):
+class _NoToolsPrefix(PrefixRewriter):
     """A head without tools."""
 
     def __init__(self, options: TextTools) -> None:
@@ -70,11 +77,11 @@ class _Undeclared(Heads):
 
     def system(self, told: Switch) -> Part:
         if self._options.place == "system":
-            return self.kept(
+            return self.reuse_part(
                 told.system, told.tools, Part((*told.system.blocks, *self._options.definitions(told.tools)))
             )
         if self._options.with_system and told.system.blocks:
-            return self.kept(told.system, "moved", Part((given_block("text", "system", "---", 1),)))
+            return self.reuse_part(told.system, "moved", Part((given_block("text", "system", "---", 1),)))
         return told.system
 
     def params(self, told: Switch) -> Mapping[str, Any]:
@@ -85,30 +92,36 @@ class _Undeclared(Heads):
         return beside.system is self._told.system and beside.tools is self._told.tools
 
 
-class _AsText(Telling):
+class _TextRewriter(CallRewriter):
     """The messages: calls and results as text, definitions in the first one if they belong there."""
 
     def __init__(self, options: TextTools, talk: Conversation) -> None:
         super().__init__(talk)
         self._options = options
-        self._calling = iter(calling(talk.events))
+        self._calling = iter(find_tool_calls(talk.events))
         self._head = Switch(0, "", talk.tools, talk.system, talk.params)
-        self._fails = Spread(options.parse_error_rate)
+        self._fails = EvenSampler(options.parse_error_rate)
 
-    def retold(self, event: Event) -> Iterable[Event]:
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
         is_call = next(self._calling)
         if isinstance(event, Switch):
-            return self._switched(event)
+            return self._switch_tools(event)
         if isinstance(event, Reply) and is_call and self._fails():
-            reply = replace(event, blocks=self.shaped(message_of(event)).blocks)
-            attempt = failed(reply, "not readable")
-            return self.instead(event, (attempt, feedback(attempt, "not readable", self._options.error_tokens), reply))
-        return Telling.retold(self, event)
+            reply = replace(event, blocks=self.rewrite_message(message_of(event)).blocks)
+            attempt = failed_attempt(reply, "not readable")
+            return self.replace_event(
+                event, (attempt, feedback(attempt, "not readable", self._options.error_tokens), reply)
+            )
+        return CallRewriter.rewrite_event(self, event)
 
-    def shaped(self, message: Message) -> Message:
-        return self._first(message) if not self.sent and message.role == "user" else self.reworded(message)
+    def rewrite_message(self, message: Message) -> Message:
+        return (
+            self._first(message)
+            if not self.sent_messages and message.role == "user"
+            else self.rewrite_side_message(message)
+        )
 
-    def reworded(self, message: Message) -> Message:
+    def rewrite_side_message(self, message: Message) -> Message:
         blocks = tuple(in_one_text(block.role, (block,)) if block.kind in CALLS else block for block in message.blocks)
         tokens = self._options.reminder_tokens
         if tokens and starts_turn(message):
@@ -116,21 +129,21 @@ class _AsText(Telling):
         return message if blocks == message.blocks else Message.of(message.role, blocks)
 
     def _first(self, message: Message) -> Message:
-        blocks = self.reworded(message).blocks
+        blocks = self.rewrite_side_message(message).blocks
         if self._options.place == "system":
             return Message.of("user", blocks)
         moved = self._head.system.blocks if self._options.with_system else ()
         system = (in_one_text("user", moved),) if moved else ()
         return Message.of("user", (*system, *self._options.definitions(self._head.tools), *blocks))
 
-    def _switched(self, event: Switch) -> Iterable[Event]:
-        self._head, is_first = event, self.sent and self.sent[0].role == "user"
+    def _switch_tools(self, event: Switch) -> Iterable[Event]:
+        self._head, is_first = event, self.sent_messages and self.sent_messages[0].role == "user"
         if is_first and self._options.place == "first_message":
-            first = self._first(self.told[self.spans[0][0]])
-            if first.digest != self.sent[0].digest:
-                yield self.mend(event.at, {0: first})
+            first = self._first(self.recorded_messages[self.spans[0][0]])
+            if first.digest != self.sent_messages[0].digest:
+                yield self.replace_messages(event.at, {0: first})
         yield event
 
 
-CHANGES: dict[str, type[Change]] = {"text_tools": TextTools}
+CHANGES: dict[str, type[AgentChange]] = {"text_tools": TextTools}
 """Every change by the name a scenario gives it."""

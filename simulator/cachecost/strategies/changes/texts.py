@@ -7,7 +7,7 @@ from typing import Any
 
 from cachecost.prompts.blocks import Block, compact, digest_of
 from cachecost.prompts.wire import text_block
-from cachecost.strategies.changes.base import BYTES_PER_TOKEN, estimated
+from cachecost.strategies.changes.base import BYTES_PER_TOKEN, estimate_tokens
 
 IMAGES = frozenset({"image", "document"})
 
@@ -21,7 +21,7 @@ def in_one_text(role: str, blocks: Sequence[Block]) -> Block:
         return text_block(role, "\n".join(compact(_without_images(block.content or {})).decode() for block in blocks))
     digest = digest_of(role, "text", b"as text:" + b"".join(block.digest for block in blocks))
     if any(block.tokens is not None or block.content is not None for block in blocks):
-        tokens = sum(map(estimated, blocks))
+        tokens = sum(map(estimate_tokens, blocks))
         return Block("text", role, digest, tokens * BYTES_PER_TOKEN, tokens=tokens)
     return Block("text", role, digest, sum(block.size for block in blocks), counts=_counts(blocks))
 

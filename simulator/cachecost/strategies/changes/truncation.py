@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from cachecost.conversations.model import Conversation, Event, Reply, Rewrite, Switch
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import Change, Facts
-from cachecost.strategies.changes.overlay import Overlay, Span, starts_turn, window_of
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.thread_rewriting import Span, ThreadRewriter, model_window, starts_turn
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.window import GRANULES, Window
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate(Change):
+class Truncate(AgentChange):
     """Before a call that would pass 90 % of the window, the oldest messages go until 80 % are left (jp, see window.py).
 
     `in_steps` rounds what must go up to tenths of those 80 %, as jp does: the cut moves once in a while. Without, it
@@ -26,11 +27,11 @@ class Truncate(Change):
     in_steps: bool = True
     window_tokens: int | None = None
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Truncated(self, talk, facts).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _TruncationRewriter(self, talk, facts).rewrite(talk)
 
 
-class _Truncated(Overlay):
+class _TruncationRewriter(ThreadRewriter):
     """`_ends` are bytes up to and with each message told, `_humans` the human ones among them."""
 
     def __init__(self, options: Truncate, talk: Conversation, facts: Facts | None) -> None:
@@ -51,16 +52,16 @@ class _Truncated(Overlay):
         self._learn()
 
     def _fit(self, head: Switch) -> None:
-        tokens = self._options.window_tokens or window_of(head.model, self._facts)
+        tokens = self._options.window_tokens or model_window(head.model, self._facts)
         self._window = Window(tokens, (head.tools, head.system)) if tokens else None
 
-    def shaped(self, message: Message) -> Message:
-        self._unlearn(len(self.told) - 1)
+    def rewrite_message(self, message: Message) -> Message:
+        self._unlearn(len(self.recorded_messages) - 1)
         return message
 
     def _learn(self) -> None:
-        self._unlearn(len(self.told))
-        for message in self.told[len(self._ends) :]:
+        self._unlearn(len(self.recorded_messages))
+        for message in self.recorded_messages[len(self._ends) :]:
             if starts_turn(message):
                 self._humans.append(len(self._ends))
             self._ends.append((self._ends[-1] if self._ends else 0) + sum(block.size for block in message.blocks))
@@ -82,10 +83,10 @@ class _Truncated(Overlay):
 
     def _cut_to(self, at: float, cut: int) -> Iterator[Rewrite]:
         """Send the messages told from `cut` on."""
-        start = self.spans[0][0] if self.spans else len(self.told)
-        if cut != start and self.told:
-            spans: list[Span] = [(place, place + 1) for place in range(cut, len(self.told))]
-            yield self.again(at, 0, self.told[cut:], spans, "edit")
+        start = self.spans[0][0] if self.spans else len(self.recorded_messages)
+        if cut != start and self.recorded_messages:
+            spans: list[Span] = [(place, place + 1) for place in range(cut, len(self.recorded_messages))]
+            yield self.resend(at, 0, self.recorded_messages[cut:], spans, "edit")
 
 
-CHANGES: dict[str, type[Change]] = {"truncate": Truncate}
+CHANGES: dict[str, type[AgentChange]] = {"truncate": Truncate}

@@ -10,15 +10,22 @@ from typing import Literal
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Mark, Request
-from cachecost.strategies.changes.base import Change
-from cachecost.strategies.changes.quiet import Delays, MainThread, Timed, filler, in_order, quiet
-from cachecost.strategies.placements import MAXIMUM_MARKS, SegmentEnd, Spot, View, snapped
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.cache_only_calls import (
+    Delays,
+    MainThread,
+    Timed,
+    cache_only_call,
+    filler_thread,
+    sort_calls,
+)
+from cachecost.strategies.placements import MAXIMUM_MARKS, SegmentEnd, Spot, View, markable_blocks
 
 Shared = tuple[str, bytes, bytes, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class PreWarm(Change):
+class PreWarm(AgentChange):
     """A call without output (`max_tokens: 0`) `before_s` seconds before the first call, so that this one reads.
 
     It sends the head: tools, system, and a message of one token, because the API wants one; its marks are those of the
@@ -34,7 +41,7 @@ class PreWarm(Change):
     typing_s: float = 15.0
 
     def __post_init__(self) -> None:
-        Change.__post_init__(self)
+        AgentChange.__post_init__(self)
         for name in ("before_s", "typing_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}={getattr(self, name)}: expected more than 0 seconds")
@@ -44,17 +51,17 @@ class PreWarm(Change):
         """How many seconds before its first event a conversation may have a call."""
         return self.before_s
 
-    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        return in_order(self._with_warm_ups(calls), max(self.before_s, self.typing_s))
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        return sort_calls(self._with_warm_ups(calls), max(self.before_s, self.typing_s))
 
     def _with_warm_ups(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
         main, last = MainThread(), None
         for call in calls:
-            if main.takes(call) and not call.is_batch:
+            if main.includes(call) and not call.is_batch:
                 request = self._first(call.request) if last is None else self._again(last, call)
                 if request is not None:
                     before = self.before_s if last is None else self.typing_s
-                    yield call.start, quiet(last or call, request, call.start - before, "warm")
+                    yield call.start, cache_only_call(last or call, request, call.start - before, "warm")
                 last = call
             yield call.start, call
 
@@ -71,7 +78,7 @@ class PreWarm(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class WarmBeforeFanOut(Change):
+class WarmBeforeFanOut(AgentChange):
     """Calls that start within `together_s` seconds and share a model and a head: one is sent, the others wait for it.
 
     They wait until its first token, when its entry can be read: `first_token_s` seconds where that is not known. With
@@ -85,14 +92,14 @@ class WarmBeforeFanOut(Change):
     first_token_s: float = 2.0
 
     def __post_init__(self) -> None:
-        Change.__post_init__(self)
+        AgentChange.__post_init__(self)
         if self.first_token_s <= 0:
             raise ValueError(f"first_token_s={self.first_token_s}: expected more than 0 seconds")
 
-    def planned(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        return in_order(self._staggered(calls))
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        return sort_calls(self._stagger(calls))
 
-    def _staggered(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
+    def _stagger(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
         delays = Delays()
         for group in self._together(calls):
             now, families = group[0].start, _families(group)
@@ -112,16 +119,16 @@ class WarmBeforeFanOut(Change):
     def _one_first(self, family: list[PlannedCall], delays: Delays) -> Iterator[PlannedCall]:
         shared = _shared_by(family) if len(family) > 1 else None
         if shared is None:
-            yield from (delays.put(call, call.start) for call in family)
+            yield from (delays.delay(call, call.start) for call in family)
         elif self.by == "warm_up":
             start = delays.start(family[0])
-            yield quiet(family[0], shared, start, "warm")
-            yield from (delays.put(call, start + self.first_token_s) for call in family)
+            yield cache_only_call(family[0], shared, start, "warm")
+            yield from (delays.delay(call, start + self.first_token_s) for call in family)
         else:
-            first = delays.put(family[0], family[0].start)
+            first = delays.delay(family[0], family[0].start)
             yield first
             ready = first.start + (first.first_token_s or self.first_token_s)
-            yield from (delays.put(call, ready) for call in family[1:])
+            yield from (delays.delay(call, ready) for call in family[1:])
 
 
 def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
@@ -186,13 +193,13 @@ def _upto(request: Request, end: Thread | None) -> Request | None:
     last = Mark(layer, index, marks[-1].ttl if marks else ttl, node)
     if last.block_key not in [mark.block_key for mark in marks]:
         marks = [*marks[: MAXIMUM_MARKS - 1], last]
-    return replace(request, thread=end or filler(), marks=tuple(marks), automatic=None)
+    return replace(request, thread=end or filler_thread(), marks=tuple(marks), automatic=None)
 
 
 def _ends(request: Request, end: Thread | None) -> Iterator[Spot]:
     if end is not None:
-        yield from snapped(end)
+        yield from markable_blocks(end)
     yield from SegmentEnd("head").spots(View(request.thread, request.tools, request.system))
 
 
-CHANGES: dict[str, type[Change]] = {"pre_warm": PreWarm, "warm_before_fan_out": WarmBeforeFanOut}
+CHANGES: dict[str, type[AgentChange]] = {"pre_warm": PreWarm, "warm_before_fan_out": WarmBeforeFanOut}

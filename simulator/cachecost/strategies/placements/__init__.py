@@ -1,11 +1,19 @@
-"""Where marks go: primitives that compose into every placement, each a few lines.
+"""Where breakpoints go: primitives that compose into placements.
 
 A primitive says which blocks of a request it would mark, best first; a `Placement` puts several in
 order of priority, within a budget of slots. Nothing here counts tokens (a few go by an agent's own estimate)
-or knows a provider, and no primitive walks further back than it must: `Trail` remembers what was walked before.
+or knows a provider, and no primitive walks further back than it must: `ThreadIndex` remembers what was walked before.
 """
 
-from cachecost.strategies.placements.base import ELIGIBLE, Primitive, Spot, Which, blocks_back, snapped, within
+from cachecost.strategies.placements.base import (
+    ELIGIBLE,
+    BlockChoice,
+    Primitive,
+    Spot,
+    blocks_back,
+    markable_blocks,
+    within,
+)
 from cachecost.strategies.placements.fixed import AtMessage, FirstN, Freeze, OldestOver
 from cachecost.strategies.placements.learned import Adaptive, ForkPoint, LongSegments
 from cachecost.strategies.placements.moving import (
@@ -18,11 +26,11 @@ from cachecost.strategies.placements.moving import (
     PreviousHuman,
     TurnBoundary,
 )
-from cachecost.strategies.placements.placement import MAXIMUM_MARKS, ORDER, Placed, Placement
+from cachecost.strategies.placements.placement import MAXIMUM_MARKS, ORDER, BreakpointSet, Placement
 from cachecost.strategies.placements.prefix import LastTool, SegmentEnd, SystemBlock
 from cachecost.strategies.placements.stepping import EveryKBlocks, EveryKTokens, EveryKTurns, Sticky
 from cachecost.strategies.placements.table import NAMES, PRIMITIVES, SHORTHANDS
-from cachecost.strategies.placements.trail import ROLES, Role, Station, Trail, View
+from cachecost.strategies.placements.thread_index import ROLES, LatestMessage, Role, ThreadIndex, View
 
 __all__ = [
     "ELIGIBLE",
@@ -36,6 +44,8 @@ __all__ = [
     "AtMessage",
     "Automatic",
     "BeforeHuman",
+    "BlockChoice",
+    "BreakpointSet",
     "EveryKBlocks",
     "EveryKTokens",
     "EveryKTurns",
@@ -47,23 +57,21 @@ __all__ = [
     "LastMessage",
     "LastN",
     "LastTool",
+    "LatestMessage",
     "LongSegments",
     "OldestOver",
-    "Placed",
     "Placement",
     "PreviousHuman",
     "Primitive",
     "Role",
     "SegmentEnd",
     "Spot",
-    "Station",
     "Sticky",
     "SystemBlock",
-    "Trail",
+    "ThreadIndex",
     "TurnBoundary",
     "View",
-    "Which",
     "blocks_back",
-    "snapped",
+    "markable_blocks",
     "within",
 ]

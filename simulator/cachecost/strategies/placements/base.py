@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.refusals import is_markable
 from cachecost.prompts.request import TTL
-from cachecost.strategies.placements.trail import View
+from cachecost.strategies.placements.thread_index import View
 
-Which = Literal["last", "first_eligible", "last_text", "second_last"]
+BlockChoice = Literal["last", "first_eligible", "last_text", "second_last"]
 Spot = tuple[Layer, Thread | None, int]
 
 ELIGIBLE = ("text", "tool_result")
@@ -26,7 +26,7 @@ def blocks_back(tail: Thread) -> Iterator[tuple[Thread, int]]:
             yield node, index
 
 
-def snapped(tail: Thread, distance: int = 0) -> Iterator[Spot]:
+def markable_blocks(tail: Thread, distance: int = 0) -> Iterator[Spot]:
     """The block `distance` before the last, or the markable blocks before it, latest first."""
     for node, index in islice(blocks_back(tail), distance, None):
         assert node.message is not None
@@ -34,7 +34,7 @@ def snapped(tail: Thread, distance: int = 0) -> Iterator[Spot]:
             yield Layer.MESSAGES, node, index
 
 
-def within(node: Thread, which: Which) -> Iterator[Spot]:
+def within(node: Thread, which: BlockChoice) -> Iterator[Spot]:
     """The block of one message that `which` names; nothing where there is none."""
     assert node.message is not None
     blocks = node.message.blocks

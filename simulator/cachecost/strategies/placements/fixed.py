@@ -1,4 +1,4 @@
-"""Marks that never move once they stand: on the first messages, or until the slots are used up."""
+"""Breakpoints that never move once placed: on the first messages, or until the slots are used up."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cachecost.prompts.blocks import Layer, Thread
-from cachecost.strategies.changes.base import estimated
-from cachecost.strategies.placements.base import Primitive, Spot, Which, within
-from cachecost.strategies.placements.trail import ROLES, Role, View
+from cachecost.strategies.changes.base import estimate_tokens
+from cachecost.strategies.placements.base import BlockChoice, Primitive, Spot, within
+from cachecost.strategies.placements.thread_index import ROLES, Role, View
 
 Spots = tuple[Spot, ...]
 
@@ -19,11 +19,11 @@ class FirstN(Primitive):
 
     role: Role = "any"
     n: int = 1
-    block: Which = "last"
+    block: BlockChoice = "last"
 
     def spots(self, view: View) -> Iterator[Spot]:
         start: tuple[Thread, ...] = ()
-        for node in view.trail.folded(self, view.thread, start, self._step):
+        for node in view.trail.fold(self, view.thread, start, self._step):
             yield from within(node, self.block)
 
     def _step(self, found: tuple[Thread, ...], node: Thread) -> tuple[Thread, ...]:
@@ -36,10 +36,10 @@ class AtMessage(Primitive):
     """The message with this `number` (1 is the first): the end of a static part that is made of messages."""
 
     number: int = 1
-    block: Which = "last"
+    block: BlockChoice = "last"
 
     def spots(self, view: View) -> Iterator[Spot]:
-        node = view.trail.folded(self, view.thread, None, self._step)
+        node = view.trail.fold(self, view.thread, None, self._step)
         if node is not None:
             yield from within(node, self.block)
 
@@ -59,14 +59,14 @@ class OldestOver(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         start: Spots = ()
-        yield from view.trail.folded(self, view.thread, start, self._step)
+        yield from view.trail.fold(self, view.thread, start, self._step)
 
     def _step(self, found: Spots, node: Thread) -> Spots:
         assert node.message is not None
         if len(found) >= self.n:
             return found
         blocks = enumerate(node.message.blocks)
-        long = (index for index, block in blocks if block.kind == "text" and estimated(block) > self.tokens)
+        long = (index for index, block in blocks if block.kind == "text" and estimate_tokens(block) > self.tokens)
         index = next(long, None)
         return found if index is None else (*found, (Layer.MESSAGES, node, index))
 
@@ -80,7 +80,7 @@ class Freeze(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         start: tuple[int, Spots] = (0, ())
-        yield from view.trail.folded(self, view.thread, start, self._step)[1]
+        yield from view.trail.fold(self, view.thread, start, self._step)[1]
 
     def _step(self, so_far: tuple[int, Spots], node: Thread) -> tuple[int, Spots]:
         assert node.message is not None

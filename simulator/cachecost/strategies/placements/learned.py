@@ -1,4 +1,4 @@
-"""Marks that go by what is known of the conversation: where it forked, how long its parts are, what stayed equal."""
+"""Breakpoints chosen from the conversation: where it forked, how long its parts are, what stayed the same."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from cachecost.prompts.blocks import Layer, Part, Thread
 from cachecost.prompts.refusals import is_markable
-from cachecost.strategies.changes.base import estimated
-from cachecost.strategies.placements.base import Primitive, Spot, snapped
+from cachecost.strategies.changes.base import estimate_tokens
+from cachecost.strategies.placements.base import Primitive, Spot, markable_blocks
 from cachecost.strategies.placements.prefix import LastTool, SystemBlock
 from cachecost.strategies.placements.stepping import tokens_of
-from cachecost.strategies.placements.trail import View
+from cachecost.strategies.placements.thread_index import View
 
 Nodes = tuple[Thread, ...]
 
@@ -31,9 +31,9 @@ class ForkPoint(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         start: Nodes = ()
-        found = view.trail.folded(self, view.thread, start, self._step)
+        found = view.trail.fold(self, view.thread, start, self._step)
         for node in reversed(found):
-            yield from islice(snapped(node), 1)
+            yield from islice(markable_blocks(node), 1)
 
     def _step(self, found: Nodes, node: Thread) -> Nodes:
         parent = node.parent
@@ -65,15 +65,15 @@ class LongSegments(Primitive):
         human = view.trail.latest("human", view.thread).node
         for end in (human.parent if human else None, view.thread):
             if end is not None:
-                tokens = tools + system + view.trail.folded("tokens", end, 0, _summed)
-                yield from ((spot, tokens) for spot in islice(snapped(end), 1))
+                tokens = tools + system + view.trail.fold("tokens", end, 0, _add_tokens)
+                yield from ((spot, tokens) for spot in islice(markable_blocks(end), 1))
 
 
 def _size(part: Part) -> int:
-    return sum(map(estimated, part.blocks))
+    return sum(map(estimate_tokens, part.blocks))
 
 
-def _summed(tokens: int, node: Thread) -> int:
+def _add_tokens(tokens: int, node: Thread) -> int:
     return tokens + tokens_of(node)
 
 
@@ -89,9 +89,9 @@ class Adaptive(Primitive):
         last: View = view.trail.memory.get(self, view)
         view.trail.memory[self] = view
         stable = last.thread.common(view.thread)
-        yield from islice(snapped(stable), 1)
+        yield from islice(markable_blocks(stable), 1)
         if stable is last.thread:
-            yield from islice(snapped(view.thread), 1)
+            yield from islice(markable_blocks(view.thread), 1)
         yield from self._system(last.system, view.system)
         if last.tools.digest == view.tools.digest:
             yield from LastTool().spots(view)

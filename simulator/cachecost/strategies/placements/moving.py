@@ -1,4 +1,4 @@
-"""Marks that move with the end of the conversation, or with its turns."""
+"""Breakpoints that move with the end of the conversation, or with its turns."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, Literal
 
-from cachecost.strategies.placements.base import Primitive, Spot, Which, snapped, within
-from cachecost.strategies.placements.trail import Role, View
+from cachecost.strategies.placements.base import BlockChoice, Primitive, Spot, markable_blocks, within
+from cachecost.strategies.placements.thread_index import Role, View
 
 
 @dataclass(frozen=True, slots=True)
 class LastMessage(Primitive):
     """A block at the end: the last or the second last of all messages, or one of the last message."""
 
-    block: Which = "last"
+    block: BlockChoice = "last"
     rank: ClassVar[int] = 3
 
     def spots(self, view: View) -> Iterator[Spot]:
         if self.block in ("last", "second_last"):
             skipped = 0 if self.block == "last" else 1
-            yield from islice(snapped(view.thread), skipped, skipped + 1)
+            yield from islice(markable_blocks(view.thread), skipped, skipped + 1)
         elif view.thread.message is not None:
             yield from within(view.thread, self.block)
 
@@ -32,7 +32,7 @@ class LastN(Primitive):
 
     role: Role = "any"
     n: int = 2
-    block: Which = "last"
+    block: BlockChoice = "last"
 
     def spots(self, view: View) -> Iterator[Spot]:
         for node in islice(view.trail.back(self.role, view.thread), self.n):
@@ -45,7 +45,7 @@ class BeforeHuman(Primitive):
 
     k: int = 1
     role: Literal["human", "prompt"] = "human"
-    block: Which = "last"
+    block: BlockChoice = "last"
 
     def spots(self, view: View) -> Iterator[Spot]:
         for node in islice(view.trail.back(self.role, view.thread), self.k - 1, self.k):
@@ -63,14 +63,14 @@ class TurnBoundary(Primitive):
     def spots(self, view: View) -> Iterator[Spot]:
         for node in islice(view.trail.back(self.role, view.thread), self.n):
             if node.parent is not None:
-                yield from islice(snapped(node.parent), 1)
+                yield from islice(markable_blocks(node.parent), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class PreviousHuman(Primitive):
     """The human message before the most recent one."""
 
-    block: Which = "last"
+    block: BlockChoice = "last"
 
     def spots(self, view: View) -> Iterator[Spot]:
         for node in islice(view.trail.back("human", view.thread), 1, 2):
@@ -84,7 +84,7 @@ class Lag(Primitive):
     blocks: int = 20
 
     def spots(self, view: View) -> Iterator[Spot]:
-        yield from islice(snapped(view.thread, self.blocks), 1)
+        yield from islice(markable_blocks(view.thread, self.blocks), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Hint(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         for node in islice(view.thread.back(), self.offset, self.offset + 1):
-            yield from islice(snapped(node), 1)
+            yield from islice(markable_blocks(node), 1)
 
 
 @dataclass(frozen=True, slots=True)

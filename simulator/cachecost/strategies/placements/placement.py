@@ -1,4 +1,4 @@
-"""Primitives in order of priority, within a budget of slots: the marks of a request."""
+"""The breakpoints of a request: primitives in order of priority, within a number of slots."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cachecost.prompts.request import TTL, Mark
 from cachecost.strategies.placements.base import Primitive, Spot
 from cachecost.strategies.placements.moving import Automatic, LastMessage, LastN
 from cachecost.strategies.placements.table import NAMES
-from cachecost.strategies.placements.trail import View
+from cachecost.strategies.placements.thread_index import View
 
 MAXIMUM_MARKS = 4
 """The API's limit, automatic caching included (rule 6)."""
 ORDER = {Layer.TOOLS: 0, Layer.SYSTEM: 1, Layer.MESSAGES: 2}
 
 
-class Placed(NamedTuple):
+class BreakpointSet(NamedTuple):
     """The marks of a request in prompt order, and the TTL of its top-level `cache_control`."""
 
     marks: tuple[Mark, ...]
@@ -41,10 +41,10 @@ class Placement:
     trim: Literal["priority", "oldest_message"] = "priority"
     from_message: int = 0
 
-    def place(self, view: View) -> Placed:
+    def place(self, view: View) -> BreakpointSet:
         """The marks for one request."""
         if view.thread.length < self.from_message:
-            return Placed((), None)
+            return BreakpointSet((), None)
         found: dict[Spot, Mark] = {}
         for primitive in self.primitives:
             ttl = self.ttl_of(primitive)
@@ -53,8 +53,8 @@ class Placement:
                     layer, node, index = spot
                     found[spot] = Mark(layer, index, ttl, node)
         automatic = self.automatic
-        kept = self._trimmed(found.values(), max(self.slots - (automatic is not None), 0))
-        return Placed(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
+        kept = self._trim(found.values(), max(self.slots - (automatic is not None), 0))
+        return BreakpointSet(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
 
     @property
     def most(self) -> int:
@@ -71,7 +71,7 @@ class Placement:
     def ttl_of(self, primitive: Primitive) -> TTL:
         return primitive.ttl or self.ttl
 
-    def _trimmed(self, marks: Iterable[Mark], room: int) -> list[Mark]:
+    def _trim(self, marks: Iterable[Mark], room: int) -> list[Mark]:
         kept = list(marks)
         if self.trim == "oldest_message" and len(kept) > room:
             inside = sorted((mark for mark in kept if mark.node is not None), key=_place_of)
@@ -79,7 +79,7 @@ class Placement:
             kept = [mark for mark in kept if mark not in oldest]
         return kept[:room]
 
-    def ttl_fault(self) -> str | None:
+    def ttl_error(self) -> str | None:
         """Why the API would refuse these TTLs on any request; None where it depends on the request."""
         by_rank = sorted(self.primitives, key=lambda each: each.rank)
         for number, before in enumerate(by_rank):

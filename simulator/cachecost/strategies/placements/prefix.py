@@ -1,4 +1,4 @@
-"""Marks on what comes before the conversation: tools, system blocks, documents."""
+"""Breakpoints on what comes before the conversation: tools, system blocks, documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.refusals import is_markable
 from cachecost.strategies.placements.base import Primitive, Spot
-from cachecost.strategies.placements.trail import View
+from cachecost.strategies.placements.thread_index import View
 
 NAMED: Mapping[str | int, slice] = {
     "last": slice(-1, None),
@@ -19,7 +19,7 @@ NAMED: Mapping[str | int, slice] = {
     "first_two": slice(2),
     "each": slice(None),
 }
-"""Which of the system blocks that may carry a mark."""
+"""BlockChoice of the system blocks that may carry a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SegmentEnd(Primitive):
     def spots(self, view: View) -> Iterator[Spot]:
         if self.segment == "documents":
             start: tuple[Spot, ...] = ()
-            yield from view.trail.folded(self, view.thread, start, _documents)
+            yield from view.trail.fold(self, view.thread, start, _documents)
         else:
             ends = (*SystemBlock("last").spots(view), *LastTool().spots(view))
             yield from islice(ends, 1)

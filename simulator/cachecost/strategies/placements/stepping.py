@@ -1,4 +1,4 @@
-"""Marks at intervals: they stand still for a while and then step on."""
+"""Breakpoints at intervals: they stay for a while and then move on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from cachecost.prompts.blocks import Thread
-from cachecost.strategies.changes.base import estimated
-from cachecost.strategies.placements.base import Primitive, Spot, snapped, within
-from cachecost.strategies.placements.trail import View
+from cachecost.strategies.changes.base import estimate_tokens
+from cachecost.strategies.placements.base import Primitive, Spot, markable_blocks, within
+from cachecost.strategies.placements.thread_index import View
 
 WORTH_MERGING = 1.2
 """Roo Code merges two marks for what is at least this many times as long as both."""
@@ -18,7 +18,7 @@ WORTH_MERGING = 1.2
 
 def tokens_of(node: Thread) -> int:
     """Tokens of one message, as an agent estimates them."""
-    return sum(map(estimated, node.message.blocks)) if node.message else 0
+    return sum(map(estimate_tokens, node.message.blocks)) if node.message else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class EveryKBlocks(Primitive):
     def spots(self, view: View) -> Iterator[Spot]:
         total = view.thread.blocks
         for number in range(min(self.n, total // self.k)):
-            yield from islice(snapped(view.thread, total % self.k + number * self.k), 1)
+            yield from islice(markable_blocks(view.thread, total % self.k + number * self.k), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class EveryKTurns(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         start: tuple[int, tuple[Thread, ...]] = (0, ())
-        for node in reversed(view.trail.folded(self, view.thread, start, self._step)[1]):
+        for node in reversed(view.trail.fold(self, view.thread, start, self._step)[1]):
             yield from within(node, "last")
 
     def _step(self, so_far: tuple[int, tuple[Thread, ...]], node: Thread) -> tuple[int, tuple[Thread, ...]]:
@@ -53,7 +53,7 @@ class EveryKTurns(Primitive):
         return humans, so_far[1] if humans % self.k else (*so_far[1], node)[-self.n :]
 
 
-class _Crossed(NamedTuple):
+class _CrossedSteps(NamedTuple):
     """Tokens so far, and the latest blocks that filled a step, as (message, blocks after it in the message)."""
 
     tokens: int = 0
@@ -68,20 +68,20 @@ class EveryKTokens(Primitive):
     n: int = 1
 
     def spots(self, view: View) -> Iterator[Spot]:
-        for node, after in reversed(view.trail.folded(self, view.thread, _Crossed(), self._step).places):
-            yield from islice(snapped(node, after), 1)
+        for node, after in reversed(view.trail.fold(self, view.thread, _CrossedSteps(), self._step).places):
+            yield from islice(markable_blocks(node, after), 1)
 
-    def _step(self, so_far: _Crossed, node: Thread) -> _Crossed:
+    def _step(self, so_far: _CrossedSteps, node: Thread) -> _CrossedSteps:
         assert node.message is not None
         tokens, places = so_far
         for index, block in enumerate(node.message.blocks, 1):
-            before, tokens = tokens, tokens + estimated(block)
+            before, tokens = tokens, tokens + estimate_tokens(block)
             if tokens // self.k > before // self.k:
                 places = (*places, (node, len(node.message.blocks) - index))[-self.n :]
-        return _Crossed(tokens, places)
+        return _CrossedSteps(tokens, places)
 
 
-class _Kept(NamedTuple):
+class _StickyPoints(NamedTuple):
     """Messages that are marked, each with the tokens since the mark before it; tokens since the last one."""
 
     points: tuple[tuple[Thread, int], ...] = ()
@@ -102,17 +102,19 @@ class Sticky(Primitive):
     worth: float = WORTH_MERGING
 
     def spots(self, view: View) -> Iterator[Spot]:
-        for node, _ in reversed(view.trail.folded(self, view.thread, _Kept(), self._step).points):
+        for node, _ in reversed(view.trail.fold(self, view.thread, _StickyPoints(), self._step).points):
             yield from within(node, "last")
 
-    def _step(self, kept: _Kept, node: Thread) -> _Kept:
+    def _step(self, kept: _StickyPoints, node: Thread) -> _StickyPoints:
         since = kept.since + tokens_of(node)
         if node.message is None or node.message.role != "user" or since < self.least_tokens:
-            return _Kept(kept.points, since)
-        room = kept.points if len(kept.points) < self.n else self._merged(kept.points, since)
-        return _Kept(kept.points, since) if room is None else _Kept((*room, (node, since)))
+            return _StickyPoints(kept.points, since)
+        room = kept.points if len(kept.points) < self.n else self._merge_closest(kept.points, since)
+        return _StickyPoints(kept.points, since) if room is None else _StickyPoints((*room, (node, since)))
 
-    def _merged(self, points: tuple[tuple[Thread, int], ...], since: int) -> tuple[tuple[Thread, int], ...] | None:
+    def _merge_closest(
+        self, points: tuple[tuple[Thread, int], ...], since: int
+    ) -> tuple[tuple[Thread, int], ...] | None:
         """The marks with the two least ones made one; None where that is not worth it."""
         pairs = [points[i][1] + points[i + 1][1] for i in range(len(points) - 1)]
         if not pairs or since < self.worth * min(pairs):

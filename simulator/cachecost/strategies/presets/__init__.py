@@ -1,6 +1,6 @@
-"""The named strategies: each a few lines of primitives, with who does it so and when that was read.
+"""The named strategies: the primitives of each, its source, and the day the source was read.
 
-To add one, write the primitives it marks by, in order of priority, and the page or file that says so.
+To add one, list its primitives in order of priority, and name the page or file that documents it.
 """
 
 from cachecost.strategies.agent import Agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.inquiry import InquiryOptions
 from cachecost.strategies.placements import Placement
 from cachecost.strategies.presets.making import BASE
 
@@ -21,7 +21,7 @@ def _arm(name: str, what: str, source: str, date: str, rules: dict[str, Any] | N
         source=source,
         date=date,
         placement=Placement(BASE),
-        asking=Asking(**options),
+        inquiry=InquiryOptions(**options),
         rules=rules or {},
     )
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.inquiry import InquiryOptions
 from cachecost.strategies.placements import MAXIMUM_MARKS, Automatic, LastTool, Placement, Primitive, SystemBlock
 
 DOCS = "platform.claude.com/docs/en/build-with-claude/prompt-caching"
@@ -27,8 +27,8 @@ def marking(
     slots: int = MAXIMUM_MARKS,
     trim: Literal["priority", "oldest_message"] = "priority",
     from_message: int = 0,
-    asking: Asking | None = None,
+    inquiry: InquiryOptions | None = None,
 ) -> Agent:
     """An agent that marks by these primitives, in order of priority."""
     placement = Placement(primitives, ttl, slots, trim, from_message)
-    return Agent(name=name, what=what, source=source, date=date, placement=placement, asking=asking)
+    return Agent(name=name, what=what, source=source, date=date, placement=placement, inquiry=inquiry)

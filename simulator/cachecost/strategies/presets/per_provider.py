@@ -9,7 +9,8 @@ from pathlib import Path
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.inquiry import Asking, HostFacts
+from cachecost.strategies.inquiry import InquiryOptions
+from cachecost.strategies.model_facts import HostFacts
 from cachecost.strategies.placements import LastMessage, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets.arms import ARMS, RFD_033
 
@@ -33,7 +34,7 @@ def best_table() -> tuple[Best, ...]:
     return tuple(Best(row["host"], row.get("matching", ""), row["strategy"], row["why"]) for row in rows)
 
 
-def best_on(rules: HostFacts) -> Best:
+def find_best(rules: HostFacts) -> Best:
     """The row of a host and its kind of matching. Raises CannotEvaluate for a host that has none."""
     fitting = (row for row in best_table() if row.host == rules.host and row.matching in ("", rules.matching))
     if found := next(fitting, None):
@@ -41,12 +42,12 @@ def best_on(rules: HostFacts) -> Best:
     raise CannotEvaluate(f"best-per-provider has no row for host {rules.host}")
 
 
-def asking_on(rules: HostFacts) -> tuple[Asking, str]:
+def inquiry_by_host(rules: HostFacts) -> tuple[InquiryOptions, str]:
     """How questions are asked there, and a sentence that says why."""
-    best = best_on(rules)
-    asking = next(arm.asking for arm in ARMS if arm.name == best.strategy)
-    assert asking is not None
-    return asking, f"On {rules.host} it asks as “{best.strategy}” does: {best.why}."
+    best = find_best(rules)
+    inquiry = next(arm.inquiry for arm in ARMS if arm.name == best.strategy)
+    assert inquiry is not None
+    return inquiry, f"On {rules.host} it asks as “{best.strategy}” does: {best.why}."
 
 
 PER_PROVIDER = (
@@ -56,7 +57,7 @@ PER_PROVIDER = (
         source=f"{RFD_033}, alternatives",
         date="2026-03-07",
         placement=Placement((LastTool(), SystemBlock("last"), LastMessage())),
-        asking_on=asking_on,
+        inquiry_by_host=inquiry_by_host,
     ),
 )
 """Its marks are those that each host takes: the last tool, the last system block, the last message."""

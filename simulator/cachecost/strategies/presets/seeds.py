@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachecost.strategies.inquiry import Asking
+from cachecost.strategies.inquiry import InquiryOptions
 from cachecost.strategies.placements import (
     Adaptive,
     Automatic,
@@ -100,7 +100,7 @@ SEEDS = (
         LastTool(),
         Automatic(),
         ttl="1h",
-        asking=Asking(through="structured_output", tool_choice="none", marks="hint"),
+        inquiry=InquiryOptions(through="structured_output", tool_choice="none", marks="hint"),
     ),
 )
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import accumulate
-from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cachecost.conversations.distributions import Choice, Distribution, LogNormal, Uniform
+from cachecost.conversations.distributions import Distribution, DistributionShape
 
 Floats = NDArray[np.float64]
 PLACES = 6
@@ -74,32 +72,39 @@ def uniforms(seeds: Sequence[int], columns: int) -> Floats:
     return shares
 
 
+@dataclass(frozen=True, slots=True)
+class PairedUniforms:
+    """A RandomSource that makes a number of each pair of uniform ones."""
+
+    first: Floats
+    second: Floats
+
+    def constant(self, value: float) -> Floats:
+        return np.full(self.first.shape, value)
+
+    def uniform(self) -> Floats:
+        return self.first
+
+    def normal(self) -> Floats:
+        """Box and Muller's transform; 1 − u is never 0."""
+        drawn: Floats = np.sqrt(-2 * np.log(1 - self.first)) * np.cos(2 * np.pi * self.second)
+        return drawn
+
+    def exp(self, power: Floats) -> Floats:
+        return np.exp(power)
+
+    def clip(self, value: Floats, low: float, high: float) -> Floats:
+        return np.clip(value, low, high)
+
+    def pick(self, choices: Sequence[float], edges: Sequence[float], position: Floats) -> Floats:
+        places = np.searchsorted(np.array(edges), position, side="right")
+        drawn: Floats = np.array(choices, dtype=np.float64)[np.minimum(places, len(choices) - 1)]
+        return drawn
+
+
 def numbers(of: Distribution, first: Floats, second: Floats) -> Floats:
-    """The distribution's numbers for pairs of uniform ones, in whole microseconds."""
-    if isinstance(of, Uniform):
-        drawn = of.low + (of.high - of.low) * first
-    elif isinstance(of, LogNormal):
-        drawn = _lognormal(of, first, second)
-    elif isinstance(of, Choice):
-        drawn = _chosen(of, first)
-    else:
-        drawn = np.full(first.shape, float(of))
+    """Numbers with the distribution for pairs of uniform ones, in whole microseconds."""
+    source = PairedUniforms(first, second)
+    drawn = of.draw(source) if isinstance(of, DistributionShape) else source.constant(float(of))
     rounded: Floats = np.round(drawn, PLACES)
     return rounded
-
-
-def _lognormal(of: LogNormal, first: Floats, second: Floats) -> Floats:
-    """By Box and Muller's transform; 1 − u is never 0."""
-    if of.mean == 0:
-        return np.full(first.shape, max(of.min, 0.0))
-    variance = log(1 + (of.sd / of.mean) ** 2)
-    normal = np.sqrt(-2 * np.log(1 - first)) * np.cos(2 * np.pi * second)
-    drawn: Floats = np.clip(np.exp(log(of.mean) - variance / 2 + sqrt(variance) * normal), of.min, of.max)
-    return drawn
-
-
-def _chosen(of: Choice, first: Floats) -> Floats:
-    edges = np.array(list(accumulate(of.weights)))
-    places = np.searchsorted(edges, first * edges[-1], side="right")
-    drawn: Floats = np.array(of.choices, dtype=np.float64)[np.minimum(places, len(of.choices) - 1)]
-    return drawn

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cachecost.base.seeded_draws import seeded_share
 from cachecost.caches.breakpoints import lag_s
 from cachecost.providers.rules import ModelRules, Switches
 from cachecost.sweep.montecarlo.draws import Floats
@@ -128,10 +128,5 @@ class Entries:
         shares: Floats = known[np.arange(len(self._seeds)), self._written]
         for place in map(int, np.flatnonzero(seeds & np.isnan(shares))):
             number = int(self._written[place])
-            shares[place] = known[place, number] = _share(self._seeds[place], what, number)
+            shares[place] = known[place, number] = seeded_share(self._seeds[place], what, number)
         return shares
-
-
-def _share(seed: int, what: str, number: int) -> float:
-    """A share in [0, 1) that seed, occasion and number decide, as the engine draws it."""
-    return int.from_bytes(blake2b(f"{seed}:{what}:{number}".encode(), digest_size=8).digest()) / 2**64

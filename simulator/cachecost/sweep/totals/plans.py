@@ -189,7 +189,7 @@ def bare_of(agent: Agent) -> Agent:
 
 def sees_forks(agent: Agent) -> bool:
     """Whether marks depend on how else threads of the plan's tree went on."""
-    marks = agent.asking.marks if agent.asking and isinstance(agent.asking.marks, tuple) else ()
+    marks = agent.inquiry.marks if agent.inquiry and isinstance(agent.inquiry.marks, tuple) else ()
     return any(primitive.sees_forks for primitive in (*agent.placement.primitives, *marks))
 
 

@@ -49,7 +49,7 @@ class Shared:
         """What `terms.ledger(spec, talks)` adds up to, to the last digit; None where that must be asked itself."""
         book = terms.book()
         agent = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
-        if not isinstance(agent, Agent) or agent.asking_on or terms.bills or terms.day is None:
+        if not isinstance(agent, Agent) or agent.inquiry_by_host or terms.bills or terms.day is None:
             return None
         read = terms.book(own_readings(agent))
         if read.switches.is_drawn or read.switches.ttl_in_key:

@@ -8,15 +8,16 @@ from itertools import zip_longest
 
 from cachecost.conversations.model import Conversation, Event, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import Change, Facts, estimated
-from cachecost.strategies.changes.rewriting import Telling, made
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens
+from cachecost.strategies.changes.call_rewriting import CallRewriter, assumed_block
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 MAX_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _QuestionStep:
     """A question as the result of a call (its number among those of the reply), and the call that answers it."""
 
     at: float
@@ -26,7 +27,7 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolAnswers(Change):
+class ToolAnswers(AgentChange):
     """A question is the result of the tool that asks it, and the model calls that tool again (one call each time).
 
     The call repeats the arguments: `argument_tokens`, else as many as the first call has, and the answer. All of them
@@ -42,39 +43,39 @@ class ToolAnswers(Change):
     retry_rate: float = 0.0
     error_tokens: int = 40
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        walk = _Asked(self, talk)
-        told = walk.applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        walk = _ToolAnswerRewriter(self, talk)
+        told = walk.rewrite(talk)
         yield replace(told, events=(*told.events, *walk.waiting))
 
 
-class _Asked(Telling):
+class _ToolAnswerRewriter(CallRewriter):
     """`waiting` are the questions of the last reply, which `_calls` are the tool calls of."""
 
     def __init__(self, options: ToolAnswers, talk: Conversation) -> None:
         super().__init__(talk)
         self._options = options
-        self._is_wrong = Spread(options.retry_rate)
+        self._is_wrong = EvenSampler(options.retry_rate)
         self._calls: list[Block] = []
         self.waiting: list[Inquiry] = []
 
-    def retold(self, event: Event) -> Iterable[Event]:
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
         if isinstance(event, Inquiry):
             self.waiting.append(event)
             return ()
         asked, self.waiting = self.waiting, []
         if isinstance(event, Results) and event.blocks and asked:
-            return self.instead(event, list(self._answered(event, asked)))
+            return self.replace_event(event, list(self._answer_events(event, asked)))
         if isinstance(event, Reply):
             self._calls = [block for block in event.blocks if block.kind == "tool_use"]
-        return (*asked, *Telling.retold(self, event))
+        return (*asked, *CallRewriter.rewrite_event(self, event))
 
-    def _answered(self, event: Results, asked: Sequence[Inquiry]) -> Iterator[Reply | Results]:
+    def _answer_events(self, event: Results, asked: Sequence[Inquiry]) -> Iterator[Reply | Results]:
         """Question after question, then the results of the calls that are left."""
         found = [block for block in event.blocks if block.kind == "tool_result"]
         rest = tuple(block for block in event.blocks if block.kind != "tool_result")
         waiting: Iterable[int] = range(len(found))
-        for steps in zip_longest(*self._asking(asked)):
+        for steps in zip_longest(*self._steps_by_call(asked)):
             questions = {step.call: step for step in steps if step}
             results = (questions[n].question if n in questions else found[n] for n in sorted({*waiting, *questions}))
             at = max(step.at for step in questions.values())
@@ -83,23 +84,23 @@ class _Asked(Telling):
             waiting = questions
         yield replace(event, blocks=(*(found[n] for n in sorted(waiting) if n < len(found)), *rest))
 
-    def _asking(self, asked: Sequence[Inquiry]) -> list[list[_Step]]:
+    def _steps_by_call(self, asked: Sequence[Inquiry]) -> list[list[_QuestionStep]]:
         """For each call that asks, its questions and how they are answered, one after another."""
-        calls: dict[int, list[_Step]] = {}
+        calls: dict[int, list[_QuestionStep]] = {}
         for inquiry in asked:
             call = self._number_of(inquiry)
             calls.setdefault(call, []).extend(self._steps(inquiry, call))
         return [calls[call] for call in sorted(calls)]
 
-    def _steps(self, inquiry: Inquiry, call: int) -> Iterator[_Step]:
-        tokens = estimated(inquiry.question)
+    def _steps(self, inquiry: Inquiry, call: int) -> Iterator[_QuestionStep]:
+        tokens = estimate_tokens(inquiry.question)
         for attempt in range(1 + MAX_RETRIES):
             source = (inquiry.question, *self._calls[call : call + 1])
-            question = made("tool_result", "user", f"asks {attempt}", source, tokens)
-            again = made(
+            question = assumed_block("tool_result", "user", f"asks {attempt}", source, tokens)
+            again = assumed_block(
                 "tool_use", "assistant", f"answers {attempt}", (*source, inquiry.answer), self._length(inquiry, call)
             )
-            yield _Step(inquiry.at, call, question, again)
+            yield _QuestionStep(inquiry.at, call, question, again)
             if not self._is_wrong():
                 return
             tokens = self._options.error_tokens
@@ -107,14 +108,14 @@ class _Asked(Telling):
     def _length(self, inquiry: Inquiry, call: int) -> int:
         arguments = self._options.argument_tokens
         if arguments is None:
-            arguments = sum(map(estimated, self._calls[call : call + 1]))
-        return arguments + estimated(inquiry.answer)
+            arguments = sum(map(estimate_tokens, self._calls[call : call + 1]))
+        return arguments + estimate_tokens(inquiry.answer)
 
     def _number_of(self, inquiry: Inquiry) -> int:
-        """Which of the reply's calls asks."""
+        """BlockChoice of the reply's calls asks."""
         ids = [(block.content or {}).get("id") for block in self._calls]
         return ids.index(inquiry.tool_use) if inquiry.tool_use in ids else 0
 
 
-CHANGES: dict[str, type[Change]] = {"tool_answers": ToolAnswers}
+CHANGES: dict[str, type[AgentChange]] = {"tool_answers": ToolAnswers}
 """Every change by the name a scenario gives it."""

@@ -1,4 +1,4 @@
-"""Calls that go wrong and are made again: unknown tools, unreadable replies, lost results, tools called unasked."""
+"""Failed calls that are repeated: unknown tools, unreadable replies, lost results, unprompted tool calls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from dataclasses import dataclass, replace
 
 from cachecost.conversations.model import Conversation, Event, Reply, Results
 from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import Change, Facts, instead_of
-from cachecost.strategies.changes.rewriting import Telling, calling, failed, feedback, made
+from cachecost.strategies.changes.base import AgentChange, placeholder_for
+from cachecost.strategies.changes.call_rewriting import (
+    CallRewriter,
+    assumed_block,
+    failed_attempt,
+    feedback,
+    find_tool_calls,
+)
 from cachecost.strategies.changes.texts import in_one_text
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Repairs(Change):
+class Repairs(AgentChange):
     """What a client repairs in a tool loop. Each mishap stays in the thread and costs one call.
 
     At `invalid_tool_rate` a reply that calls tools names ones that there are not, at `parse_error_rate` its calls
@@ -32,50 +39,50 @@ class Repairs(Change):
     error_tokens: int = 60
     call_tokens: int = 100
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Repaired(self, talk).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _RepairRewriter(self, talk).rewrite(talk)
 
 
-class _Repaired(Telling):
+class _RepairRewriter(CallRewriter):
     def __init__(self, options: Repairs, talk: Conversation) -> None:
         super().__init__(talk)
         self._options = options
-        self._calling = iter(calling(talk.events))
-        self._is_invalid = Spread(options.invalid_tool_rate)
-        self._is_unreadable = Spread(options.parse_error_rate)
-        self._is_lost = Spread(options.orphan_rate)
+        self._calling = iter(find_tool_calls(talk.events))
+        self._is_invalid = EvenSampler(options.invalid_tool_rate)
+        self._is_unreadable = EvenSampler(options.parse_error_rate)
+        self._is_lost = EvenSampler(options.orphan_rate)
 
-    def retold(self, event: Event) -> Iterable[Event]:
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
         is_call = next(self._calling)
         if isinstance(event, Reply) and is_call and (failures := list(self._failures(event))):
-            return self.instead(event, (*failures, event))
-        if isinstance(event, Results) and (lost := self._lost(event)):
-            return self.instead(event, self._repaired(event, lost))
-        return Telling.retold(self, event)
+            return self.replace_event(event, (*failures, event))
+        if isinstance(event, Results) and (lost := self._find_lost(event)):
+            return self.replace_event(event, self._repair(event, lost))
+        return CallRewriter.rewrite_event(self, event)
 
     def _failures(self, reply: Reply) -> Iterator[Reply | Results]:
         """The attempts that come before `reply`."""
         if self._is_invalid():
-            yield from self._told_so(failed(reply, "no such tool"))
+            yield from self._fail(failed_attempt(reply, "no such tool"))
         if self._is_unreadable():
             blocks = (
                 in_one_text(block.role, (block,)) if block.kind == "tool_use" else block for block in reply.blocks
             )
-            yield from self._told_so(failed(replace(reply, blocks=tuple(blocks)), "not readable"))
+            yield from self._fail(failed_attempt(replace(reply, blocks=tuple(blocks)), "not readable"))
 
-    def _told_so(self, attempt: Reply) -> Iterator[Reply | Results]:
+    def _fail(self, attempt: Reply) -> Iterator[Reply | Results]:
         yield attempt
         yield feedback(attempt, "repair", self._options.error_tokens)
 
-    def _lost(self, event: Results) -> list[int]:
-        """Which of its blocks are lost."""
+    def _find_lost(self, event: Results) -> list[int]:
+        """BlockChoice of its blocks are lost."""
         results = [n for n, block in enumerate(event.blocks) if block.kind == "tool_result"]
         return [n for n in results or range(len(event.blocks)) if self._is_lost()]
 
-    def _repaired(self, event: Results, lost: list[int]) -> list[Reply | Results]:
+    def _repair(self, event: Results, lost: list[int]) -> list[Reply | Results]:
         sent = list(event.blocks)
         for n in lost:
-            sent[n] = instead_of(sent[n], "lost", self._options.error_tokens)
+            sent[n] = placeholder_for(sent[n], "lost", self._options.error_tokens)
         repaired = replace(event, blocks=tuple(sent))
         if not self._options.calls_again:
             return [repaired]
@@ -85,11 +92,11 @@ class _Repaired(Telling):
 
     def _call_again(self, result: Block) -> Block:
         kind = "tool_use" if result.kind == "tool_result" else "text"
-        return made(kind, "assistant", "again", (result,), self._options.call_tokens)
+        return assumed_block(kind, "assistant", "again", (result,), self._options.call_tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class Unprompted(Change):
+class Unprompted(AgentChange):
     """At `rate` of the replies the model first calls the tool that answers questions, though nobody asked: one call.
 
     The call is of `call_tokens`, the error that answers it of `error_tokens`. The tool itself comes with `inquiry`.
@@ -100,23 +107,25 @@ class Unprompted(Change):
     call_tokens: int = 40
     error_tokens: int = 30
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Unasked(self, talk).applied(talk)
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _UnpromptedRewriter(self, talk).rewrite(talk)
 
 
-class _Unasked(Telling):
+class _UnpromptedRewriter(CallRewriter):
     def __init__(self, options: Unprompted, talk: Conversation) -> None:
         super().__init__(talk)
         self._options = options
-        self._happens = Spread(options.rate)
+        self._happens = EvenSampler(options.rate)
 
-    def retold(self, event: Event) -> Iterable[Event]:
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
         if not isinstance(event, Reply) or not event.blocks or not self._happens():
-            return Telling.retold(self, event)
-        call = made("tool_use", "assistant", "unprompted", event.blocks, self._options.call_tokens)
+            return CallRewriter.rewrite_event(self, event)
+        call = assumed_block("tool_use", "assistant", "unprompted", event.blocks, self._options.call_tokens)
         attempt = replace(event, blocks=(call,), output_tokens=None)
-        return self.instead(event, (attempt, feedback(attempt, "nobody asked", self._options.error_tokens), event))
+        return self.replace_event(
+            event, (attempt, feedback(attempt, "nobody asked", self._options.error_tokens), event)
+        )
 
 
-CHANGES: dict[str, type[Change]] = {"repairs": Repairs, "unprompted": Unprompted}
+CHANGES: dict[str, type[AgentChange]] = {"repairs": Repairs, "unprompted": Unprompted}
 """Every change by the name a scenario gives it."""

@@ -1,4 +1,4 @@
-"""Calls that are sent for the cache alone, which calls are the main thread's, and calls put in order again."""
+"""Calls that are sent only for the cache; which calls belong to the main thread; sorting calls by their start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def _type(params: Mapping[str, Any], name: str) -> object:
     return (params.get(name) or {}).get("type")
 
 
-def quiet(call: PlannedCall, request: Request, start: float, purpose: str, max_tokens: int = 0) -> PlannedCall:
+def cache_only_call(
+    call: PlannedCall, request: Request, start: float, purpose: str, max_tokens: int = 0
+) -> PlannedCall:
     """`request` sent for the cache alone, beside `call`, with an output of `max_tokens` tokens (0 or 1).
 
     Where 0 is refused it is 1. Manual thinking wants more than its budget: the request says so, and is assumed to be
@@ -46,13 +48,13 @@ def quiet(call: PlannedCall, request: Request, start: float, purpose: str, max_t
     )
 
 
-def filler() -> Thread:
+def filler_thread() -> Thread:
     """The least message, of one token, for a call that is about the head alone: the API wants a message."""
     return Thread().then(Message.of("user", (given_block("text", "user", "filler", 1),)))
 
 
 class MainThread:
-    """Which calls of a plan are the main thread's: those that grow out of its first one, forks included.
+    """BlockChoice calls of a plan are the main thread's: those that grow out of its first one, forks included.
 
     A thread that shares no message with any other is the main one, begun anew, if it has its head; else a sub-agent's.
     """
@@ -61,7 +63,7 @@ class MainThread:
         self._is_main: dict[Thread, bool] = {}
         self._head: tuple[bytes, bytes] | None = None
 
-    def takes(self, call: PlannedCall) -> bool:
+    def includes(self, call: PlannedCall) -> bool:
         """Whether `call` is one, asked of each call in turn."""
         if call.purpose != "main":
             return False
@@ -87,7 +89,7 @@ class Delays:
         nodes = before.back() if before else ()
         return max(call.start, next((self._free[node] for node in nodes if node in self._free), NEVER))
 
-    def put(self, call: PlannedCall, start: float) -> PlannedCall:
+    def delay(self, call: PlannedCall, start: float) -> PlannedCall:
         """The call as it starts at `start`, or later where its thread waits. Each call is put, late or not."""
         late = replace(call, start=max(start, self.start(call)))
         free = late.start + STEP_S if late.start > call.start else NEVER
@@ -96,7 +98,7 @@ class Delays:
         return late
 
 
-def in_order(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[PlannedCall]:
+def sort_calls(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[PlannedCall]:
     """Calls by their start, of which some come late, and some up to `early_s` before what the plan had reached."""
     waiting: list[tuple[float, int, PlannedCall]] = []
     for number, (now, call) in enumerate(calls):

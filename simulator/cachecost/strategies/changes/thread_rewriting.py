@@ -1,4 +1,4 @@
-"""A conversation as told, and over it what an agent sends in place of parts of it.
+"""A recorded thread, and the messages that an agent sends in place of parts of it.
 
 The base of every change that cuts, clears or sums up: recorded rewrites go on to mean the messages they meant, also
 where other messages stand for these now. Work is for new messages and for those that are sent anew.
@@ -13,14 +13,15 @@ from dataclasses import replace
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import Facts, estimated
+from cachecost.strategies.changes.base import estimate_tokens
+from cachecost.strategies.model_facts import Facts
 
 Span = tuple[int, int]
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
     """As an agent estimates them."""
-    return sum(estimated(block) for message in messages for block in message.blocks)
+    return sum(estimate_tokens(block) for message in messages for block in message.blocks)
 
 
 def starts_turn(message: Message) -> bool:
@@ -28,7 +29,7 @@ def starts_turn(message: Message) -> bool:
     return message.is_human and all(block.kind != "tool_result" for block in message.blocks)
 
 
-def window_of(model: str | None, facts: Facts | None) -> int | None:
+def model_window(model: str | None, facts: Facts | None) -> int | None:
     """The context window of a model in tokens; None where it is not known: then nothing is cut for it."""
     try:
         return facts(model).context_window if model and facts else None
@@ -36,7 +37,7 @@ def window_of(model: str | None, facts: Facts | None) -> int | None:
         return None
 
 
-class Overlay:
+class ThreadRewriter:
     """`told` are the messages of the conversation, `sent` those that are sent, `turns` where among them a turn starts.
 
     `spans` says of each message sent for which of those told it stands: from (inclusive), to (exclusive). A message
@@ -44,13 +45,13 @@ class Overlay:
     """
 
     def __init__(self) -> None:
-        self.told: list[Message] = []
-        self.sent: list[Message] = []
+        self.recorded_messages: list[Message] = []
+        self.sent_messages: list[Message] = []
         self.spans: list[Span] = []
         self.turns: list[int] = []
         self.tokens = 0
 
-    def applied(self, talk: Conversation) -> Conversation:
+    def rewrite(self, talk: Conversation) -> Conversation:
         """The conversation as it is sent."""
         return replace(talk, events=tuple(new for event in talk.events for new in self.step(event)))
 
@@ -58,7 +59,7 @@ class Overlay:
         """What is said instead of an event: the place to say more."""
         yield self.take(event)
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         """How a message is sent that is to stand at the end of `sent`."""
         return message
 
@@ -68,72 +69,72 @@ class Overlay:
     def take(self, event: Event) -> Event:
         """Go on by one event; what it is now."""
         if isinstance(event, Rewrite):
-            return self._rewritten(event)
+            return self._rewrite(event)
         if not isinstance(event, Human | Reply | Results) or not event.blocks:
             return event
         told = Message.of("assistant" if isinstance(event, Reply) else "user", event.blocks)
-        sent = self._say(told)
+        sent = self._send(told)
         return event if sent is told else replace(event, blocks=sent.blocks)
 
-    def put(self, at: float, start: int, stop: int, messages: Sequence[Message]) -> Rewrite:
+    def replace_range(self, at: float, start: int, stop: int, messages: Sequence[Message]) -> Rewrite:
         """Say `messages` in place of `sent[start:stop]`, and all after these once more."""
         span = (self.spans[start][0], max(upto for _, upto in self.spans[start:stop]))
-        return self.again(
+        return self.resend(
             at,
             start,
-            [*messages, *self.sent[stop:]],
+            [*messages, *self.sent_messages[stop:]],
             [*[span] * len(messages), *self.spans[stop:]],
             "compaction",
         )
 
-    def mend(self, at: float, other: dict[int, Message]) -> Rewrite:
+    def replace_messages(self, at: float, other: dict[int, Message]) -> Rewrite:
         """Say each message of `other` in the place that it names, and all after the first of them once more."""
         first = min(other)
-        messages = [other.get(place, self.sent[place]) for place in range(first, len(self.sent))]
-        return self.again(at, first, messages, self.spans[first:], "edit")
+        messages = [other.get(place, self.sent_messages[place]) for place in range(first, len(self.sent_messages))]
+        return self.resend(at, first, messages, self.spans[first:], "edit")
 
-    def again(self, at: float, keep: int, messages: Sequence[Message], spans: Sequence[Span], why: str) -> Rewrite:
+    def resend(self, at: float, keep: int, messages: Sequence[Message], spans: Sequence[Span], why: str) -> Rewrite:
         """Go on with `messages` after the first `keep` messages sent."""
         self._drop(keep)
         for message, span in zip(messages, spans, strict=True):
             self._append(message, span)
         return Rewrite(at, keep, tuple(messages), why)
 
-    def _say(self, told: Message) -> Message:
-        self.told.append(told)
-        sent = self.shaped(told)
-        self._append(sent, (len(self.told) - 1, len(self.told)))
+    def _send(self, told: Message) -> Message:
+        self.recorded_messages.append(told)
+        sent = self.rewrite_message(told)
+        self._append(sent, (len(self.recorded_messages) - 1, len(self.recorded_messages)))
         return sent
 
     def _append(self, message: Message, span: Span) -> None:
         if starts_turn(message):
-            self.turns.append(len(self.sent))
-        self.sent.append(message)
+            self.turns.append(len(self.sent_messages))
+        self.sent_messages.append(message)
         self.spans.append(span)
         self.tokens += tokens_of((message,))
 
-    def _rewritten(self, event: Rewrite) -> Rewrite:
-        told = min(event.keep, len(self.told))
-        keep, once_more = self._kept(told)
+    def _rewrite(self, event: Rewrite) -> Rewrite:
+        told = min(event.keep, len(self.recorded_messages))
+        keep, once_more = self._split_at(told)
         self.forget(keep)
         self._drop(keep)
-        del self.told[told - len(once_more) :]
-        said = [self._say(message) for message in (*once_more, *event.messages)]
+        del self.recorded_messages[told - len(once_more) :]
+        said = [self._send(message) for message in (*once_more, *event.messages)]
         return replace(event, keep=keep, messages=tuple(said))
 
-    def _kept(self, told: int) -> tuple[int, list[Message]]:
+    def _split_at(self, told: int) -> tuple[int, list[Message]]:
         """How many messages sent stand for the first `told`, and what must be said once more.
 
         Where it goes back into what one message stands for, or into what was left out, the end of it is whole again.
         """
         place = bisect_right(self.spans, told, key=_end)
         reached = self.spans[place - 1][1] if place else 0
-        follows = self.spans[place][0] if place < len(self.spans) else len(self.told)
-        return place, [] if follows == told else self.told[reached:told]
+        follows = self.spans[place][0] if place < len(self.spans) else len(self.recorded_messages)
+        return place, [] if follows == told else self.recorded_messages[reached:told]
 
     def _drop(self, keep: int) -> None:
-        self.tokens -= tokens_of(self.sent[keep:])
-        del self.sent[keep:]
+        self.tokens -= tokens_of(self.sent_messages[keep:])
+        del self.sent_messages[keep:]
         del self.spans[keep:]
         while self.turns and self.turns[-1] >= keep:
             self.turns.pop()

@@ -1,12 +1,12 @@
-"""Rates without chance: which of many things happen, evenly and always alike."""
+"""Deterministic sampling at a rate: the selected items are spread evenly."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 
-class Spread:
-    """Says "this one" at a rate from 0 to 1: of n asked, round(n × rate) are, as far apart as they can be."""
+class EvenSampler:
+    """Selects items at a rate from 0 to 1: of n items round(n × rate), as far apart as possible."""
 
     def __init__(self, rate: float) -> None:
         self._rate = Fraction(str(rate))

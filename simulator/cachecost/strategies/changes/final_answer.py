@@ -1,4 +1,4 @@
-"""Structured answers: how the last reply of a turn hands over its JSON, and what goes wrong on the way."""
+"""Structured answers: how the last reply of a turn returns its JSON, and how that fails."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Any, ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
-from cachecost.strategies.changes.base import Change, Facts, estimated
-from cachecost.strategies.changes.prefixes import Heads
-from cachecost.strategies.changes.rewriting import Telling, calling, failed, feedback, made
-from cachecost.strategies.spread import Spread
+from cachecost.strategies.changes.base import AgentChange, estimate_tokens
+from cachecost.strategies.changes.call_rewriting import (
+    CallRewriter,
+    assumed_block,
+    failed_attempt,
+    feedback,
+    find_tool_calls,
+)
+from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
+from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.model_facts import Facts
 
 FINAL, STRUCTURED = "final_answer", "structured_response"
 
 
 @dataclass(frozen=True, slots=True)
-class FinalAnswer(Change):
+class FinalAnswer(AgentChange):
     """Each turn ends in structured output (`of` "session": the last one alone). A turn ends with a reply without calls.
 
     `way` "two_step": the text becomes the argument of `final_answer`, a reminder of `reminder_tokens` answers it, and
@@ -49,11 +56,11 @@ class FinalAnswer(Change):
     max_iterations: int = 10
     least: ClassVar[int] = 1
 
-    def applied(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Finishing(self).applied(_Finished(self, talk).applied(talk))
+    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _AnswerToolPrefix(self).rewrite(_FinalAnswerRewriter(self, talk).rewrite(talk))
 
 
-class _Finishing(Heads):
+class _AnswerToolPrefix(PrefixRewriter):
     """The tools that end a turn, and the format that a livelock demands besides."""
 
     def __init__(self, options: FinalAnswer) -> None:
@@ -71,9 +78,9 @@ class _Finishing(Heads):
     def tools(self, told: Switch) -> Part:
         is_alone = self._options.way == "single_pass"
         schema = max(self._turn - 1, 0) % self._options.schemas if is_alone else 0
-        return self.kept(told.tools, schema, Part((*told.tools.blocks, *self._added(schema))))
+        return self.reuse_part(told.tools, schema, Part((*told.tools.blocks, *self._ending_tools(schema))))
 
-    def _added(self, schema: int) -> Iterator[Block]:
+    def _ending_tools(self, schema: int) -> Iterator[Block]:
         options = self._options
         if options.way != "single_pass":
             yield given_block("tool", "", FINAL, options.tool_tokens)
@@ -90,7 +97,7 @@ class _Finishing(Heads):
         return {**told.params, "output_config": {**(told.params.get("output_config") or {}), "format": demanded}}
 
 
-class _Finished(Telling):
+class _FinalAnswerRewriter(CallRewriter):
     """The replies that end a turn, told otherwise. `_calls` are those of the turn."""
 
     def __init__(self, options: FinalAnswer, talk: Conversation) -> None:
@@ -99,32 +106,32 @@ class _Finished(Telling):
         self._ends = _ends(talk, options.of)
         self._place = -1
         self._calls = 0
-        self._is_confused = Spread(options.confusion_rate)
-        self._misfits = Spread(options.schema_error_rate)
+        self._is_confused = EvenSampler(options.confusion_rate)
+        self._misfits = EvenSampler(options.schema_error_rate)
         self._open: dict[bytes, Block] = {}
 
-    def retold(self, event: Event) -> Iterable[Event]:
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
         self._place += 1
         if isinstance(event, Human):
             self._calls = 0
         if not isinstance(event, Reply):
-            return Telling.retold(self, event)
+            return CallRewriter.rewrite_event(self, event)
         self._calls += 1
         if self._place not in self._ends:
-            return Telling.retold(self, event)
-        return self.instead(event, list(self._finished(event)))
+            return CallRewriter.rewrite_event(self, event)
+        return self.replace_event(event, list(self._final_events(event)))
 
-    def shaped(self, message: Message) -> Message:
+    def rewrite_message(self, message: Message) -> Message:
         """A human message acknowledges the call before it."""
-        call = self._open.get(self.sent[-1].digest) if self.sent and message.role == "user" else None
+        call = self._open.get(self.sent_messages[-1].digest) if self.sent_messages and message.role == "user" else None
         return message if call is None else Message.of("user", (self._result(call), *message.blocks))
 
-    def _finished(self, reply: Reply) -> Iterator[Reply | Results]:
+    def _final_events(self, reply: Reply) -> Iterator[Reply | Results]:
         if self._options.way == "livelock":
             yield from self._again_and_again(reply)
         elif self._options.way == "two_step":
             first = _first(reply, FINAL, None)
-            reminder = made("text", "user", "reminder", first.blocks, self._options.reminder_tokens)
+            reminder = assumed_block("text", "user", "reminder", first.blocks, self._options.reminder_tokens)
             yield first
             yield Results(reply.at, (self._result(first.blocks[-1]), reminder))
             self._calls += 1
@@ -135,7 +142,7 @@ class _Finished(Telling):
     def _attempts(self, reply: Reply, right: Reply) -> Iterator[Reply | Results]:
         """Calls that fail, each with its error, and `right`, unless the turn has too many calls by then."""
         while wrong := self._wrong():
-            attempt = failed(right, f"{wrong}, call {self._calls}")
+            attempt = failed_attempt(right, f"{wrong}, call {self._calls}")
             yield attempt
             if self._calls >= self._options.max_iterations:
                 self._note(attempt)
@@ -154,10 +161,10 @@ class _Finished(Telling):
 
     def _again_and_again(self, reply: Reply) -> Iterator[Reply | Results]:
         yield reply
-        said = sum(estimated(block) for block in reply.blocks if not block.is_thinking)
+        said = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
         while self._calls < self._options.max_iterations:
-            error = made("text", "user", f"error {self._calls}", reply.blocks, self._options.error_tokens)
-            again = made("text", "assistant", f"again {self._calls}", reply.blocks, said)
+            error = assumed_block("text", "user", f"error {self._calls}", reply.blocks, self._options.error_tokens)
+            again = assumed_block("text", "assistant", f"again {self._calls}", reply.blocks, said)
             yield Results(reply.at, (error,))
             yield replace(reply, blocks=(again,), output_tokens=None)
             self._calls += 1
@@ -166,12 +173,12 @@ class _Finished(Telling):
         self._open[Message.of("assistant", reply.blocks).digest] = reply.blocks[-1]
 
     def _result(self, call: Block) -> Block:
-        return made("tool_result", "user", "noted", (call,), self._options.result_tokens)
+        return assumed_block("tool_result", "user", "noted", (call,), self._options.result_tokens)
 
 
 def _ends(talk: Conversation, of: str) -> set[int]:
     """Where in the conversation's events the replies are that end a turn, or the last of them."""
-    calls = calling(talk.events)
+    calls = find_tool_calls(talk.events)
     ends = [place for place, event in enumerate(talk.events) if isinstance(event, Reply) and event.blocks]
     found = [place for place in ends if not calls[place]]
     return set(found[-1:] if of == "session" else found)
@@ -190,9 +197,9 @@ def _later(reply: Reply, tool: str, tokens: int | None) -> Reply:
 
 
 def _call(reply: Reply, tool: str, tokens: int | None) -> Block:
-    said = sum(estimated(block) for block in reply.blocks if not block.is_thinking)
-    return made("tool_use", "assistant", tool, reply.blocks, said if tokens is None else tokens)
+    said = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
+    return assumed_block("tool_use", "assistant", tool, reply.blocks, said if tokens is None else tokens)
 
 
-CHANGES: dict[str, type[Change]] = {"final_answer": FinalAnswer}
+CHANGES: dict[str, type[AgentChange]] = {"final_answer": FinalAnswer}
 """Every change by the name a scenario gives it."""

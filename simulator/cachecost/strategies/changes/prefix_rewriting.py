@@ -1,4 +1,4 @@
-"""A conversation with another head: tools or system prompt that its agent adds, moves or changes as time goes on."""
+"""A conversation with another static prefix: tools or a system prompt that its agent adds, moves or changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cachecost.prompts.blocks import NOTHING, Part
 from cachecost.prompts.request import Request
 
 
-class Heads:
+class PrefixRewriter:
     """`turns` says when the head changes by itself; `tools`, `system` and `params` are what it is then.
 
     Recorded switches go on to switch. Side calls that are sent with the main thread's parts get what stands for these.
@@ -21,11 +21,11 @@ class Heads:
         self._made: dict[tuple[Part, object], Part] = {}
         self._told = Switch(0, "", NOTHING, NOTHING, {})
 
-    def applied(self, talk: Conversation) -> Conversation:
+    def rewrite(self, talk: Conversation) -> Conversation:
         """The conversation with its heads."""
         self._told = Switch(0, talk.model or "", talk.tools, talk.system, talk.params, talk.is_chosen)
         self.begin(talk)
-        first = self._headed(self._told)
+        first = self._with_prefix(self._told)
         events = tuple(new for event in talk.events for new in self._step(event))
         return replace(talk, events=events, tools=first.tools, system=first.system, params=first.params)
 
@@ -45,7 +45,7 @@ class Heads:
     def params(self, told: Switch) -> Mapping[str, Any]:
         return told.params
 
-    def kept(self, told: Part, state: object, new: Part) -> Part:
+    def reuse_part(self, told: Part, state: object, new: Part) -> Part:
         """`new`, or the part that was made of the same one in the same state before: parts are compared by identity."""
         return self._made.setdefault((told, state), new)
 
@@ -53,16 +53,16 @@ class Heads:
         is_turn = self.turns(event)
         if isinstance(event, Switch):
             self._told = event
-            yield self._headed(event)
+            yield self._with_prefix(event)
             return
         if is_turn:
-            yield self._headed(replace(self._told, at=event.at))
-        yield self._beside(event) if isinstance(event, Aside) else event
+            yield self._with_prefix(replace(self._told, at=event.at))
+        yield self._side_call(event) if isinstance(event, Aside) else event
 
-    def _headed(self, told: Switch) -> Switch:
+    def _with_prefix(self, told: Switch) -> Switch:
         return replace(told, tools=self.tools(told), system=self.system(told), params=self.params(told))
 
-    def _beside(self, event: Aside) -> Aside:
+    def _side_call(self, event: Aside) -> Aside:
         sent, main = event.request, self._told
         tools = self.tools(main) if sent.tools is main.tools else sent.tools
         system = self.system(main) if self.is_shared(sent) else sent.system

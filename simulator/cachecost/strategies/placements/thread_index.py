@@ -32,15 +32,15 @@ out messages of `role: system` in mid-conversation.
 """
 
 
-class Station(NamedTuple):
+class LatestMessage(NamedTuple):
     """The latest message of a role at or before some message, and how many there are up to it."""
 
     node: Thread | None
     number: int
 
 
-class Trail:
-    """What was found out on the way along the threads of one plan: each message is looked at once a question.
+class ThreadIndex:
+    """Results per message of the threads of one plan: each question visits each message once.
 
     `memory` is for what a primitive learns from one request for the next.
     """
@@ -49,7 +49,7 @@ class Trail:
         self._known: dict[Hashable, dict[Thread, Any]] = {}
         self.memory: dict[Hashable, Any] = {}
 
-    def folded(self, key: Hashable, tail: Thread, start: State, step: Callable[[State, Thread], State]) -> State:
+    def fold(self, key: Hashable, tail: Thread, start: State, step: Callable[[State, Thread], State]) -> State:
         """`start`, stepped on by every message from the first to `tail`. `key` names the question."""
         known: dict[Thread, State] = self._known.setdefault(key, {})
         path: list[Thread] = []
@@ -62,14 +62,14 @@ class Trail:
             state = known[passed] = step(state, passed)
         return state
 
-    def latest(self, role: Role, tail: Thread) -> Station:
+    def latest(self, role: Role, tail: Thread) -> LatestMessage:
         """The latest message of a role."""
 
-        def step(station: Station, node: Thread) -> Station:
+        def step(station: LatestMessage, node: Thread) -> LatestMessage:
             assert node.message is not None
-            return Station(node, station.number + 1) if ROLES[role](node.message) else station
+            return LatestMessage(node, station.number + 1) if ROLES[role](node.message) else station
 
-        return self.folded(("latest", role), tail, Station(None, 0), step)
+        return self.fold(("latest", role), tail, LatestMessage(None, 0), step)
 
     def back(self, role: Role, tail: Thread) -> Iterator[Thread]:
         """The messages of a role, latest first."""
@@ -86,4 +86,4 @@ class View:
     thread: Thread
     tools: Part = NOTHING
     system: Part = NOTHING
-    trail: Trail = field(default_factory=Trail)
+    trail: ThreadIndex = field(default_factory=ThreadIndex)
