@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from cachecost.caches.breakpoints import LIVES, Entry, Outcome, PrefixCache, State
+from cachecost.caches.breakpoints import TTLS, Entry, Outcome, PrefixCache, State
 from cachecost.caches.reporting import in_steps
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
@@ -96,7 +96,7 @@ class ByRules:
         breakpoints = self._of(rules)
         if not isinstance(breakpoints, PrefixCache):
             return None
-        ttls = [ttl for ttl in LIVES if breakpoints.state(prefix, ttl, rules, 0.0) != "absent"]
+        ttls = [ttl for ttl in TTLS if breakpoints.state(prefix, ttl, rules, 0.0) != "absent"]
         found = (breakpoints.entry(prefix, ttl, rules) for ttl in ttls)
         return max(found, key=lambda entry: entry.touched, default=None)
 

@@ -7,7 +7,7 @@ next call makes a new one: a read lengthens its life only where the rules say so
 
 from __future__ import annotations
 
-from cachecost.caches.breakpoints import Entry, Outcome, State
+from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
@@ -32,7 +32,8 @@ class NamedObjects:
         if entry and entry.state(start) == "live":
             entry.touched = start if rules.refreshes_on_read else entry.touched
             return Outcome(tokens, 0, 0, total - tokens, mark.prefix, (mark,))
-        self._make(mark, rules, start, start + first_token_s)
+        ttl_s = rules.ttl_s[mark.ttl]
+        self._objects[mark.prefix] = new_entry(rules, mark.ttl, ttl_s, start, start + first_token_s)
         hour = tokens if mark.ttl == "1h" else 0
         return Outcome(0, hour, tokens - hour, total - tokens, None, (mark,))
 
@@ -40,10 +41,6 @@ class NamedObjects:
         """How the object that ends at `prefix` stands at `now`."""
         entry = self._objects.get(prefix)
         return entry.state(now) if entry else "absent"
-
-    def _make(self, mark: MarkedPrefix, rules: ModelRules, start: float, readable_at: float) -> None:
-        life_s = rules.ttl_s[mark.ttl]
-        self._objects[mark.prefix] = Entry(rules.minimum_tokens, mark.ttl, life_s, start, start, readable_at)
 
 
 def _head_mark(prompt: Prompt) -> MarkedPrefix | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from copy import copy
 
 from cachecost.caches.answers import Answers
-from cachecost.caches.breakpoints import Entry, Outcome, State
+from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
 from cachecost.caches.reporting import life_s, outcome_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
@@ -63,4 +63,4 @@ class Units:
         if unit and (state == "live" or (state == "unreadable" and unit.readable_at <= readable_at)):
             unit.touched = start
         else:
-            self._units[node] = Entry(rules.minimum_tokens, "5m", life_s(rules), start, start, readable_at)
+            self._units[node] = new_entry(rules, "5m", life_s(rules), start, readable_at)

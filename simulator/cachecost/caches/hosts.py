@@ -63,7 +63,7 @@ class Hosts:
         """What the cache does with each pass, and why. `times`: when the call starts, and how long until its first
         token, in seconds; calls come in the order they start."""
         pool = rules.pool(workspace)
-        lost = self._causes.before(request, prompts[0], rules, times[0], pool)
+        lost = self._causes.find_entry(request, prompts[0], rules, times[0], pool)
         outcomes = [
             self._cache.call(prompt, rules, *moment, size)
             for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)

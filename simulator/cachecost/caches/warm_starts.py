@@ -12,7 +12,7 @@ from typing import Protocol
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.lookback import lookback_steps
+from cachecost.prompts.lookback import is_within_lookback
 from cachecost.prompts.render import Prompt
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
@@ -122,8 +122,7 @@ def _looks_back(call: SentCall) -> bool:
 
 def _is_found(node: Prefix, call: SentCall) -> bool:
     return any(
-        mark.prefix.depth >= node.depth
-        and lookback_steps(mark.prefix, node, call.rules) < call.rules.lookback_positions
+        mark.prefix.depth >= node.depth and is_within_lookback(mark.prefix, node, call.rules)
         for mark in call.prompt.marks
     )
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from cachecost.base.structs import value
-from cachecost.ledger.rows import ZERO, LayerTokens
+from cachecost.ledger.rows import LayerTokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
@@ -98,4 +98,4 @@ class DollarsByLayer(_Late[Decimal]):
 
     def _dollars(self, tokens: LayerTokens) -> Decimal:
         usage = Usage(tokens.input, tokens.read, tokens.write_5m, tokens.write_1h)
-        return sum(self._prices.cost(usage).values(), ZERO)
+        return self._prices.total_cost(usage)

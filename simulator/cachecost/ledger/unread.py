@@ -55,8 +55,8 @@ class _Written:
 
     def wasted(self) -> Wasted:
         hour, five = max(0, self.end_1h - self.read), self.end - max(self.end_1h, self.read)
-        paid = sum(self.prices.cost(Usage(write_1h=hour, write_5m=five)).values(), ZERO)
-        unmarked = sum(self.prices.cost(Usage(hour + five)).values(), ZERO)
+        paid = self.prices.total_cost(Usage(write_1h=hour, write_5m=five))
+        unmarked = self.prices.total_cost(Usage(hour + five))
         return Wasted(hour + five, paid, paid - unmarked)
 
 

@@ -407,7 +407,7 @@ class Simulation:
 def _if_missed(usage: Usage, prices: Prices) -> Decimal:
     """Dollars if what was read had to be written again, for five minutes."""
     written = replace(usage, read=0, write_5m=usage.write_5m + usage.read)
-    return sum(prices.cost(written).values(), ZERO)
+    return prices.total_cost(written)
 
 
 def _spans(one: Pass) -> Spans:

@@ -13,36 +13,17 @@ from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched, watch, without
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.base.formatting import dollars
+from cachecost.caches.causes import Cause
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
+from cachecost.providers.quotes import PER_TOKEN
 from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 
-LOCAL = (
-    "model_changed",
-    "speed_changed",
-    "tools_changed",
-    "system_changed",
-    "content_changed",
-    "compaction",
-    "fork",
-    "tool_choice_changed",
-    "output_format_changed",
-    "thinking_changed",
-    "thinking_stripped",
-    "effort_changed",
-    "images_changed",
-    "ttl_expired",
-    "concurrent_write",
-    "lookback_exceeded",
-)
-"""Causes whose removal changes what one call reads, and nothing that any call writes."""
-MARKING = ("mark_misplaced", "no_mark", "below_minimum")
-"""Causes whose removal makes an earlier call write more: it may not pay, and then the cause is none."""
 MATERIAL = Decimal("0.01")
 """Share of what a conversation costs that another placement of marks must save, or it is as good as it is."""
 
@@ -116,6 +97,11 @@ def _open_share(avoidable: Decimal, rows: Sequence[CallRow]) -> float:
     return min(1.0, float(open_usd(rows) / avoidable)) if avoidable else 1.0
 
 
+def _causes_removed_by(removal: str) -> list[Cause]:
+    """The causes of the table that a replay removes so, in its order."""
+    return [code.cause for code in codes().values() if code.removal == removal]
+
+
 def _cost(rows: Sequence[CallRow]) -> Decimal:
     return sum((row.cost.total for row in rows), ZERO)
 
@@ -134,7 +120,7 @@ class _Causes:
         self._removal = Removal()
 
     def local(self) -> Iterator[Finding]:
-        for cause in LOCAL:
+        for cause in _causes_removed_by("restore"):
             if losses := self._losses[cause]:
                 step = self._without(Removal(restored={loss.passed: loss.depth for loss in losses}))
                 self._take(step)
@@ -142,7 +128,7 @@ class _Causes:
 
     def marking(self) -> Iterator[Finding]:
         """Other marks cost something where they are set: only those that pay for it are causes."""
-        for cause in MARKING:
+        for cause in _causes_removed_by("place"):
             losses = self._losses[cause]
             while losses:
                 step = self._without(_marked(losses))
@@ -208,7 +194,7 @@ class _Causes:
         prices = self._watched.prices.get(loss.call)
         if loss.cause != "below_minimum" or prices is None:
             return ZERO
-        return (max(0, loss.minimum - loss.tokens) * prices.read).scaleb(-6)
+        return (max(0, loss.minimum - loss.tokens) * prices.read).scaleb(PER_TOKEN)
 
     def _talk(self, call: int) -> Thread:
         return self._calls[call - 1].request.thread.up_to(1)

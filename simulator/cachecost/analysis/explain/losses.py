@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from cachecost.analysis.explain.alignment import common, goes_on, path
 from cachecost.analysis.explain.lineage import Earlier
 from cachecost.caches.breakpoints import PrefixCache, State
-from cachecost.caches.causes import Cause, ancestor, what_changed
+from cachecost.caches.causes import (
+    Cause,
+    UnreadPrefix,
+    ancestor,
+    cause_of_unread,
+    find_change_or_compaction,
+    is_fork,
+)
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import Prompt
@@ -76,7 +83,7 @@ class Looking:
     def _unread(self, changed: Loss | None) -> Loss | None:
         """What was sent before, byte for byte and from the start, and was not read this time."""
         entry, state, ttl, touched = self._deepest_entry()
-        cause = self._why(entry, state, changed)
+        cause = self._cause(entry, state, changed)
         end = entry or self._sent_by_the_call_before()
         first = next(iter(path(end, self.read)), None)
         if first is None:
@@ -121,39 +128,16 @@ class Looking:
                     return node, state, entry.ttl, entry.touched
         return None, "absent", "", None
 
-    def _why(self, entry: Prefix | None, state: State, changed: Loss | None) -> Cause:
-        if state == "unreadable":
-            return "concurrent_write"
-        if changed is None and self._is_fork():
-            return "fork"
-        if state == "expired":
-            return "ttl_expired"
-        if entry is not None:
-            reached = self.prompt.marks and self.prompt.marks[-1].prefix.depth >= entry.depth
-            return "lookback_exceeded" if reached else "mark_misplaced"
-        return self._why_no_entry()
-
-    def _why_no_entry(self) -> Cause:
-        if not self.prompt.marks:
-            return "no_mark"
-        if self.sizes.of(self.shared) < self.rules.minimum_tokens:
-            return "below_minimum"
+    def _cause(self, entry: Prefix | None, state: State, changed: Loss | None) -> Cause:
         before = self.before
-        is_past = before is not None and before.entry is not None and not _is_on(before.entry, self.prompt.end)
-        return "mark_misplaced" if is_past else "no_mark"
-
-    def _is_fork(self) -> bool:
-        """Whether the conversation was taken up at an earlier place, and goes on otherwise from there.
-
-        A last message that was replaced while the conversation went on is no fork.
-        """
-        before = self.before
-        if before is None or before.rules.model != self.rules.model:
-            return False
-        thread, other = self.request.thread, before.request.thread
-        shared = thread.common(other).length
-        parted = 0 < shared < min(other.length, thread.length) and self.shared.layer == self.prompt.end.layer
-        return parted and (shared < other.length - 1 or thread.length <= other.length)
+        unread = UnreadPrefix(
+            tokens=self.sizes.of(self.shared),
+            entry=entry,
+            state=state,
+            is_fork=changed is None and is_fork(self.request, self.prompt, self.rules, self.shared, before),
+            is_off_path=bool(before and before.entry and not _is_on(before.entry, self.prompt.end)),
+        )
+        return cause_of_unread(unread, self.prompt, self.rules)
 
     # ------------------------------------------------------------------------------- behind a change
 
@@ -171,15 +155,10 @@ class Looking:
         end = goes_on(was, now)
         if end is None or end.depth <= max(self.read, self.shared.depth):
             return None
-        cause = self._what_changed(before)
+        cause = find_change_or_compaction(self.request, self.prompt, before, self.rules)
         first, other = _first_pair(was, now)
         gap = self.start - before.start
         return Loss(self.call, self.passed, cause, first, end.depth, other, before, gap, tokens=self._tokens(end))
-
-    def _what_changed(self, before: Earlier) -> Cause:
-        cause = what_changed(self.request, self.prompt, before, self.rules)
-        shrank = self.request.thread.length < before.request.thread.length
-        return "compaction" if cause == "content_changed" and shrank else cause
 
 
 def _first_pair(was: list[Prefix], now: list[Prefix]) -> tuple[Prefix, Prefix | None]:

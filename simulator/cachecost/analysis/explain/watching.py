@@ -94,7 +94,7 @@ class WatchedCache(PrefixCache):
         return any(prefix in self._hits for prefix in one.written)
 
     def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: Sizes) -> None:
-        found = self._find(prompt.marks, rules, start, sizes)
+        found = self.find(prompt.marks, rules, start, sizes)
         looking = Looking(
             len(self.told.rows) + 1,
             self._passed,
@@ -184,10 +184,10 @@ class RemovedCache(PrefixCache):
         kept = (mark for mark in prompt.marks if mark.prefix.depth <= most)
         return tuple(sorted((*kept, *more), key=lambda mark: mark.prefix.depth)) if more else tuple(kept)
 
-    def _find(
+    def find(
         self, marks: Sequence[MarkedPrefix], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:
-        found = super()._find(tuple(marks), rules, now, sizes)
+        found = super().find(tuple(marks), rules, now, sizes)
         depth = self._removal.restored.get(self._passed, 0)
         if self._end is None or depth <= (found[0].depth if found else 0):
             return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from json import dumps
-from typing import Any
 
 from cachecost.analysis.explain.alignment import first_difference, text_of
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
+from cachecost.caches.causes import changed_parameter
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.refusals import wire_path
 from cachecost.prompts.request import Mark, Request
@@ -94,16 +94,8 @@ def _misplaced(loss: Loss) -> str:
 
 
 def _parameter(cause: str, request: Request) -> str:
-    params: Any = request.params
-    config = params.get("output_config") or {}
-    told = {
-        "model_changed": request.model,
-        "speed_changed": params.get("speed") or "standard",
-        "tool_choice_changed": params.get("tool_choice") or "auto",
-        "thinking_changed": params.get("thinking") or "its default",
-        "effort_changed": config.get("effort") or "its default",
-    }.get(cause, "")
-    return told if isinstance(told, str) else dumps(told, ensure_ascii=False)
+    stated = changed_parameter(cause, request)
+    return stated if isinstance(stated, str) else dumps(stated, ensure_ascii=False)
 
 
 def duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import Hosts
 from cachecost.caches.warm_starts import SentBefore, SentCall
 from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.ledger.results import ZERO, Judgement
+from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
@@ -258,7 +258,7 @@ class _Room:
         except CannotEvaluate:
             return None
         paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
-        return sum(prices.cost(paid).values(), ZERO)
+        return prices.total_cost(paid)
 
 
 def _shared(before: Prompt, after: Prompt) -> Prefix | None:

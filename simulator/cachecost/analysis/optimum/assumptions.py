@@ -9,6 +9,7 @@ from decimal import Decimal
 from cachecost.analysis.optimum.plan_evaluator import Step, marked, simulation_of
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.listing import switch_rows
+from cachecost.providers.usage import ZERO
 from cachecost.replay.setup import Terms
 
 Plan = Sequence[Step]
@@ -58,4 +59,4 @@ def other_readings(terms: Terms) -> list[tuple[str, str]]:
 def cost_under(terms: Terms, plan: Plan, over: dict[str, object]) -> Decimal:
     """USD of a plan, simulated as it would be sent, with readings `over` those of the terms."""
     simulation = simulation_of(terms, over=over)
-    return sum((simulation.row(marked(step)).cost.total for step in plan), Decimal(0))
+    return sum((simulation.row(marked(step)).cost.total for step in plan), ZERO)

@@ -8,7 +8,7 @@ from cachecost.analysis.optimum.plan_evaluator import Sent, can_mark
 from cachecost.analysis.optimum.tree import Event
 from cachecost.analysis.optimum.ttls import Held, is_ready, lifetime
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.lookback import lookback_steps
+from cachecost.prompts.lookback import is_within_lookback
 
 
 class Entries:
@@ -34,5 +34,4 @@ def markable(prefix: Prefix) -> Prefix | None:
 
 def reaches(event: Event, marks: Iterable[Prefix], hit: Prefix) -> bool:
     """Whether the lookback from one of the marks finds the hit (rule 9)."""
-    rules = event.sent.rules
-    return any(0 <= lookback_steps(mark, hit, rules) < rules.lookback_positions for mark in marks)
+    return any(is_within_lookback(mark, hit, event.sent.rules) for mark in marks)

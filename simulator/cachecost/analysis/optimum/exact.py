@@ -8,7 +8,6 @@ what is cached now, are no less than the best plan known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
@@ -21,6 +20,8 @@ from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.providers.quotes import PER_TOKEN
+from cachecost.providers.usage import ZERO
 
 MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
 
@@ -42,30 +43,11 @@ class Exact:
     is_finished: bool
 
 
-class Forked(PrefixCache):
-    """A cache that can be copied and compared."""
-
-    def forked(self) -> Forked:
-        other = Forked()
-        other._entries = {key: copy(entry) for key, entry in self._entries.items()}
-        other._written = self._written
-        return other
-
-    def standing(self, wanted: frozenset[Prefix], now: float) -> frozenset[tuple[object, ...]]:
-        """What is cached and can still matter."""
-        return frozenset(
-            (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
-            for key, entry in self._entries.items()
-            if key[0] in wanted and entry.state(now) != "expired"
-        )
-
-    def held(self, now: float) -> Iterator[tuple[Prefix, Entry]]:
-        return ((key[0], entry) for key, entry in self._entries.items() if entry.state(now) != "expired")
-
-
 @dataclass(slots=True)
-class _Grown:
-    cache: Forked
+class _PartialPlan:
+    """The plan of the first calls, the cache after them, and what they cost."""
+
+    cache: PrefixCache
     usd: Decimal
     steps: tuple[Step, ...]
 
@@ -91,7 +73,7 @@ class _Search:
         self._bounds = [_Bound(bench, slots[number:], has_extras) for number in range(len(slots) + 1)]
 
     def found(self) -> Exact:
-        grown = [_Grown(Forked(), Decimal(0), ())]
+        grown = [_PartialPlan(PrefixCache(), ZERO, ())]
         for number, slot in enumerate(self._slots):
             grown = self._next(number, slot, grown)
         for one in grown:
@@ -99,29 +81,29 @@ class _Search:
                 self._best = Exact(list(one.steps), one.usd, True)
         return replace(self._best, is_finished=self._left > 0)
 
-    def _next(self, number: int, slot: Slot, grown: list[_Grown]) -> list[_Grown]:
+    def _next(self, number: int, slot: Slot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
         bound = self._bounds[number + 1]
-        kept: dict[frozenset[tuple[object, ...]], _Grown] = {}
+        kept: dict[frozenset[tuple[object, ...]], _PartialPlan] = {}
         for one in grown:
             for made in self._options(slot, one):
                 if self._left <= 0:
                     return list(kept.values())
                 if made.usd >= self._best.usd:
                     continue
-                key = made.cache.standing(bound.prefixes, bound.start)
+                key = bound.useful_entries(made.cache)
                 if key in kept and kept[key].usd <= made.usd:
                     continue
                 if made.usd + bound.usd(made.cache) < self._best.usd:
                     kept[key] = made
         return list(kept.values())
 
-    def _options(self, slot: Slot, one: _Grown) -> Iterator[_Grown]:
+    def _options(self, slot: Slot, one: _PartialPlan) -> Iterator[_PartialPlan]:
         if slot.is_optional:
             yield one
         for marks in mark_sets(slot.step):
             self._left -= 1
-            cache, step = one.cache.forked(), Step(slot.step.sent, marks)
-            yield _Grown(cache, one.usd + self._bench.done(cache, step).usd, (*one.steps, step))
+            cache, step = one.cache.copy(), Step(slot.step.sent, marks)
+            yield _PartialPlan(cache, one.usd + self._bench.done(cache, step).usd, (*one.steps, step))
 
 
 def mark_sets(step: Step) -> Iterator[Marks]:
@@ -152,22 +134,30 @@ class _Bound:
         tree = Tree(sent)
         self.start = slots[0].step.sent.start if slots else float("inf")
         self._lifetimes = Lifetimes(cheapest(bench), has_extras, is_generous=True)
-        self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), Decimal(0))
+        self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), ZERO)
         self._is_counted = all(one.sizes is AS_COUNTED for one in sent)
         self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]
         everything = Tree([slot.step.sent for slot in slots])
         self.prefixes = frozenset(everything.nodes)
 
-    def usd(self, cache: Forked) -> Decimal:
+    def useful_entries(self, cache: PrefixCache) -> frozenset[tuple[object, ...]]:
+        """What is cached and can still matter to these calls; equal for caches that serve them alike."""
+        return frozenset(
+            (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
+            for key, entry in cache.entries()
+            if key[0] in self.prefixes and entry.state(self.start) != "expired"
+        )
+
+    def usd(self, cache: PrefixCache) -> Decimal:
         if not self._is_counted:
             return self._fixed
         states: dict[Prefix, State] = {}
-        for prefix, entry in cache.held(self.start):
-            node: Prefix | None = prefix
+        for (prefix, _), entry in cache.entries():
+            node: Prefix | None = prefix if entry.state(self.start) != "expired" else None
             while node is not None:
                 states[node] = _joined(states.get(node), entry)
                 node = node.parent
-        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), Decimal(0)).scaleb(-6)
+        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
 
     def _cost(self, node: Node, tail: Tail, states: dict[Prefix, State]) -> Decimal:
         return self._lifetimes.cost(tail, states.get(node.prefix)) * own_tokens(node)

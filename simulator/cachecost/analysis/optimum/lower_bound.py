@@ -35,10 +35,10 @@ from cachecost.analysis.optimum.plan_evaluator import Bench
 from cachecost.analysis.optimum.tree import Node, Tail, Tree
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.providers.quotes import PER_TOKEN
+from cachecost.providers.usage import ZERO
 from cachecost.replay.setup import Terms
 from cachecost.replay.simulation import Call, quoted
-
-ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ def fixed_usd(tree: Tree) -> Decimal:
         one = event.sent.passes[event.index]
         cacheable = event.tokens(event.deepest) if event.deepest is not None else 0
         dollars += (one.sizes.total(one.prompt) - cacheable) * event.sent.prices.input
-    return dollars.scaleb(-6)
+    return dollars.scaleb(PER_TOKEN)
 
 
 def cached_usd(tree: Tree, lifetimes: Lifetimes) -> Decimal:
     """USD of all blocks that can be cached, each at its cheapest."""
     is_counted = all(one.sizes is AS_COUNTED for event in tree.events for one in event.sent.passes)
     parts = _counted(tree, lifetimes) if is_counted else _anchored(tree, lifetimes)
-    return sum(parts, ZERO).scaleb(-6)
+    return sum(parts, ZERO).scaleb(PER_TOKEN)
 
 
 def _counted(tree: Tree, lifetimes: Lifetimes) -> Iterable[Decimal]:

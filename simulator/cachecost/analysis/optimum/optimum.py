@@ -29,6 +29,7 @@ from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.base.errors import CannotEvaluate
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow
+from cachecost.providers.usage import ZERO
 from cachecost.replay.setup import Progress, Terms, quiet
 from cachecost.replay.simulation import AS_RECORDED, Call
 
@@ -127,7 +128,7 @@ class _Finder:
         counters = [bench.terms.counter(name) for name in dict.fromkeys(one.rules.generation for one in bench.sent)]
         return Optimum(
             plan,
-            sum((row.cost.total for row in rows), Decimal(0)),
+            sum((row.cost.total for row in rows), ZERO),
             self._floor,
             self._pings,
             is_optimal and all(one.is_cheaper for one in readings),
@@ -138,7 +139,7 @@ class _Finder:
             fit_of(done[self._first]) if recorded is not None else None,
             margin(rows, max(counter.band for counter in counters)),
             "; ".join(dict.fromkeys(counter.source for counter in counters)),
-            sum((sent.output_usd for sent in bench.sent), Decimal(0)),
+            sum((sent.output_usd for sent in bench.sent), ZERO),
             self._first,
             bench.refused,
         )
@@ -219,7 +220,7 @@ def _as_sent(bench: Bench, calls: Sequence[Call]) -> list[Step]:
 
 
 def _sum(done: Sequence[Done]) -> Decimal:
-    return sum((one.usd for one in done), Decimal(0))
+    return sum((one.usd for one in done), ZERO)
 
 
 def simulated_rows(terms: Terms, plan: Sequence[Step]) -> list[CallRow]:

@@ -17,8 +17,9 @@ from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import Mark, Request, is_server_tool
 from cachecost.prompts.sizes import Sizes
 from cachecost.providers.prices import Prices
+from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage
 from cachecost.replay.setup import Terms
 from cachecost.replay.simulation import Call, Pass, Simulation
 
@@ -135,7 +136,7 @@ class Bench:
 
     def cost(self, steps: Iterable[Step]) -> Decimal:
         """USD of a plan, answers included."""
-        return sum((done.usd for done in self.run(steps)), Decimal(0))
+        return sum((done.usd for done in self.run(steps)), ZERO)
 
 
 def simulation_of(terms: Terms, name: str = "optimum", over: dict[str, object] | None = None) -> Simulation:
@@ -157,7 +158,7 @@ def input_usd(usage: Usage, prices: Prices) -> Decimal:
         + usage.read * prices.read
         + usage.write_5m * prices.write_5m
         + usage.write_1h * prices.write_1h
-    ).scaleb(-6)
+    ).scaleb(PER_TOKEN)
 
 
 def can_mark(prefix: Prefix) -> bool:

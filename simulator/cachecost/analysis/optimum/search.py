@@ -8,6 +8,7 @@ from decimal import Decimal
 from cachecost.analysis.optimum.plan_evaluator import Bench, Done, Marks, Step, can_mark
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
+from cachecost.providers.quotes import PER_TOKEN
 
 LEAST, MOST, CALLS = 40, 600, 150_000
 Progress = Callable[[str, int], None]
@@ -50,7 +51,7 @@ def _changes(bench: Bench, steps: Sequence[Step]) -> Iterator[list[Step]]:
 
 
 def _unread_usd(done: Done) -> Decimal:
-    return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(-6)
+    return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(PER_TOKEN)
 
 
 def _other_marks(step: Step) -> Iterator[Marks]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cachecost.caches.breakpoints import lag_s
+from cachecost.caches.breakpoints import TTLS, draw_share, lag_s
 from cachecost.providers.rules import ModelRules, Switches
 from cachecost.sweep.montecarlo.draws import Floats
-from cachecost.sweep.montecarlo.structure import LIVES, Candidate, Spot, Visit
+from cachecost.sweep.montecarlo.structure import Candidate, Spot, Visit
 
 Some = NDArray[np.bool_]
 NEVER = -np.inf
@@ -86,7 +85,7 @@ class Entries:
         if not seeds.any():
             return
         self._written += seeds
-        lives = np.array([rules.ttl_s.get(name, 0.0) for name in LIVES])
+        lives = np.array([rules.ttl_s.get(name, 0.0) for name in TTLS])
         on_time = start + first_token + self._lag(rules.switches, seeds)
         new = (
             (self._started, start),
@@ -121,17 +120,12 @@ class Entries:
         return np.where(early, self._share("life", early), 1.0)
 
     def _share(self, what: str, seeds: Some) -> Floats:
-        """The engine's own draws (cache.py) for the entry that each of `seeds` wrote last; NaN is not drawn yet."""
+        """The draws of `draw_share` for the entry that each of `seeds` wrote last; NaN is not drawn yet."""
         if what not in self._shares:
             self._shares[what] = np.full((len(self._seeds), self._writes + 1), np.nan)
         known = self._shares[what]
         shares: Floats = known[np.arange(len(self._seeds)), self._written]
         for place in map(int, np.flatnonzero(seeds & np.isnan(shares))):
             number = int(self._written[place])
-            shares[place] = known[place, number] = _share(self._seeds[place], what, number)
+            shares[place] = known[place, number] = draw_share(self._seeds[place], what, number)
         return shares
-
-
-def _share(seed: int, what: str, number: int) -> float:
-    """A share in [0, 1) that seed, occasion and number decide, as the engine draws it."""
-    return int.from_bytes(blake2b(f"{seed}:{what}:{number}".encode(), digest_size=8).digest()) / 2**64
