@@ -13,7 +13,7 @@ READ_BEFORE: Moment = (float("-inf"), float("-inf"))
 
 
 @dataclass(slots=True)
-class Step:
+class ChainStep:
     """Tokens up to `end` that were last sent by the same call, the `call`-th, which started at `touched` (seconds)."""
 
     end: int
@@ -45,10 +45,10 @@ class Chain:
         self.fork = 0
         """After how many tokens the last chain leaves this one; 0: none does."""
         self.queued = False
-        self.steps: list[Step] = []
+        self.steps: list[ChainStep] = []
 
     @property
-    def stored(self) -> int:
+    def cached_end(self) -> int:
         """Tokens up to the last one that is cached."""
         return self.steps[0].end if self.steps else self.start
 
@@ -63,22 +63,22 @@ class Chain:
         Those alive live on, those on their way come when they would have, or with this call if that is earlier.
         """
         live = self.start
-        pieces: list[Step] = []
+        pieces: list[ChainStep] = []
         while self.steps:
             step = self.steps[-1]
             state, end = step.state(now, life_s), min(step.end, upto)
             if state == "live":
                 live = end
             elif state == "unreadable" and step.ready < ready:
-                pieces.append(Step(end, call, now, step.ready))
+                pieces.append(ChainStep(end, call, now, step.ready))
             if step.end > upto:
                 break
             self.steps.pop()
-        self._put(live, pieces, Step(upto, call, now, ready))
+        self._put(live, pieces, ChainStep(upto, call, now, ready))
         return live
 
-    def _put(self, live: int, pending: list[Step], new: Step) -> None:
-        readable = [Step(live, new.call, new.touched, READ_BEFORE)] if live > self.start else []
+    def _put(self, live: int, pending: list[ChainStep], new: ChainStep) -> None:
+        readable = [ChainStep(live, new.call, new.touched, READ_BEFORE)] if live > self.start else []
         pieces = [*readable, *pending]
         if not pieces or pieces[-1].end < new.end:
             pieces.append(new)
@@ -90,7 +90,7 @@ class Chain:
         tail.steps = [step for step in self.steps if step.end > at.tokens]
         self.steps = self.steps[len(tail.steps) :]
         self.last = at
-        if tail.steps and self.stored < at.tokens:
+        if tail.steps and self.cached_end < at.tokens:
             self.steps.insert(0, replace(tail.steps[-1], end=at.tokens))
         return tail
 

@@ -14,7 +14,7 @@ from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules
 
 
-class NamedObjects:
+class ExplicitObjectCache:
     """Objects of all projects and models (a prefix belongs to one: its root or its salt differs)."""
 
     def __init__(self) -> None:

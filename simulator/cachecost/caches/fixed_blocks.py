@@ -11,10 +11,10 @@ more at each fork and each end.
 
 from __future__ import annotations
 
-from cachecost.caches.answers import NOTHING_KNOWN, Answers
 from cachecost.caches.breakpoints import Outcome, State
+from cachecost.caches.prompt_history import NO_PRIOR_PROMPT, PromptHistory
 from cachecost.caches.recency import Recency
-from cachecost.caches.reporting import life_s, outcome_of
+from cachecost.caches.reporting import build_outcome, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
@@ -24,7 +24,7 @@ Engine = tuple[str, str]
 """Host and model: each has its own capacity."""
 
 
-class Grid:
+class FixedBlockCache:
     """What all calls sent, by host and model.
 
     Where rules say `keeps_answers` (vLLM, SGLang), an answer is read when it first comes back. Of the capacity it takes
@@ -32,7 +32,7 @@ class Grid:
     """
 
     def __init__(self) -> None:
-        self._answers: dict[Engine, Answers] = {}
+        self._histories: dict[Engine, PromptHistory] = {}
         self._sent: dict[Engine, Recency] = {}
 
     def call(
@@ -40,21 +40,21 @@ class Grid:
     ) -> Outcome:
         """What of `prompt` can be read. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
-        known = self._answered(rules).call(prompt.end) if rules.keeps_answers else NOTHING_KNOWN
-        matched = sent.send(prompt.end, start, start + first_token_s, life_s(rules), rules.capacity_tokens)
+        known = self._history(rules).add_call(prompt.end) if rules.keeps_answers else NO_PRIOR_PROMPT
+        matched = sent.send(prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens)
         if known.shared and known.answer and matched == known.shared.tokens:
             matched = known.answer.tokens
         if not matched:
-            return outcome_of(prompt, sizes, 0, None, rules)
+            return build_outcome(prompt, sizes, 0, None, rules)
         hit = _at(prompt.end, matched)
-        return outcome_of(prompt, sizes, _size(hit, matched, sizes), hit, rules)
+        return build_outcome(prompt, sizes, _size(hit, matched, sizes), hit, rules)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """How `prefix` stands at `now`; it has one lifetime, whatever `ttl` says."""
-        return self._of(rules).state(prefix, now, life_s(rules))
+        return self._of(rules).state(prefix, now, ttl_s_of(rules))
 
-    def _answered(self, rules: ModelRules) -> Answers:
-        return self._answers.setdefault((rules.host, rules.model), Answers())
+    def _history(self, rules: ModelRules) -> PromptHistory:
+        return self._histories.setdefault((rules.host, rules.model), PromptHistory())
 
     def _of(self, rules: ModelRules) -> Recency:
         return self._sent.setdefault((rules.host, rules.model), Recency())
@@ -71,3 +71,12 @@ def _at(end: Prefix, tokens: int) -> Prefix:
 def _size(hit: Prefix, matched: int, sizes: Sizes) -> int:
     """How long the `matched` tokens are, as `sizes` knows it: those of a prefix, or up to a place inside a block."""
     return sizes.of(hit) if hit.tokens == matched else sizes.at(matched)
+
+
+class BestEffortCache(FixedBlockCache):
+    """A cache that promises nothing and does not say how it matches (Gemini implicit, Qwen implicit …): the most it
+    could read.
+
+    Every earlier prefix is found, in steps of the rules (1 token where they state none), for as long as they state
+    (without end where they state nothing). The least is no read, so a result is a range and never one number.
+    """

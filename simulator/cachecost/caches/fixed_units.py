@@ -13,34 +13,34 @@ from __future__ import annotations
 
 from copy import copy
 
-from cachecost.caches.answers import Answers
 from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
-from cachecost.caches.reporting import life_s, outcome_of
+from cachecost.caches.prompt_history import PromptHistory
+from cachecost.caches.reporting import build_outcome, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules
 
 
-class Units:
+class FixedUnitCache:
     """Units of all accounts and models (a prefix belongs to one: its root or its salt differs)."""
 
     def __init__(self) -> None:
         self._units: dict[Prefix, Entry] = {}
-        self._answers = Answers()
+        self._answers = PromptHistory()
 
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
     ) -> Outcome:
         """What of `prompt` can be read. Times are seconds; calls come in the order they start."""
-        shared, answer = self._answers.call(prompt.end)
+        shared, answer = self._answers.add_call(prompt.end)
         if shared and answer and shared in self._units:
             self._units[answer] = copy(self._units[shared])  # as old as that of its prompt
         hit = self._find(answer or shared, start)
         for node in (shared, hit, prompt.end):
             if node and node.tokens:
                 self._keep(node, rules, start, start + first_token_s)
-        return outcome_of(prompt, sizes, sizes.of(hit) if hit else 0, hit, rules)
+        return build_outcome(prompt, sizes, sizes.of(hit) if hit else 0, hit, rules)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """How the unit that ends at `prefix` stands at `now`; it has one lifetime, whatever `ttl` says."""
@@ -63,4 +63,4 @@ class Units:
         if unit and (state == "live" or (state == "unreadable" and unit.readable_at <= readable_at)):
             unit.touched = start
         else:
-            self._units[node] = new_entry(rules, "5m", life_s(rules), start, readable_at)
+            self._units[node] = new_entry(rules, "5m", ttl_s_of(rules), start, readable_at)

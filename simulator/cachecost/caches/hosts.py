@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import Cause, CauseFinder, cause_of
-from cachecost.caches.choice import ByRules
+from cachecost.caches.models import HostCaches
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import pass_times, passes
@@ -20,28 +20,30 @@ from cachecost.providers.rules import ModelRules
 
 
 @value
-class Sent:
+class PreparedRequest:
     """A request in its host's own terms, and the marks that the host sees."""
 
     told: Told
     marks: SentMarks
 
 
-class Hosts:
+class SimulatedHosts:
     """The hosts of a replay or of a recording: prompts in one tree a tokenizer generation, and all their caches."""
 
     def __init__(self, counter_for: Callable[[str], TokenCounter], cache: PrefixCache | None = None) -> None:
         self._counter_for = counter_for
-        self._cache = ByRules(cache)
+        self._cache = HostCaches(cache)
         self._causes = CauseFinder(self._cache)
         self._renderers: dict[str, Renderer] = {}
 
-    def sent(self, request: Request, rules: ModelRules) -> Sent:
+    def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
         """`request` as the host of `rules` gets it."""
         told = translated(request, rules)
-        return Sent(told, marks_sent(told.request))
+        return PreparedRequest(told, marks_sent(told.request))
 
-    def prompts(self, sent: Sent, response: tuple[Block, ...], rules: ModelRules, workspace: str) -> list[Prompt]:
+    def render_prompts(
+        self, sent: PreparedRequest, response: tuple[Block, ...], rules: ModelRules, workspace: str
+    ) -> list[Prompt]:
         """One prompt a pass: more than one where the host ran tools of its own. Raises CannotCount."""
         renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
         requests = passes(sent.told.request, response) if rules.speaks_marks else [sent.told.request]
@@ -51,7 +53,7 @@ class Hosts:
             for one, of_one in zip(requests, marks, strict=True)
         ]
 
-    def answers(
+    def look_up(
         self,
         request: Request,
         prompts: Sequence[Prompt],
@@ -71,7 +73,7 @@ class Hosts:
         self._causes.remember(request, prompts[0], rules, outcomes[0], pool)
         return outcomes, cause_of(request, prompts[0], outcomes[0], lost, rules)
 
-    def warm(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+    def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
         """Have `prefix` of a prompt in the cache, and whatever its breakpoints before it would have written."""
         for mark in prompt.marks:
             if mark.prefix.depth < prefix.depth:

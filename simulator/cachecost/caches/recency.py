@@ -38,9 +38,9 @@ class Recency:
         self._calls += 1
         found = 0
         for chain, upto in _way(self._chain(end), end.tokens):
-            before = chain.stored
+            before = chain.cached_end
             live = chain.send(upto, self._calls, now, (readable_at, now), life_s) if upto > chain.start else 0
-            self.tokens += chain.stored - before
+            self.tokens += chain.cached_end - before
             found = max(found, live if live > chain.start else 0)
             self._queue(chain)
         if capacity is not None:
@@ -65,12 +65,12 @@ class Recency:
         if not new and chain is not None:
             return chain
         if node is None or chain is None or not self._makes_way(chain, node):
-            chain = self._begun(chain, node, end)
+            chain = self._start_chain(chain, node, end)
         chain.last = end
         self._of.update(dict.fromkeys(new, chain))
         return chain
 
-    def _begun(self, parent: Chain | None, node: Prefix | None, end: Prefix) -> Chain:
+    def _start_chain(self, parent: Chain | None, node: Prefix | None, end: Prefix) -> Chain:
         """A new chain that leaves `parent` at `node`."""
         chain = Chain(len(self._chains), parent, node.tokens if node else 0, end)
         self._chains.append(chain)

@@ -62,7 +62,7 @@ class WarmStart:
     ttl: str
 
 
-class SentBefore:
+class SentPrefixes:
     """The prefixes that a recording sent so far, and those at its breakpoints. Calls come in the order they start."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf, told: Told) -> Ite
 
     `told` is the length of a prefix that any bill tells: for most calls it is enough, and costs little.
     """
-    before = SentBefore()
+    before = SentPrefixes()
     for call in sorted(calls, key=lambda one: one.start):
         read = call.billed.read if call.billed else 0
         if read and not before.has_surely_written(call.prompt, read, told):

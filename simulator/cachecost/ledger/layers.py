@@ -41,7 +41,7 @@ class Spans:
         return LayerTokens(*(max(0, min(end, high) - max(start, low)) for low, high in cuts))
 
 
-class _Late(Mapping[Layer, Value]):
+class _LazyMapping(Mapping[Layer, Value]):
     """A mapping that is made at its first use."""
 
     __slots__ = ("_made",)
@@ -51,25 +51,25 @@ class _Late(Mapping[Layer, Value]):
         raise NotImplementedError
 
     @property
-    def made(self) -> dict[Layer, Value]:
+    def _values(self) -> dict[Layer, Value]:
         if self._made is None:
             self._made = self._make()
         return self._made
 
     def __getitem__(self, layer: Layer) -> Value:
-        return self.made[layer]
+        return self._values[layer]
 
     def __iter__(self) -> Iterator[Layer]:
-        return iter(self.made)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self.made)
+        return len(self._values)
 
     def __repr__(self) -> str:
-        return repr(self.made)
+        return repr(self._values)
 
 
-class TokensByLayer(_Late[LayerTokens]):
+class TokensByLayer(_LazyMapping[LayerTokens]):
     """What became of each layer's tokens, in all passes of a call."""
 
     __slots__ = ("_passes",)
@@ -83,7 +83,7 @@ class TokensByLayer(_Late[LayerTokens]):
         return {layer: sum(parts[1:], parts[0]) for layer, parts in zip(Layer, zip(*each, strict=True), strict=True)}
 
 
-class DollarsByLayer(_Late[Decimal]):
+class DollarsByLayer(_LazyMapping[Decimal]):
     """What each layer's tokens cost, in USD."""
 
     __slots__ = ("_prices", "_tokens")

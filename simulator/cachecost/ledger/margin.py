@@ -45,20 +45,20 @@ def margin(rows: Sequence[CallRow], band: float) -> float:
     """
     if not band or all(row.estimated_usd is None for row in rows):
         return band
-    counted = sum(map(_counted, rows), ZERO)
+    counted = sum(map(_counted_usd, rows), ZERO)
     return band * float(open_usd(rows) / counted) if counted else 0.0
 
 
 def open_usd(rows: Iterable[CallRow]) -> Decimal:
     """USD that rest on token counts, as no bill determines them."""
-    return sum(map(_open, rows), ZERO)
+    return sum(map(_open_usd, rows), ZERO)
 
 
-def _open(row: CallRow) -> Decimal:
-    counted = _counted(row)
+def _open_usd(row: CallRow) -> Decimal:
+    counted = _counted_usd(row)
     return counted if row.estimated_usd is None else min(row.estimated_usd, counted)
 
 
-def _counted(row: CallRow) -> Decimal:
+def _counted_usd(row: CallRow) -> Decimal:
     """USD of a call that rest on token counts where no bill tells: all but output whose length was recorded."""
     return row.cost.total - (row.cost.output if row.output_is_recorded else ZERO)

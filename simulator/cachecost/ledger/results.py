@@ -15,7 +15,7 @@ from cachecost.ledger.rows import ZERO as ZERO
 from cachecost.ledger.rows import CallRow as CallRow
 from cachecost.ledger.rows import Cost as Cost
 from cachecost.ledger.rows import LayerTokens as LayerTokens
-from cachecost.ledger.timelines import Strip
+from cachecost.ledger.timelines import CallTimeline
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
@@ -41,7 +41,7 @@ class Ledger:
     token_source: str = ""
     band: float = 0.0
     floor: Decimal | None = None
-    strips: list[Strip] = field(default_factory=list)
+    strips: list[CallTimeline] = field(default_factory=list)
     lifetimes: tuple[str, str] = ("5m", "1h")
 
     @property
@@ -258,7 +258,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Supported:
+class AssumptionSupport:
     """A reading of a rule switch, and how many of the knowable calls come out exactly right under it."""
 
     switch: str
@@ -274,7 +274,7 @@ class Fidelity:
     judgements: list[Judgement]
     token_source: str
     not_judged: list[tuple[str, str]] = field(default_factory=list)
-    readings: list[Supported] = field(default_factory=list)
+    readings: list[AssumptionSupport] = field(default_factory=list)
     """Filled where the readings of the switches were compared; the first one of a switch is its default."""
 
     def of(self, kind: str) -> list[Judgement]:

@@ -24,7 +24,7 @@ class MarkAt:
 
 
 @value
-class Strip:
+class CallTimeline:
     """What one call adds to the picture. `fresh` counts the blocks that were not read, by kind, in prompt order.
 
     `is_human`: it answers a person, not only tools (rule 3).
@@ -35,15 +35,15 @@ class Strip:
     is_human: bool = False
 
 
-NO_STRIP = Strip()
+EMPTY_TIMELINE = CallTimeline()
 """Of a call that has no usage."""
 
 
-def strip_of(prompt: Prompt, sizes: Sizes, outcome: Outcome) -> Strip:
+def build_timeline(prompt: Prompt, sizes: Sizes, outcome: Outcome) -> CallTimeline:
     """The strip of a call, from its first pass."""
     marks = tuple(MarkAt(sizes.of(mark.prefix), mark.ttl) for mark in outcome.marks)
     kinds = Counter(block.kind for block in _after(outcome.hit, prompt.end))
-    return Strip(marks, tuple(reversed(kinds.items())), _answers_a_person(prompt))
+    return CallTimeline(marks, tuple(reversed(kinds.items())), _answers_a_person(prompt))
 
 
 def _answers_a_person(prompt: Prompt) -> bool:

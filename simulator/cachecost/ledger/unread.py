@@ -21,7 +21,7 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Wasted:
+class UnreadWrites:
     """Tokens that were written and not read by any later call so far.
 
     `paid` is what writing them cost, in dollars. `extra` is what that was dearer than sending them unmarked (write
@@ -32,11 +32,11 @@ class Wasted:
     paid: Decimal = ZERO
     extra: Decimal = ZERO
 
-    def __add__(self, other: Wasted) -> Wasted:
-        return Wasted(self.tokens + other.tokens, self.paid + other.paid, self.extra + other.extra)
+    def __add__(self, other: UnreadWrites) -> UnreadWrites:
+        return UnreadWrites(self.tokens + other.tokens, self.paid + other.paid, self.extra + other.extra)
 
-    def __sub__(self, other: Wasted) -> Wasted:
-        return Wasted(self.tokens - other.tokens, self.paid - other.paid, self.extra - other.extra)
+    def __sub__(self, other: UnreadWrites) -> UnreadWrites:
+        return UnreadWrites(self.tokens - other.tokens, self.paid - other.paid, self.extra - other.extra)
 
 
 @dataclass(slots=True)
@@ -53,14 +53,14 @@ class _Written:
     prices: Prices
     read: int
 
-    def wasted(self) -> Wasted:
+    def unread(self) -> UnreadWrites:
         hour, five = max(0, self.end_1h - self.read), self.end - max(self.end_1h, self.read)
         paid = self.prices.total_cost(Usage(write_1h=hour, write_5m=five))
         unmarked = self.prices.total_cost(Usage(hour + five))
-        return Wasted(hour + five, paid, paid - unmarked)
+        return UnreadWrites(hour + five, paid, paid - unmarked)
 
 
-class _Entry(NamedTuple):
+class _WrittenEntry(NamedTuple):
     written: _Written
     place: int
 
@@ -73,46 +73,46 @@ class Unread:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[Prefix, _Entry] = {}
-        self._by_call: dict[int, Wasted] = {}
-        self.total = Wasted()
+        self._entries: dict[Prefix, _WrittenEntry] = {}
+        self._by_call: dict[int, UnreadWrites] = {}
+        self.total = UnreadWrites()
 
     def add(self, call: int, outcome: Outcome, prices: Prices, sizes: Sizes = AS_COUNTED) -> None:
         """One pass of the call with this number: what it read is used now, what it wrote is not yet."""
         if outcome.hit is not None and (entry := self._entries.get(outcome.hit)):
             self._use(entry)
-        written = _written(call, outcome, prices)
+        written = _describe_writes(call, outcome, prices)
         depth = outcome.hit.depth if outcome.hit else 0
         for mark in outcome.marks:
             if mark.prefix.depth > depth:
-                self._entries[mark.prefix] = _Entry(written, sizes.of(mark.prefix))
+                self._entries[mark.prefix] = _WrittenEntry(written, sizes.of(mark.prefix))
         if written.end > written.start:
-            self._count(call, written.wasted())
+            self._count(call, written.unread())
 
-    def _use(self, entry: _Entry) -> None:
+    def _use(self, entry: _WrittenEntry) -> None:
         written = entry.written
         if entry.place > written.read:
-            before = written.wasted()
+            before = written.unread()
             written.read = entry.place
-            self._count(written.call, written.wasted() - before)
+            self._count(written.call, written.unread() - before)
 
-    def _count(self, call: int, change: Wasted) -> None:
-        self._by_call[call] = self._by_call.get(call, Wasted()) + change
+    def _count(self, call: int, change: UnreadWrites) -> None:
+        self._by_call[call] = self._by_call.get(call, UnreadWrites()) + change
         self.total += change
 
-    def of(self, call: int) -> Wasted:
+    def of(self, call: int) -> UnreadWrites:
         """What the call with this number wrote and no later call read so far."""
-        return self._by_call.get(call, Wasted())
+        return self._by_call.get(call, UnreadWrites())
 
-    def of_all(self, calls: Iterable[int]) -> Wasted:
-        return sum(map(self.of, calls), Wasted())
+    def of_all(self, calls: Iterable[int]) -> UnreadWrites:
+        return sum(map(self.of, calls), UnreadWrites())
 
-    def __iter__(self) -> Iterator[tuple[int, Wasted]]:
+    def __iter__(self) -> Iterator[tuple[int, UnreadWrites]]:
         """The calls that wrote something nobody read so far."""
         return ((call, wasted) for call, wasted in self._by_call.items() if wasted.tokens)
 
 
-def _written(call: int, outcome: Outcome, prices: Prices) -> _Written:
+def _describe_writes(call: int, outcome: Outcome, prices: Prices) -> _Written:
     a = outcome.read
     b = a + outcome.write_1h
     return _Written(call, a, b, b + outcome.write_5m, prices, read=a)

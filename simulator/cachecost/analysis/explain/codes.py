@@ -13,7 +13,7 @@ from cachecost.caches.causes import Cause
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CauseCode:
     """What a code means, in general: what, why, the fix, and who says so.
 
     `removal` says how a replay removes the cause (see the head of `codes.toml`).
@@ -33,7 +33,7 @@ class Code:
 
 
 @cache
-def codes() -> Mapping[str, Code]:
+def codes() -> Mapping[str, CauseCode]:
     """Every code by its cause, in the order of removal: causes in the prompt, then in time, then in breakpoints."""
     text = files("cachecost.analysis.explain").joinpath("codes.toml").read_text(encoding="utf-8")
-    return {row["cause"]: Code(code, **row) for code, row in tomllib.loads(text).items()}
+    return {row["cause"]: CauseCode(code, **row) for code, row in tomllib.loads(text).items()}

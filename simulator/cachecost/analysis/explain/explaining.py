@@ -10,7 +10,14 @@ from decimal import Decimal
 
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
-from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched, watch, without
+from cachecost.analysis.explain.observed_replay import (
+    LoneCall,
+    ObservedReplay,
+    Removal,
+    Simulate,
+    observe_replay,
+    replay_without,
+)
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.base.formatting import dollars
 from cachecost.caches.causes import Cause
@@ -29,7 +36,7 @@ MATERIAL = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Replay:
     """A replay from which more causes are taken away than from the one before it, and what that saved each call."""
 
     rows: Sequence[CallRow]
@@ -43,7 +50,7 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     Each cause is priced by a replay without it and without those before it, so that the dollars of all add up to
     the difference between the bill and the bill without any. `simulate` makes a fresh simulation.
     """
-    watched = watch(calls, simulate)
+    watched = observe_replay(calls, simulate)
     causes = _Causes(calls, simulate, watched)
     findings = [*causes.local(), *causes.marking(), *causes.vain()]
     findings.sort(key=lambda finding: (finding.call, finding.code))
@@ -52,7 +59,7 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     return replace(made, open_share=_open_share(made.avoidable, causes.rows))
 
 
-def explained(traffic: Traffic, readings: bool = False) -> Explanation:
+def explain_workload(traffic: Traffic, readings: bool = False) -> Explanation:
     """What avoidable misses and writes the traffic has, and how sure that is.
 
     With `readings` it is asked again under every other reading of the open rules: those that change the answer are
@@ -109,7 +116,7 @@ def _cost(rows: Sequence[CallRow]) -> Decimal:
 class _Causes:
     """One log, and the replay from which all causes so far are taken away."""
 
-    def __init__(self, calls: Sequence[Call], simulate: Simulate, watched: Watched) -> None:
+    def __init__(self, calls: Sequence[Call], simulate: Simulate, watched: ObservedReplay) -> None:
         self._calls = calls
         self._simulate = simulate
         self._watched = watched
@@ -131,7 +138,7 @@ class _Causes:
         for cause in _causes_removed_by("place"):
             losses = self._losses[cause]
             while losses:
-                step = self._without(_marked(losses))
+                step = self._without(_place_breakpoints(losses))
                 shared = self._paid_for(losses, step.saved)
                 kept = self._worth_it(losses, shared)
                 if len(kept) == len(losses):
@@ -149,17 +156,17 @@ class _Causes:
             losses = [_vain(one) for one in lone]
             yield from self._findings(losses, step.saved)
 
-    def _without(self, more: Removal) -> _Step:
+    def _without(self, more: Removal) -> _Replay:
         removal = self._removal | more
-        rows = without(removal, self._calls, self._simulate)
+        rows = replay_without(removal, self._calls, self._simulate)
         saved = {
             before.call: before.cost.total - after.cost.total
             for before, after in zip(self.rows, rows, strict=True)
             if before.cost.total != after.cost.total
         }
-        return _Step(rows, removal, saved)
+        return _Replay(rows, removal, saved)
 
-    def _take(self, step: _Step) -> None:
+    def _take(self, step: _Replay) -> None:
         self.rows, self._removal = step.rows, step.removal
 
     def _paid_for(self, losses: Sequence[Loss], saved: dict[int, Decimal]) -> dict[int, Decimal]:
@@ -226,7 +233,7 @@ class _Causes:
         )
 
 
-def _marked(losses: Sequence[Loss]) -> Removal:
+def _place_breakpoints(losses: Sequence[Loss]) -> Removal:
     """Marks where calls could have read on, had the call before been marked there."""
     removal = Removal()
     for loss in losses:
@@ -248,6 +255,6 @@ def _shared_out(calls: Sequence[int], saved: dict[int, Decimal]) -> dict[int, De
     return shared
 
 
-def _vain(one: Lone) -> Loss:
+def _vain(one: LoneCall) -> Loss:
     last = one.written[-1]
     return Loss(one.call, one.passed, "written_never_read", last, last.depth, tokens=one.tokens)

@@ -11,7 +11,7 @@ from cachecost.providers.rules import ModelRules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Earlier:
+class EarlierCall:
     """A call as later ones look back on it. `entry` is the deepest prefix that it had in the cache.
 
     `number` is that of the call, `passed` that of its first pass in the replay.
@@ -31,19 +31,19 @@ class Lineage:
 
     def __init__(self) -> None:
         self._sent: set[Prefix] = set()
-        self._at_thread: dict[tuple[str, Thread, str], Earlier] = {}
-        self._of_talk: dict[tuple[str, Thread], Earlier] = {}
-        self._of_model: dict[tuple[str, Thread, str], Earlier] = {}
-        self._last: dict[tuple[str, str], Earlier] = {}
+        self._at_thread: dict[tuple[str, Thread, str], EarlierCall] = {}
+        self._of_talk: dict[tuple[str, Thread], EarlierCall] = {}
+        self._of_model: dict[tuple[str, Thread, str], EarlierCall] = {}
+        self._last: dict[tuple[str, str], EarlierCall] = {}
 
-    def shared(self, prompt: Prompt) -> Prefix:
+    def find_shared(self, prompt: Prompt) -> Prefix:
         """The longest beginning of the prompt that was sent before, whether it was ever cached or not."""
         node = prompt.end
         while node not in self._sent and node.parent is not None:
             node = node.parent
         return node
 
-    def forerunner(self, request: Request, model: str, pool: str) -> Earlier | None:
+    def forerunner(self, request: Request, model: str, pool: str) -> EarlierCall | None:
         """The call that this one grew out of, or was to: of its conversation on its model, else on another model,
         else the latest of its pool and model.
         """
@@ -53,7 +53,7 @@ class Lineage:
             own = self._of_talk.get(talk)
         return self._nearer(own, request, pool) or self._last.get((pool, model))
 
-    def _nearer(self, latest: Earlier | None, request: Request, pool: str) -> Earlier | None:
+    def _nearer(self, latest: EarlierCall | None, request: Request, pool: str) -> EarlierCall | None:
         """An older call of the conversation instead, where the latest one shares less with this one."""
         if latest is None:
             return None
@@ -66,7 +66,7 @@ class Lineage:
         """Whether its conversation had a call before."""
         return (pool, thread.up_to(1)) in self._of_talk
 
-    def remember(self, call: Earlier, pool: str) -> None:
+    def remember(self, call: EarlierCall, pool: str) -> None:
         """Keep a call for those that come after it."""
         node: Prefix | None = call.prompt.end
         while node is not None and node not in self._sent:

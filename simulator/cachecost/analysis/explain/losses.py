@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cachecost.analysis.explain.alignment import common, goes_on, path
-from cachecost.analysis.explain.lineage import Earlier
+from cachecost.analysis.explain.lineage import EarlierCall
 from cachecost.caches.breakpoints import PrefixCache, State
 from cachecost.caches.causes import (
     Cause,
@@ -40,7 +40,7 @@ class Loss:
     first: Prefix
     depth: int
     was: Prefix | None = None
-    since: Earlier | None = None
+    since: EarlierCall | None = None
     gap_s: float = 0.0
     ttl: str = ""
     positions: int = 0
@@ -55,7 +55,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class CallInspection:
     """One call about to be made: what is sent, what the cache holds, and where it is looked for."""
 
     call: int
@@ -68,19 +68,19 @@ class Looking:
     cache: PrefixCache
     read: int
     shared: Prefix
-    before: Earlier | None
+    before: EarlierCall | None
 
     def losses(self) -> Iterator[Loss]:
         """At most two: what was sent before just so, and what comes after a change."""
-        changed = self._changed()
-        if self.shared.depth > self.read and (unread := self._unread(changed)):
+        changed = self._find_changed()
+        if self.shared.depth > self.read and (unread := self._find_unread(changed)):
             yield unread
         if changed:
             yield changed
 
     # ------------------------------------------------------------------------------- sent before, and not read
 
-    def _unread(self, changed: Loss | None) -> Loss | None:
+    def _find_unread(self, changed: Loss | None) -> Loss | None:
         """What was sent before, byte for byte and from the start, and was not read this time."""
         entry, state, ttl, touched = self._deepest_entry()
         cause = self._cause(entry, state, changed)
@@ -141,7 +141,7 @@ class Looking:
 
     # ------------------------------------------------------------------------------- behind a change
 
-    def _changed(self) -> Loss | None:
+    def _find_changed(self) -> Loss | None:
         """What stands behind a block or a parameter that is not as it was in the call before."""
         before = self.before
         if before is None or before.entry is None or not self.prompt.marks:

@@ -75,8 +75,8 @@ def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
         "shared": shared,
         "messages_before": before.thread.length,
         "messages_fewer": before.thread.length - request.thread.length,
-        "appeared": "came into" if request.thread.has_image else "went out of",
-        "misplaced": _misplaced(loss),
+        "appeared": "were added to" if request.thread.has_image else "were removed from",
+        "misplaced": _describe_misplacement(loss),
     }
 
 
@@ -84,13 +84,13 @@ def _tools(loss: Loss, request: Request, before: Request) -> str:
     now, was = len(request.tools.blocks), len(before.tools.blocks)
     if now != was:
         return f"{now or 'no'} tools instead of {was or 'none'}"
-    return f"{place(loss, request)} is not as it was"
+    return f"{place(loss, request)} changed"
 
 
-def _misplaced(loss: Loss) -> str:
+def _describe_misplacement(loss: Loss) -> str:
     if loss.was is None and loss.positions < 0:
-        return "the mark stands before what earlier calls had written"
-    return "the mark of the call before stood on a block that this call does not have"
+        return "the breakpoint is before what earlier calls wrote"
+    return "the breakpoint of the previous call was on a block that this call does not have"
 
 
 def _parameter(cause: str, request: Request) -> str:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Step, marked, simulation_of
+from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call, simulation_of
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.usage import ZERO
 from cachecost.replay.setup import Terms
 
-Plan = Sequence[Step]
+Plan = Sequence[PlanStep]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AssumptionResult:
     """A plan and the presets it is compared with, under another reading of a switch. USD."""
 
     switch: str
@@ -30,20 +30,20 @@ class Reading:
         return self.plan_usd <= self.preset_usd
 
 
-def readings_of(
+def compare_assumptions(
     terms: Terms, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
-) -> list[Reading]:
+) -> list[AssumptionResult]:
     """The plan and the presets under each reading that is not in force. Switches that are numbers are left out."""
     found = []
-    for name, value in other_readings(terms):
+    for name, value in other_assumptions(terms):
         usd = cost_under(terms, plan, {name: value})
         beside = min((cost_under(terms, other, {name: value}) for other in presets), default=usd)
-        found.append(Reading(name, value, usd, beside))
+        found.append(AssumptionResult(name, value, usd, beside))
         progress(f"{name}={value}", len(plan))
     return found
 
 
-def other_readings(terms: Terms) -> list[tuple[str, str]]:
+def other_assumptions(terms: Terms) -> list[tuple[str, str]]:
     """(switch, value) of every reading that these terms do not take."""
     in_force = terms.book().switches
     switches = in_force.on(terms.host)
@@ -59,4 +59,4 @@ def other_readings(terms: Terms) -> list[tuple[str, str]]:
 def cost_under(terms: Terms, plan: Plan, over: dict[str, object]) -> Decimal:
     """USD of a plan, simulated as it would be sent, with readings `over` those of the terms."""
     simulation = simulation_of(terms, over=over)
-    return sum((simulation.row(marked(step)).cost.total for step in plan), ZERO)
+    return sum((simulation.row(build_call(step)).cost.total for step in plan), ZERO)

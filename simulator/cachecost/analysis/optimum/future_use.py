@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cachecost.analysis.optimum.tree import Event, Node, Tail, Tree
+from cachecost.analysis.optimum.tree import BlockTree, Event, Node, Tail
 from cachecost.prompts.blocks import Prefix
 
 FAR = 400
@@ -13,7 +13,7 @@ FAR = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BlockRange:
     """Blocks of a call that the same later calls contain: down to `end`, from just after `start` (None: the beginning).
 
     `later` are those calls, `parting_s` is when the next call comes that shares no more than these (None: none does).
@@ -25,10 +25,10 @@ class Stretch:
     parting_s: float | None
 
 
-class Outlook:
+class FutureUse:
     """Looks ahead from one call after another; calls are asked for in their order."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: BlockTree) -> None:
         self._stops: dict[Prefix, Node | None] = {}
         self._cursors: dict[Prefix, Tail | None] = {}
         self._tree = tree
@@ -47,17 +47,17 @@ class Outlook:
         first = node.children[0].above if node.children else None
         return bool(node.ends) and first is not None and node.ends[-1].number > first.event.number
 
-    def stretches(self, event: Event) -> list[Stretch]:
+    def stretches(self, event: Event) -> list[BlockRange]:
         """The blocks of a call that can be cached, from the deepest up."""
         return list(self._stretches(event))
 
-    def _stretches(self, event: Event) -> Iterator[Stretch]:
+    def _stretches(self, event: Event) -> Iterator[BlockRange]:
         node = self._tree.node(event.deepest)
         below: Tail | None = None
         while node is not None:
             later = self._after(node, event.number)
             start = self._stops[node.prefix]
-            yield Stretch(node, start, later, _parting(later, below))
+            yield BlockRange(node, start, later, _parting(later, below))
             node, below = start, later
 
     def _after(self, node: Node, number: int) -> Tail | None:

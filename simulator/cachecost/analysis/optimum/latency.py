@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.optimum.plan_evaluator import Done
+from cachecost.analysis.optimum.plan_evaluator import StepResult
 
 MINUTE_S = 60.0
 FEWEST, LEAST_R2 = 8, 0.2
@@ -26,7 +26,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LatencyFit:
     """Seconds to the first token = `base_s` + `per_token_s` x unread tokens, by least squares over `calls` calls."""
 
     base_s: float
@@ -40,7 +40,7 @@ class Fit:
         return self.calls >= FEWEST and self.per_token_s > 0 and self.r2 >= LEAST_R2
 
 
-def load_of(done: Sequence[Done]) -> Load:
+def load_of(done: Sequence[StepResult]) -> Load:
     """The load of a plan's calls, those beside it included in the rate."""
     real = [one for one in done if not one.step.sent.is_extra and one.usage.total_input]
     shares = sorted(_unread(one) / one.usage.total_input for one in real)
@@ -49,7 +49,7 @@ def load_of(done: Sequence[Done]) -> Load:
     return Load(mean, p95, sum(map(_unread, real)), _peak(done))
 
 
-def fit_of(done: Sequence[Done]) -> Fit | None:
+def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
     """The fit of recorded times to what was not read; None where fewer than two calls have a time."""
     points = [(_unread(one), one.step.sent.call.first_token_s) for one in done if one.step.sent.call.first_token_s > 0]
     if len(points) < 2:
@@ -60,14 +60,14 @@ def fit_of(done: Sequence[Done]) -> Fit | None:
     base = mean_y - slope * mean_x
     total = sum((y - mean_y) ** 2 for _, y in points)
     missed = sum((y - base - slope * x) ** 2 for x, y in points)
-    return Fit(base, slope, 1 - missed / total if total else 0.0, len(points))
+    return LatencyFit(base, slope, 1 - missed / total if total else 0.0, len(points))
 
 
-def _unread(done: Done) -> int:
+def _unread(done: StepResult) -> int:
     return done.usage.total_input - done.usage.read
 
 
-def _peak(done: Sequence[Done]) -> int:
+def _peak(done: Sequence[StepResult]) -> int:
     """The largest sum in any window of a minute that begins with a call."""
     calls = sorted((one.step.sent.start, _unread(one)) for one in done)
     most = inside = first = 0

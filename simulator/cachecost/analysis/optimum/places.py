@@ -11,7 +11,7 @@ from cachecost.prompts.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockPlace:
     """Where a rendered block stands in its request."""
 
     prefix: Prefix
@@ -20,7 +20,7 @@ class Place:
     node: Thread | None
 
 
-def places(prompt: Prompt, request: Request) -> Iterator[Place]:
+def places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
     """The rendered blocks that a mark can name, the last first. Blocks that the server put there are left out."""
     yield from _message_places(prompt, request)
     nodes = (node for node in _up(prompt.head) if node.block is not None)
@@ -28,12 +28,12 @@ def places(prompt: Prompt, request: Request) -> Iterator[Place]:
         yield from _part_places(layer, part, nodes)
 
 
-def _part_places(layer: Layer, part: Part, nodes: Iterator[Prefix]) -> Iterator[Place]:
+def _part_places(layer: Layer, part: Part, nodes: Iterator[Prefix]) -> Iterator[BlockPlace]:
     for index in range(len(part.blocks) - 1, -1, -1):
-        yield Place(next(nodes), layer, index, None)
+        yield BlockPlace(next(nodes), layer, index, None)
 
 
-def _message_places(prompt: Prompt, request: Request) -> Iterator[Place]:
+def _message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
     """Rendered and sent blocks side by side: stripped thinking and cleared results have no partner."""
     sent = _blocks_back(request.thread)
     for node in _up(prompt.end):
@@ -42,7 +42,7 @@ def _message_places(prompt: Prompt, request: Request) -> Iterator[Place]:
         for message, index in sent:
             block = message.message.blocks[index] if message.message else None
             if block is not None and node.block is not None and block.digest == node.block.digest:
-                yield Place(node, Layer.MESSAGES, index, message)
+                yield BlockPlace(node, Layer.MESSAGES, index, message)
                 break
             if block is not None and not block.is_thinking:
                 break

@@ -28,7 +28,7 @@ NO_MARKS: Marks = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sent:
+class BareCall:
     """A call without marks, as the provider sees it: its passes (mostly one), rules, prices, answer in USD.
 
     `is_extra` tells a ping or a pre-warming call from one that was really made.
@@ -54,70 +54,70 @@ class Sent:
         return self.call.start
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """A call and the marks it gets, in prompt order."""
 
-    sent: Sent
+    sent: BareCall
     marks: Marks
 
 
-class Done(NamedTuple):
+class StepResult(NamedTuple):
     """What became of a step: tokens and dollars."""
 
-    step: Step
+    step: PlanStep
     outcome: Outcome
     usage: Usage
     usd: Decimal
 
 
 @dataclass(slots=True)
-class Bench:
+class PlanEvaluator:
     """All calls of a workload, without marks, over one tree of prefixes. `refused` are the rows of those with an error.
 
     Sizes are those of the recording's bills where it has any (rule 17). Raises CannotEvaluate.
     """
 
     terms: Terms
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[BareCall] = field(default_factory=list)
     refused: list[CallRow] = field(default_factory=list)
     _scribe: Simulation | None = None
-    _several: dict[tuple[Sent, Marks], list[Prompt]] = field(default_factory=dict)
+    _several: dict[tuple[BareCall, Marks], list[Prompt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, calls: Iterable[Call], terms: Terms) -> Bench:
-        bench = cls(terms)
+    def of(cls, calls: Iterable[Call], terms: Terms) -> PlanEvaluator:
+        evaluator = cls(terms)
         for call in calls:
-            bench._take(call)
-        return bench
+            evaluator._take(call)
+        return evaluator
 
     def _take(self, call: Call) -> None:
-        found = self.rendered(call)
-        if isinstance(found, Sent):
+        found = self.render_call(call)
+        if isinstance(found, BareCall):
             self.sent.append(found)
         else:
             self.refused.append(found)
 
-    def rendered(self, call: Call, is_extra: bool = False) -> Sent | CallRow:
+    def render_call(self, call: Call, is_extra: bool = False) -> BareCall | CallRow:
         """The call without marks; its row where the API refuses it or something about it is not known."""
         self._scribe = self._scribe or simulation_of(self.terms)
-        bare = replace(call, request=unmarked(call.request))
+        bare = replace(call, request=remove_breakpoints(call.request))
         row, passes, rules, prices = self._scribe.simulated(bare)
         if rules is None or prices is None:
             return row
-        return Sent(bare, passes, rules, prices, row.cost.output, is_extra)
+        return BareCall(bare, passes, rules, prices, row.cost.output, is_extra)
 
-    def prompts(self, step: Step) -> list[Prompt]:
+    def prompts(self, step: PlanStep) -> list[Prompt]:
         """The prompts of a step's passes, marked."""
         sent, marks = step
         if len(sent.passes) == 1:
             return [replace(sent.prompt, marks=marks)]
         if step not in self._several:
             assert self._scribe is not None
-            passes = self._scribe.simulated(marked(step)).passes
+            passes = self._scribe.simulated(build_call(step)).passes
             self._several[step] = [one.prompt for one in passes]
         return self._several[step]
 
-    def done(self, cache: PrefixCache, step: Step) -> Done:
+    def run_step(self, cache: PrefixCache, step: PlanStep) -> StepResult:
         """Make one call against `cache`."""
         sent = step.sent
         usage, first = Usage(), None
@@ -127,14 +127,14 @@ class Bench:
             outcome = cache.call(prompt, sent.rules, *moment, one.sizes)
             usage, first = usage + outcome.usage, first or outcome
         assert first is not None
-        return Done(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
+        return StepResult(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
 
-    def run(self, steps: Iterable[Step]) -> Iterator[Done]:
+    def run(self, steps: Iterable[PlanStep]) -> Iterator[StepResult]:
         """Make all calls of a plan, in their order, against a cache of their own."""
         cache = PrefixCache()
-        return (self.done(cache, step) for step in steps)
+        return (self.run_step(cache, step) for step in steps)
 
-    def cost(self, steps: Iterable[Step]) -> Decimal:
+    def cost(self, steps: Iterable[PlanStep]) -> Decimal:
         """USD of a plan, answers included."""
         return sum((done.usd for done in self.run(steps)), ZERO)
 
@@ -146,7 +146,7 @@ def simulation_of(terms: Terms, name: str = "optimum", over: dict[str, object] |
     return made
 
 
-def unmarked(request: Request) -> Request:
+def remove_breakpoints(request: Request) -> Request:
     """The same bytes without `cache_control`."""
     return replace(request, marks=(), automatic=None)
 
@@ -177,7 +177,7 @@ def deepest(one: Pass, rules: ModelRules) -> Prefix | None:
     return node if node is not None and one.sizes.of(node) >= rules.minimum_tokens else None
 
 
-def marked(step: Step) -> Call:
+def build_call(step: PlanStep) -> Call:
     """The call with its marks on the request: what is really sent."""
     wanted = {mark.prefix: mark.ttl for mark in step.marks}
     found: list[Mark] = []
@@ -191,7 +191,7 @@ def marked(step: Step) -> Call:
     return replace(step.sent.call, request=request)
 
 
-def rendered_marks(sent: Sent, request: Request) -> Marks:
+def rendered_marks(sent: BareCall, request: Request) -> Marks:
     """The marks of `request` (the automatic one resolved) on the prompt of the same call without marks."""
     keys = {mark.block_key: mark.ttl for mark in marks_sent(request).marks}
     found: list[MarkedPrefix] = []

@@ -8,26 +8,26 @@ will need.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.optimum.entries import Entries, markable, reaches
-from cachecost.analysis.optimum.future_use import Outlook, Stretch
-from cachecost.analysis.optimum.plan_evaluator import Bench, Marks, Sent, Step, can_mark
-from cachecost.analysis.optimum.tree import Event, Tree
-from cachecost.analysis.optimum.ttls import READABLE, Held, Lifetimes, written
+from cachecost.analysis.optimum.future_use import BlockRange, FutureUse
+from cachecost.analysis.optimum.plan_evaluator import BareCall, Marks, PlanEvaluator, PlanStep, can_mark
+from cachecost.analysis.optimum.tree import BlockTree, Event
+from cachecost.analysis.optimum.ttls import READABLE, HeldBlock, Lifetimes, is_ready, lifetime, write_block
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.lookback import is_within_lookback
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL
 from cachecost.providers.usage import ZERO
 
-NOTHING_FIXED: Mapping[Sent, Marks] = {}
+NOTHING_FIXED: Mapping[BareCall, Marks] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class PlannerOptions:
     """How the planner fills what the programme leaves open.
 
     `shares_first`: marks left over go to what is needed soonest by other calls, else to the deepest such blocks.
@@ -40,61 +40,76 @@ class Habits:
     only: TTL | None = None
 
 
-class Planner:
-    """Plans the calls of a bench in their order. `lifetimes` tells what blocks cost by themselves from a call on."""
+class PlanEntries:
+    """What the plan has written so far: lifetimes and last touches, as the cache has them."""
 
-    def __init__(self, bench: Bench, tree: Tree, lifetimes: Lifetimes, habits: Habits = Habits()) -> None:
-        self._bench = bench
+    def __init__(self) -> None:
+        self.held: dict[Prefix, HeldBlock] = {}
+
+    def alive(self, prefix: Prefix, sent: BareCall) -> HeldBlock | None:
+        held = self.held.get(prefix)
+        if held is None or not is_ready(held, sent.start):
+            return None
+        return held if sent.start - held.touched < lifetime(sent, held.ttl) else None
+
+
+class Planner:
+    """Plans the calls of an evaluator in their order. `lifetimes` gives what a block costs by itself from a call on."""
+
+    def __init__(
+        self, evaluator: PlanEvaluator, tree: BlockTree, lifetimes: Lifetimes, habits: PlannerOptions = PlannerOptions()
+    ) -> None:
+        self._evaluator = evaluator
         self._lifetimes = lifetimes
         self._habits = habits
-        self._outlook = Outlook(tree)
+        self._outlook = FutureUse(tree)
         self._events = {event.sent: event for event in reversed(tree.events)}
-        self._entries = Entries()
+        self._entries = PlanEntries()
         self._cache = PrefixCache()
 
-    def steps(self, extra: Sequence[Step] = (), fixed: Mapping[Sent, Marks] = NOTHING_FIXED) -> list[Step]:
+    def steps(self, extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Marks] = NOTHING_FIXED) -> list[PlanStep]:
         """The plan, with the `extra` calls where they start and the marks that are `fixed`."""
         waiting = sorted(extra, key=lambda step: step.sent.start)
-        made: list[Step] = []
-        for sent in self._bench.sent:
+        made: list[PlanStep] = []
+        for sent in self._evaluator.sent:
             while waiting and waiting[0].sent.start < sent.start:
-                made.append(self._made(waiting.pop(0)))
+                made.append(self._run_step(waiting.pop(0)))
             marks = fixed[sent] if sent in fixed else self._marks(sent)
-            made.append(self._made(Step(sent, marks)))
-        return made + [self._made(step) for step in waiting]
+            made.append(self._run_step(PlanStep(sent, marks)))
+        return made + [self._run_step(step) for step in waiting]
 
-    def _made(self, step: Step) -> Step:
+    def _run_step(self, step: PlanStep) -> PlanStep:
         """Run a step and take down what it wrote and touched."""
         sent = step.sent
-        done = self._bench.done(self._cache, step)
+        done = self._evaluator.run_step(self._cache, step)
         hit = done.outcome.hit
         depth = hit.depth if hit else 0
         read = self._entries.alive(hit, sent) if hit else None
         if hit and read:
-            self._entries.held[hit] = Held(sent.start, read.ttl, READABLE, False)
+            self._entries.held[hit] = HeldBlock(sent.start, read.ttl, READABLE, False)
         event = self._events.get(sent)
         for mark in step.marks:
             if mark.prefix.depth > depth:
-                self._entries.held[mark.prefix] = self._written(sent, event, mark.ttl)
+                self._entries.held[mark.prefix] = self._write_entry(sent, event, mark.ttl)
             elif read:
                 self._shallow(mark, read, sent, event)
         return step
 
-    def _written(self, sent: Sent, event: Event | None, ttl: TTL) -> Held:
+    def _write_entry(self, sent: BareCall, event: Event | None, ttl: TTL) -> HeldBlock:
         if event is not None:
-            return written(event, ttl)
+            return write_block(event, ttl)
         first = sent.call.first_token_s
-        return Held(sent.start, ttl, sent.start + first, first <= 0)
+        return HeldBlock(sent.start, ttl, sent.start + first, first <= 0)
 
-    def _shallow(self, mark: MarkedPrefix, read: Held, sent: Sent, event: Event | None) -> None:
+    def _shallow(self, mark: MarkedPrefix, read: HeldBlock, sent: BareCall, event: Event | None) -> None:
         alive = self._entries.alive(mark.prefix, sent)
         if alive:
-            self._entries.held[mark.prefix] = Held(sent.start, alive.ttl, READABLE, False)
+            self._entries.held[mark.prefix] = HeldBlock(sent.start, alive.ttl, READABLE, False)
         else:
             shorter: TTL = "1h" if mark.ttl == read.ttl == "1h" else "5m"
-            self._entries.held[mark.prefix] = self._written(sent, event, shorter)
+            self._entries.held[mark.prefix] = self._write_entry(sent, event, shorter)
 
-    def _marks(self, sent: Sent) -> Marks:
+    def _marks(self, sent: BareCall) -> Marks:
         event = self._events[sent]
         if event.deepest is None:
             return ()
@@ -102,7 +117,7 @@ class Planner:
         hit = self._deepest_alive(event)
         ends = list(self._ends(event, stretches, hit))
         hour, last = self._best(event, stretches, hit, ends)
-        return tuple(self._filled(event, stretches, hit, hour, last))
+        return tuple(self._fill_breakpoints(event, stretches, hit, hour, last))
 
     def _deepest_alive(self, event: Event) -> Prefix | None:
         node = event.deepest
@@ -112,10 +127,10 @@ class Planner:
             node = node.parent
         return None
 
-    def _ends(self, event: Event, stretches: Sequence[Stretch], hit: Prefix | None) -> Iterator[Prefix]:
+    def _ends(self, event: Event, stretches: Sequence[BlockRange], hit: Prefix | None) -> Iterator[Prefix]:
         """Where a write could end: the deepest block, where calls part, and the first block after the hit."""
         least, depth = event.sent.rules.minimum_tokens, hit.depth if hit else 0
-        found = [node for one in stretches if (node := markable(one.end.prefix)) is not None]
+        found = [node for one in stretches if (node := find_markable(one.end.prefix)) is not None]
         first: Prefix | None = None
         node = event.deepest
         while node is not None and node.depth > depth and event.tokens(node) >= least:
@@ -126,7 +141,7 @@ class Planner:
         yield from (node for node in dict.fromkeys(found) if node.depth > depth and event.tokens(node) >= least)
 
     def _best(
-        self, event: Event, stretches: Sequence[Stretch], hit: Prefix | None, ends: Sequence[Prefix]
+        self, event: Event, stretches: Sequence[BlockRange], hit: Prefix | None, ends: Sequence[Prefix]
     ) -> tuple[Prefix | None, Prefix | None]:
         """The last block written for an hour and the last one written at all; None: none is."""
         if self._habits.writes_all and ends:
@@ -148,7 +163,7 @@ class Planner:
     def _price(
         self,
         event: Event,
-        stretches: Sequence[Stretch],
+        stretches: Sequence[BlockRange],
         hit: Prefix | None,
         hour: Prefix | None,
         last: Prefix | None,
@@ -164,12 +179,12 @@ class Planner:
     def _stretch(
         self,
         event: Event,
-        stretch: Stretch,
+        stretch: BlockRange,
         hit: Prefix | None,
         hour: Prefix | None,
         last: Prefix | None,
         depths: Sequence[int],
-        held: Held | None,
+        held: HeldBlock | None,
     ) -> Decimal:
         """A stretch, cut where it turns from read to written, and from one lifetime to the other."""
         prices = event.sent.prices
@@ -179,9 +194,9 @@ class Planner:
         b, c = max(a, b), max(a, b, c)
         is_hour = hour is not None or (held is not None and held.ttl == "1h")
         parts = (
-            (a - begin, prices.read, Held(event.start, "1h" if is_hour else "5m", READABLE, False)),
-            (b - a, prices.write_1h, written(event, "1h")),
-            (c - b, prices.write_5m, written(event, "5m")),
+            (a - begin, prices.read, HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)),
+            (b - a, prices.write_1h, write_block(event, "1h")),
+            (c - b, prices.write_5m, write_block(event, "5m")),
             (end - c, prices.input, None),
         )
         return sum(
@@ -189,35 +204,35 @@ class Planner:
             ZERO,
         )
 
-    def _filled(
+    def _fill_breakpoints(
         self,
         event: Event,
-        stretches: Sequence[Stretch],
+        stretches: Sequence[BlockRange],
         hit: Prefix | None,
         hour: Prefix | None,
         last: Prefix | None,
     ) -> list[MarkedPrefix]:
         """The marks that write, the mark that finds the hit, then marks that keep alive what others need."""
         wanted: list[Prefix] = list(dict.fromkeys(node for node in (last, hour) if node is not None))
-        if hit is not None and can_mark(hit) and not reaches(event, wanted, hit):
+        if hit is not None and can_mark(hit) and not is_reached(event, wanted, hit):
             wanted.append(hit)
-        for node in self._shared(event, stretches, last, hit):
+        for node in self._find_shared(event, stretches, last, hit):
             if node not in wanted:
                 wanted.append(node)
         if hit is not None and can_mark(hit) and hit not in wanted:
             wanted.append(hit)
         kept = wanted[: event.sent.rules.maximum_marks]
-        return self._timed(event, sorted(kept, key=lambda node: node.depth), hit, hour)
+        return self._assign_ttls(event, sorted(kept, key=lambda node: node.depth), hit, hour)
 
-    def _shared(
-        self, event: Event, stretches: Sequence[Stretch], last: Prefix | None, hit: Prefix | None
+    def _find_shared(
+        self, event: Event, stretches: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
     ) -> list[Prefix]:
         """Blocks up to the last mark where a later call will part, the most wanted first."""
         depth = max((node.depth for node in (last, hit) if node), default=0)
         least = event.sent.rules.minimum_tokens
         found: list[tuple[float, int, Prefix]] = []
         for one in stretches[1:]:
-            node = markable(one.end.prefix)
+            node = find_markable(one.end.prefix)
             if node is None or one.parting_s is None or node.depth > depth or event.tokens(node) < least:
                 continue
             found.append((one.parting_s, -event.tokens(node), node))
@@ -225,7 +240,7 @@ class Planner:
             return [node for _, _, node in sorted(found, key=lambda one: one[1])]
         return [node for _, _, node in sorted(found, key=lambda one: one[:2])]
 
-    def _timed(
+    def _assign_ttls(
         self, event: Event, nodes: Sequence[Prefix], hit: Prefix | None, hour: Prefix | None
     ) -> list[MarkedPrefix]:
         """Lifetimes in the order the API wants: an hour up to the last block that needs it, five minutes after it."""
@@ -237,3 +252,16 @@ class Planner:
         if hit is not None and held is not None and held.ttl == "1h":
             limit = max(limit, hit.depth)
         return [MarkedPrefix(node, "1h" if node.depth <= limit else "5m") for node in nodes]
+
+
+def find_markable(prefix: Prefix) -> Prefix | None:
+    """The block, or the nearest before it that may carry a mark."""
+    node: Prefix | None = prefix
+    while node is not None and not can_mark(node):
+        node = node.parent
+    return node
+
+
+def is_reached(event: Event, marks: Iterable[Prefix], hit: Prefix) -> bool:
+    """Whether the lookback from one of the marks finds the hit (rule 9)."""
+    return any(is_within_lookback(mark, hit, event.sent.rules) for mark in marks)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cachecost.caches.breakpoints import TTLS, Entry, Outcome, PrefixCache, State
-from cachecost.caches.reporting import in_steps
+from cachecost.caches.reporting import round_read
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
@@ -15,7 +15,7 @@ from cachecost.providers.rules import ModelRules
 BREAKPOINT = "breakpoint"
 
 
-class Matching(Protocol):
+class CacheModel(Protocol):
     """What the calls of a replay are asked against. Calls come in the order they start; times are seconds."""
 
     def call(
@@ -29,58 +29,58 @@ class Matching(Protocol):
         ...
 
 
-def _grid() -> Matching:
-    from cachecost.caches.fixed_blocks import Grid
+def _fixed_blocks() -> CacheModel:
+    from cachecost.caches.fixed_blocks import FixedBlockCache
 
-    return Grid()
-
-
-def _units() -> Matching:
-    from cachecost.caches.fixed_units import Units
-
-    return Units()
+    return FixedBlockCache()
 
 
-def _named() -> Matching:
-    from cachecost.caches.explicit_objects import NamedObjects
+def _fixed_units() -> CacheModel:
+    from cachecost.caches.fixed_units import FixedUnitCache
 
-    return NamedObjects()
-
-
-def _best_effort() -> Matching:
-    from cachecost.caches.best_effort import BestEffort
-
-    return BestEffort()
+    return FixedUnitCache()
 
 
-MATCHINGS: dict[str, Callable[[], Matching]] = {
+def _explicit_objects() -> CacheModel:
+    from cachecost.caches.explicit_objects import ExplicitObjectCache
+
+    return ExplicitObjectCache()
+
+
+def _best_effort() -> CacheModel:
+    from cachecost.caches.fixed_blocks import BestEffortCache
+
+    return BestEffortCache()
+
+
+CACHE_MODELS: dict[str, Callable[[], CacheModel]] = {
     BREAKPOINT: PrefixCache,
-    "grid": _grid,
-    "units": _units,
-    "named": _named,
+    "grid": _fixed_blocks,
+    "units": _fixed_units,
+    "named": _explicit_objects,
     "best_effort": _best_effort,
 }
 """Made where they are asked for: most replays need no more than breakpoints."""
 
 
-def matching_for(kind: str) -> Matching:
+def create_cache(kind: str) -> CacheModel:
     """A fresh cache of that kind. Raises ValueError for a kind that no rule may state."""
-    if kind not in MATCHINGS:
-        raise ValueError(f"matching={kind!r}: expected one of {', '.join(MATCHINGS)}")
-    return MATCHINGS[kind]()
+    if kind not in CACHE_MODELS:
+        raise ValueError(f"matching={kind!r}: expected one of {', '.join(CACHE_MODELS)}")
+    return CACHE_MODELS[kind]()
 
 
-class ByRules:
+class HostCaches:
     """The caches of all hosts of a replay: each call goes to the kind that its rules state."""
 
     def __init__(self, breakpoints: PrefixCache | None = None) -> None:
-        self._kinds: dict[str, Matching] = {BREAKPOINT: breakpoints or PrefixCache()}
+        self._kinds: dict[str, CacheModel] = {BREAKPOINT: breakpoints or PrefixCache()}
 
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
     ) -> Outcome:
         outcome = self._of(rules).call(prompt, rules, start, first_token_s, sizes)
-        return in_steps(outcome, rules) if rules.matching == BREAKPOINT and rules.step_tokens > 1 else outcome
+        return round_read(outcome, rules) if rules.matching == BREAKPOINT and rules.step_tokens > 1 else outcome
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)
@@ -100,8 +100,8 @@ class ByRules:
         found = (breakpoints.entry(prefix, ttl, rules) for ttl in ttls)
         return max(found, key=lambda entry: entry.touched, default=None)
 
-    def _of(self, rules: ModelRules) -> Matching:
+    def _of(self, rules: ModelRules) -> CacheModel:
         found = self._kinds.get(rules.matching)
         if found is None:
-            found = self._kinds[rules.matching] = matching_for(rules.matching)
+            found = self._kinds[rules.matching] = create_cache(rules.matching)
         return found

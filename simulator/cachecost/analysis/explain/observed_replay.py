@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.explain.alignment import path
-from cachecost.analysis.explain.lineage import Earlier, Lineage
-from cachecost.analysis.explain.losses import Looking, Loss
+from cachecost.analysis.explain.lineage import EarlierCall, Lineage
+from cachecost.analysis.explain.losses import CallInspection, Loss
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import ancestor
 from cachecost.ledger.results import CallRow
@@ -24,7 +24,7 @@ Simulate = Callable[[PrefixCache], Simulation]
 
 
 @dataclass(frozen=True, slots=True)
-class Lone:
+class LoneCall:
     """A call whose conversation had no other, and what it wrote in vain, should nobody read it: its marked prefixes."""
 
     call: int
@@ -35,18 +35,18 @@ class Lone:
 
 
 @dataclass(slots=True)
-class Watched:
+class ObservedReplay:
     """What a replay showed: the rows, the prices of each call, and what each lost."""
 
     rows: list[CallRow] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
-    lone: list[Lone] = field(default_factory=list)
+    lone: list[LoneCall] = field(default_factory=list)
 
 
-def watch(calls: Iterable[Call], simulate: Simulate) -> Watched:
+def observe_replay(calls: Iterable[Call], simulate: Simulate) -> ObservedReplay:
     """Replay the calls, and see for each what it paid for again."""
-    cache = WatchedCache()
+    cache = ObservingCache()
     simulation = simulate(cache)
     for call in calls:
         cache.about = call
@@ -58,14 +58,14 @@ def watch(calls: Iterable[Call], simulate: Simulate) -> Watched:
     return cache.told
 
 
-class WatchedCache(PrefixCache):
+class ObservingCache(PrefixCache):
     """Looks at each call before it is made. `about` is the call whose first pass comes next."""
 
     def __init__(self) -> None:
         super().__init__()
         self.about: Call | None = None
-        self.told = Watched()
-        self.alone: dict[object, Lone] = {}
+        self.told = ObservedReplay()
+        self.alone: dict[object, LoneCall] = {}
         self._lineage = Lineage()
         self._passed = 0
         self._hits: set[Prefix] = set()
@@ -89,13 +89,13 @@ class WatchedCache(PrefixCache):
             self._remember(about, prompt, rules, start, outcome)
         return outcome
 
-    def read_later(self, one: Lone) -> bool:
+    def read_later(self, one: LoneCall) -> bool:
         """Whether anybody read what this call wrote."""
         return any(prefix in self._hits for prefix in one.written)
 
     def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: Sizes) -> None:
         found = self.find(prompt.marks, rules, start, sizes)
-        looking = Looking(
+        looking = CallInspection(
             len(self.told.rows) + 1,
             self._passed,
             call.request,
@@ -105,7 +105,7 @@ class WatchedCache(PrefixCache):
             sizes,
             self,
             found[0].depth if found else 0,
-            self._lineage.shared(prompt),
+            self._lineage.find_shared(prompt),
             self._lineage.forerunner(call.request, rules.model, rules.pool(call.workspace)),
         )
         self.told.losses += looking.losses()
@@ -119,8 +119,8 @@ class WatchedCache(PrefixCache):
         if self._lineage.is_followed(call.request.thread, pool):
             self.alone.pop(talk, None)
         elif written:
-            self.alone[talk] = Lone(number, self._passed, written, depth, outcome.write_5m + outcome.write_1h)
-        self._lineage.remember(Earlier(number, self._passed, start, call.request, prompt, rules, deepest), pool)
+            self.alone[talk] = LoneCall(number, self._passed, written, depth, outcome.write_5m + outcome.write_1h)
+        self._lineage.remember(EarlierCall(number, self._passed, start, call.request, prompt, rules, deepest), pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +148,13 @@ class Removal:
         return Removal(restored, marked, self.unmarked | other.unmarked, self.any_length | other.any_length)
 
 
-def without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
+def replay_without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
     """The rows of the same calls where what `removal` says is different."""
-    simulation = simulate(RemovedCache(removal))
+    simulation = simulate(CacheWithoutCauses(removal))
     return [simulation.row(call) for call in calls]
 
 
-class RemovedCache(PrefixCache):
+class CacheWithoutCauses(PrefixCache):
     """The cache as it would have been without some causes."""
 
     def __init__(self, removal: Removal) -> None:
@@ -193,9 +193,9 @@ class RemovedCache(PrefixCache):
             return found
         node = ancestor(self._end, depth)
         ttl = next((mark.ttl for mark in marks if mark.prefix.depth >= depth), "5m")
-        return node, self._restored(node, ttl, rules, now)
+        return node, self._revive_entry(node, ttl, rules, now)
 
-    def _restored(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
+    def _revive_entry(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
         """The entry there, alive."""
         if self.state(node, ttl, rules, now) == "live":
             return self.entry(node, ttl, rules)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cachecost.prompts.blocks import Layer, Prefix
 
 
-class Known(NamedTuple):
+class PriorPrompt(NamedTuple):
     """`shared`: the longest beginning that an earlier prompt had, too. `answer`: the prefix that ends with the answer
     to that prompt, where `shared` is the whole of it and its answer follows here for the first time."""
 
@@ -21,17 +21,17 @@ class Known(NamedTuple):
     answer: Prefix | None
 
 
-NOTHING_KNOWN = Known(None, None)
+NO_PRIOR_PROMPT = PriorPrompt(None, None)
 
 
-class Answers:
+class PromptHistory:
     """All prompts so far. A call that ends where an earlier one did answers once more; no call answers twice."""
 
     def __init__(self) -> None:
         self._seen: set[Prefix] = set()
         self._awaited: dict[Prefix, int] = {}
 
-    def call(self, end: Prefix) -> Known:
+    def add_call(self, end: Prefix) -> PriorPrompt:
         """Take down a call of the prompt that ends at `end`. Costs the blocks that are new in it."""
         new: list[Prefix] = []
         node: Prefix | None = end
@@ -41,7 +41,7 @@ class Answers:
         answer = self._answer(node, new[::-1]) if node is not None else None
         self._seen.update(new)
         self._awaited[end] = self._awaited.get(end, 0) + 1
-        return Known(node, answer)
+        return PriorPrompt(node, answer)
 
     def _answer(self, asked: Prefix, after: list[Prefix]) -> Prefix | None:
         run = list(takewhile(_is_assistants, after))
