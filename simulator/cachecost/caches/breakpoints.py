@@ -28,8 +28,8 @@ BEFORE_TIME = float("-inf")
 class Entry(msgspec.Struct, eq=False):
     """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last.
 
-    `minimum` is the length in tokens that it must have, or it was never written (rule 8): asked when it
-    is looked up, since what is known of its length may depend on who asks.
+    `minimum` is the length in tokens that it must reach, or it was never written (rule 8). It is checked at each
+    lookup, since the length of the same prefix may be known more exactly in a later call.
     """
 
     minimum: int
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, eq=False):
             self.touched = start
 
     def state(self, now: float) -> State:
-        """Readable from its writer's first token, never at the writer's own start; dead at its TTL (rules 11, 12)."""
+        """Readable from its writer's first token, never at that writer's start; expired at its TTL (rules 11, 12)."""
         if now < self.readable_at or now <= self.started:
             return "unreadable"
         return "live" if now - self.touched < self.ttl_s else "expired"
@@ -80,7 +80,7 @@ def shorter_ttl(one: str, other: str, rules: ModelRules) -> str:
 class Outcome:
     """What the cache did with a prompt. `read` + `write_1h` + `write_5m` + `uncached` is the whole prompt.
 
-    `marks` are those that reached the minimum; `hit` is the prefix that was read, None for a miss.
+    `marks` are the breakpoints that reached the minimum; `hit` is the prefix that was read, None for a miss.
     """
 
     read: int
@@ -105,7 +105,7 @@ class Outcome:
 
 
 class PrefixCache:
-    """Entries of all workspaces (a prefix belongs to one: its root differs)."""
+    """Entries of all workspaces; a prefix belongs to one, since its root differs."""
 
     def __init__(self) -> None:
         self._entries: dict[Key, Entry] = {}
@@ -119,7 +119,7 @@ class PrefixCache:
         first_token_s: float = 0.0,
         sizes: Sizes = AS_COUNTED,
     ) -> Outcome:
-        """Look up `prompt`, write what its marks ask for, and say how its tokens divide.
+        """Look up `prompt`, write at its breakpoints, and return how its tokens divide.
 
         `start` and `first_token_s` are seconds. Calls come in the order they start.
         """
@@ -142,12 +142,12 @@ class PrefixCache:
         return _bill(prompt, marks, hit, sizes)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
-        """How the entry at `prefix` stands at `now`."""
+        """The state of the entry at `prefix` at `now`."""
         entry = self._entries.get(_key(prefix, ttl, rules.switches))
         return entry.state(now) if entry else "absent"
 
     def entry(self, prefix: Prefix, ttl: str, rules: ModelRules) -> Entry:
-        """The entry at `prefix`, alive or not. Raises KeyError where there is none."""
+        """The entry at `prefix`, expired or not. Raises KeyError if there is none."""
         return self._entries[_key(prefix, ttl, rules.switches)]
 
     def entries(self) -> Iterator[tuple[Key, Entry]]:
@@ -162,12 +162,12 @@ class PrefixCache:
         return other
 
     def keep(self, prefix: Prefix, ttl: str, rules: ModelRules, entry: Entry) -> Entry:
-        """Put an entry there, as if a call had written it."""
+        """Store an entry as if a call had written it."""
         self._entries[_key(prefix, ttl, rules.switches)] = entry
         return entry
 
     def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> Entry:
-        """Put an entry there that can be read at `start`, as if it had been written long ago and used just now."""
+        """Store an entry that can be read at `start`, as if it had been written long ago and used just now."""
         entry = Entry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, start, BEFORE_TIME)
         return self.keep(prefix, ttl, rules, entry)
 
@@ -185,7 +185,7 @@ class PrefixCache:
     def _find_at(
         self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:
-        """The longest entry that ends at one of the places where the host looks."""
+        """The longest entry that ends at one of the places where the host looks for one."""
         ttls = TTLS if rules.switches.ttl_in_key else TTLS[:1]
         for node in sorted(boundaries, key=lambda one: one.depth, reverse=True):
             for ttl in ttls:
@@ -216,16 +216,16 @@ class PrefixCache:
 
 
 class _WritingCall(msgspec.Struct):
-    """A call that writes: its rules, its start and its first token (seconds). It writes what is shallower first."""
+    """A call that writes: its rules, its start and its first token (seconds). It writes shorter prefixes first."""
 
     rules: ModelRules
     start: float
     first_token: float
     latest: float = 0.0
-    """When the deepest entry so far can be read, of those that the dated rows delay."""
+    """When the deepest entry so far becomes readable, of those that the dated rows delay."""
 
     def readable_at(self, number: int) -> float:
-        """From when the entry can be read that is the `number`-th of all: from the first token, or later (rule 14)."""
+        """When the `number`-th entry of all becomes readable: at the first token, or later (rule 14)."""
         switches, dated = self.rules.switches, self.rules.visibility_lag
         if not switches.is_drawn:
             return self.first_token
@@ -235,7 +235,7 @@ class _WritingCall(msgspec.Struct):
 
 
 def lag_s(lag: VisibilityLag, share: float) -> float:
-    """The lag, in seconds, that this share (in [0, 1)) of all entries falls short of."""
+    """The quantile of the lag, in seconds, for a share in [0, 1)."""
     from math import exp, log
     from statistics import NormalDist
 
@@ -243,13 +243,13 @@ def lag_s(lag: VisibilityLag, share: float) -> float:
 
 
 def _lag(number: int, switches: Switches) -> float:
-    """Seconds that the `number`-th entry is readable late; 0 unless switched on (rule 14)."""
+    """Seconds by which the `number`-th entry becomes readable late; 0 without that assumption (rule 14)."""
     is_late = _is_drawn("lag", number, switches.visibility_lag_probability, switches)
     return switches.visibility_lag_s if is_late else 0.0
 
 
 def _share_lived(number: int, switches: Switches) -> float:
-    """The share of its lifetime that the `number`-th entry lives; 1 unless switched on (rule 14)."""
+    """The share of its TTL after which the `number`-th entry is evicted; 1 without that assumption (rule 14)."""
     is_early = _is_drawn("evict", number, switches.early_eviction_probability, switches)
     return draw_share(switches.seed, "life", number) if is_early else 1.0
 
@@ -259,7 +259,7 @@ def _key(prefix: Prefix, ttl: str, switches: Switches) -> Key:
 
 
 def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: Sizes) -> Outcome:
-    """Rule 15: A is the hit, B the last 1h mark after it, C the last mark."""
+    """Rule 15: A is the hit, B the last 1h breakpoint after it, C the last breakpoint."""
     a = b = c = sizes.of(hit) if hit else 0
     depth = hit.depth if hit else 0
     after = [(sizes.of(mark.prefix), mark.ttl) for mark in marks if mark.prefix.depth > depth]

@@ -1,4 +1,9 @@
-"""Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md)."""
+"""Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md).
+
+This is the only classifier. Replays take the cause of each call from `cause_of`; explain takes the cause of what a call
+paid for again from `cause_of_unread` and `find_change_or_compaction`. A new cause is a word of `Cause` and its
+condition here, and a row in `analysis/explain/codes.toml` if explain reports it.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +143,7 @@ class EarlierEntry:
 
 
 def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules) -> Cause:
-    """The one cause of how this call's prompt divided."""
+    """The cause of how this call's prompt divided."""
     if rules.is_unmarked:
         return _unmarked_cause(request, prompt, outcome, lost, rules)
     if not outcome.marks:
@@ -170,10 +175,10 @@ def _cause_of_distance(entry: Prefix, prompt: Prompt, marks: Sequence[MarkedPref
 def _unmarked_cause(
     request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules
 ) -> Cause:
-    """As `cause_of`, on a host that caches by itself: the end of each prompt is what later ones may find."""
+    """As `cause_of`, on a host that caches by itself: later calls may find the end of each prompt."""
     if lost is None:
         return "hit" if outcome.hit else "cold_start"
-    if lost.entry is None:  # the call before went to a model that caches by marks, and marked nothing
+    if lost.entry is None:  # the earlier call had no breakpoint, on a model that needs one
         return "hit" if outcome.hit else find_change(request, prompt, lost.seen.shape, rules)
     if outcome.hit and outcome.hit.depth >= lost.entry.depth:
         return "hit"
@@ -235,7 +240,7 @@ def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparedCa
 
 
 def find_change(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:
-    """The first difference in prompt order: model, speed, tools, system's salt and text, messages' salt."""
+    """The first difference in prompt order: model, speed, tools, cache key and text of system, key of messages."""
     before = seen.request
     is_salted = rules.salted_by is None or prompt.salts != seen.prompt.salts
     differs: list[tuple[bool, Cause]] = [
@@ -277,7 +282,7 @@ def changed_parameter(cause: str, request: Request) -> object:
 
 
 def ancestor(node: Prefix, depth: int) -> Prefix:
-    """The prefix of `node` that is `depth` blocks long. Costs the blocks in between."""
+    """The prefix of `node` that is `depth` blocks long. Takes time for the blocks in between."""
     while node.depth > depth or (node.block is None and node.parent is not None):
         assert node.parent is not None
         node = node.parent

@@ -1,4 +1,4 @@
-"""The matching model of a name, as rules have it under `matching`; and all of them as one."""
+"""The cache model for each value of the rule `matching`, and the caches of all hosts of a replay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BREAKPOINT = "breakpoint"
 
 
 class CacheModel(Protocol):
-    """What the calls of a replay are asked against. Calls come in the order they start; times are seconds."""
+    """A simulated cache. Calls come in the order they start; times are seconds."""
 
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
@@ -25,7 +25,7 @@ class CacheModel(Protocol):
         ...
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
-        """How what is kept up to `prefix` stands at `now`."""
+        """The state at `now` of what is cached up to `prefix`."""
         ...
 
 
@@ -60,18 +60,18 @@ CACHE_MODELS: dict[str, Callable[[], CacheModel]] = {
     "named": _explicit_objects,
     "best_effort": _best_effort,
 }
-"""Made where they are asked for: most replays need no more than breakpoints."""
+"""Models are imported when they are first used: most replays need breakpoints only."""
 
 
 def create_cache(kind: str) -> CacheModel:
-    """A fresh cache of that kind. Raises ValueError for a kind that no rule may state."""
+    """An empty cache of that kind. Raises ValueError for a kind that is not in `CACHE_MODELS`."""
     if kind not in CACHE_MODELS:
         raise ValueError(f"matching={kind!r}: expected one of {', '.join(CACHE_MODELS)}")
     return CACHE_MODELS[kind]()
 
 
 class HostCaches:
-    """The caches of all hosts of a replay: each call goes to the kind that its rules state."""
+    """The caches of all hosts of a replay: each call goes to the model that its rules state."""
 
     def __init__(self, breakpoints: PrefixCache | None = None) -> None:
         self._kinds: dict[str, CacheModel] = {BREAKPOINT: breakpoints or PrefixCache()}
@@ -86,13 +86,13 @@ class HostCaches:
         return self._of(rules).state(prefix, ttl, rules, now)
 
     def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
-        """Put an entry into the cache of breakpoints that was written before the call that starts at `start`."""
+        """Add a breakpoint entry that was written before the call that starts at `start`."""
         breakpoints = self._of(rules)
         assert isinstance(breakpoints, PrefixCache)
         breakpoints.warm(prefix, ttl, rules, start)
 
     def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
-        """The entry at `prefix`, alive or not; with two TTLs, that used last. None on hosts without breakpoints."""
+        """The entry at `prefix`, expired or not; of two TTLs the one used last. None on hosts without breakpoints."""
         breakpoints = self._of(rules)
         if not isinstance(breakpoints, PrefixCache):
             return None

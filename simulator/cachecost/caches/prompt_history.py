@@ -1,8 +1,8 @@
-"""What a prompt has in common with earlier ones, and which of its blocks are the answer to one of them.
+"""What a prompt shares with earlier ones, and which of its blocks are the answer to one of them.
 
-A call does not say what its answer will look like as part of a prompt. The next request of the conversation does:
-the assistant's blocks right after the end of the earlier prompt. Where an agent sends back less than it got (its
-thinking left out, say), what it sends back counts as the whole answer.
+A call does not show what its answer looks like as part of a prompt. The next request of the conversation does: the
+assistant's blocks right after the end of the earlier prompt. If an agent sends back less than it received (without
+thinking, for example), what it sends back counts as the whole answer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cachecost.prompts.blocks import Layer, Prefix
 
 
 class PriorPrompt(NamedTuple):
-    """`shared`: the longest beginning that an earlier prompt had, too. `answer`: the prefix that ends with the answer
-    to that prompt, where `shared` is the whole of it and its answer follows here for the first time."""
+    """`shared`: the longest prefix that an earlier prompt also had. `answer`: the prefix that ends with the answer to
+    that prompt, if `shared` is all of it and its answer follows here for the first time."""
 
     shared: Prefix | None
     answer: Prefix | None
@@ -25,14 +25,14 @@ NO_PRIOR_PROMPT = PriorPrompt(None, None)
 
 
 class PromptHistory:
-    """All prompts so far. A call that ends where an earlier one did answers once more; no call answers twice."""
+    """All prompts so far. Each call has one answer; calls with the same prompt have one answer each."""
 
     def __init__(self) -> None:
         self._seen: set[Prefix] = set()
         self._awaited: dict[Prefix, int] = {}
 
     def add_call(self, end: Prefix) -> PriorPrompt:
-        """Take down a call of the prompt that ends at `end`. Costs the blocks that are new in it."""
+        """Record a call whose prompt ends at `end`. Takes time for the blocks that are new in it."""
         new: list[Prefix] = []
         node: Prefix | None = end
         while node is not None and node not in self._seen:
@@ -43,11 +43,11 @@ class PromptHistory:
         self._awaited[end] = self._awaited.get(end, 0) + 1
         return PriorPrompt(node, answer)
 
-    def _answer(self, asked: Prefix, after: list[Prefix]) -> Prefix | None:
+    def _answer(self, prompt: Prefix, after: list[Prefix]) -> Prefix | None:
         run = list(takewhile(_is_assistants, after))
-        if not run or not self._awaited.get(asked):
+        if not run or not self._awaited.get(prompt):
             return None
-        self._awaited[asked] -= 1
+        self._awaited[prompt] -= 1
         return run[-1]
 
 

@@ -1,6 +1,6 @@
-"""How the tokens and dollars of a call divide among the layers: worked out when somebody asks.
+"""How the tokens and dollars of a call divide among the layers, computed on first use.
 
-Most rows of a long log are printed and forgotten, and what is printed has no layers.
+Most rows of a long log are printed without their layers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Spans:
     total: int
 
     def of_layers(self) -> list[LayerTokens]:
-        """What became of each layer's tokens. They add up to the usage."""
+        """The tokens of each layer by class. They add up to the usage."""
         tools, system = min(self.tools, self.total), min(self.system, self.total)
         ends = (tools, max(tools, system), self.total)
         return [self._between(start, end) for start, end in zip((0, *ends), ends, strict=False)]
@@ -42,7 +42,7 @@ class Spans:
 
 
 class _LazyMapping(Mapping[Layer, Value]):
-    """A mapping that is made at its first use."""
+    """A mapping that is computed on first use."""
 
     __slots__ = ("_made",)
     _made: dict[Layer, Value] | None
@@ -70,7 +70,7 @@ class _LazyMapping(Mapping[Layer, Value]):
 
 
 class TokensByLayer(_LazyMapping[LayerTokens]):
-    """What became of each layer's tokens, in all passes of a call."""
+    """The tokens of each layer by class, in all passes of a call."""
 
     __slots__ = ("_passes",)
 
@@ -84,7 +84,7 @@ class TokensByLayer(_LazyMapping[LayerTokens]):
 
 
 class DollarsByLayer(_LazyMapping[Decimal]):
-    """What each layer's tokens cost, in USD."""
+    """The cost of each layer's tokens, in USD."""
 
     __slots__ = ("_prices", "_tokens")
 

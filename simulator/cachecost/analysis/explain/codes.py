@@ -14,7 +14,7 @@ from cachecost.caches.causes import Cause
 
 @dataclass(frozen=True, slots=True)
 class CauseCode:
-    """What a code means, in general: what, why, the fix, and who says so.
+    """A code: what it means, why it costs, how to fix it, and the source.
 
     `removal` says how a replay removes the cause (see the head of `codes.toml`).
     `told` is the sentence of one finding, with places to fill in; `word` is that of Anthropic's cache diagnostics.

@@ -1,4 +1,4 @@
-"""What a call paid for again although it had been sent before, and why."""
+"""What a call paid for again although an earlier call had sent it, and why."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ from cachecost.providers.rules import ModelRules
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Blocks of a prompt that would have been read but for `cause`: those up to `depth` that were not.
+    """Unread blocks of a prompt, up to `depth`, that would have been read without `cause`.
 
-    `first` is the first of them that matters: the one that differs, else the first that was not read. `was` stood in
-    its place in the call `since`. `passed` numbers the pass of the replay, `gap_s` is the time since that call,
-    `ttl` the lifetime of an entry that expired, `positions` how far before the last mark an entry stands, `tokens` how
-    long that is which was not read.
+    `first` is the block that differs, else the first one that was not read. `was` was in its place in the call `since`.
+    `passed` numbers the pass of the replay, `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
+    `positions` the distance of an entry from the last breakpoint, `tokens` the length of what was not read.
     """
 
     call: int
@@ -56,7 +55,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class CallInspection:
-    """One call about to be made: what is sent, what the cache holds, and where it is looked for."""
+    """One call before it is made: the prompt, the cache, and the earlier call to compare with."""
 
     call: int
     passed: int
@@ -71,7 +70,7 @@ class CallInspection:
     before: EarlierCall | None
 
     def losses(self) -> Iterator[Loss]:
-        """At most two: what was sent before just so, and what comes after a change."""
+        """At most two: what was sent before unchanged, and what comes after a change."""
         changed = self._find_changed()
         if self.shared.depth > self.read and (unread := self._find_unread(changed)):
             yield unread
@@ -81,7 +80,7 @@ class CallInspection:
     # ------------------------------------------------------------------------------- sent before, and not read
 
     def _find_unread(self, changed: Loss | None) -> Loss | None:
-        """What was sent before, byte for byte and from the start, and was not read this time."""
+        """The prefix that was sent before, byte for byte, and was not read this time."""
         entry, state, ttl, touched = self._deepest_entry()
         cause = self._cause(entry, state, changed)
         end = entry or self._sent_by_the_call_before()
@@ -104,7 +103,7 @@ class CallInspection:
         )
 
     def _sent_by_the_call_before(self) -> Prefix:
-        """What a mark in the call before could have cached."""
+        """What a breakpoint in the previous call could have cached."""
         return (common(self.before.prompt.end, self.shared) if self.before else None) or self.shared
 
     def _tokens(self, end: Prefix) -> int:
@@ -112,14 +111,14 @@ class CallInspection:
         return self.sizes.of(end) - (self.sizes.of(ancestor(self.prompt.end, self.read)) if self.read else 0)
 
     def _behind(self, entry: Prefix) -> int:
-        """Positions from an entry to the last mark, both counted; below 0 where the mark stands before it."""
+        """Positions from an entry to the last breakpoint, both counted; below 0 if the breakpoint is before it."""
         if not self.prompt.marks:
             return 0
         steps = lookback_steps(self.prompt.marks[-1].prefix, entry, self.rules)
         return steps + 1 if steps >= 0 else steps
 
     def _deepest_entry(self) -> tuple[Prefix | None, State, str, float | None]:
-        """(prefix, state, lifetime, when it was last used) of the deepest entry that was not read."""
+        """(prefix, state, TTL, time of last use) of the deepest entry that was not read."""
         for node in reversed(path(self.shared, self.read)):
             for ttl in ("5m", "1h"):
                 state = self.cache.state(node, ttl, self.rules, self.start)
@@ -142,7 +141,7 @@ class CallInspection:
     # ------------------------------------------------------------------------------- behind a change
 
     def _find_changed(self) -> Loss | None:
-        """What stands behind a block or a parameter that is not as it was in the call before."""
+        """What comes after a block or a parameter that changed since the previous call."""
         before = self.before
         if before is None or before.entry is None or not self.prompt.marks:
             return None
@@ -162,7 +161,7 @@ class CallInspection:
 
 
 def _first_pair(was: list[Prefix], now: list[Prefix]) -> tuple[Prefix, Prefix | None]:
-    """The first blocks that differ; where a parameter changed, none do: then the first behind it."""
+    """The first blocks that differ; if only a parameter changed, the first block after it."""
     for old, new in zip(was, now, strict=False):
         if old.block and new.block and old.block.digest != new.block.digest:
             return new, old

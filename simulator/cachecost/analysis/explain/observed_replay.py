@@ -1,4 +1,4 @@
-"""A replay that is watched, and replays in which a cause is taken away."""
+"""A replay that records what each call lost, and replays without some of the causes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cachecost.providers.rules import ModelRules
 from cachecost.replay.simulation import Call, Simulation
 
 Simulate = Callable[[PrefixCache], Simulation]
-"""A fresh simulation of the log on its ground, around the cache it is given."""
+"""Makes a fresh simulation of the log with this cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneCall:
-    """A call whose conversation had no other, and what it wrote in vain, should nobody read it: its marked prefixes."""
+    """The only call of a conversation, and the prefixes that it wrote: wasted if no other call reads them."""
 
     call: int
     passed: int
@@ -36,7 +36,7 @@ class LoneCall:
 
 @dataclass(slots=True)
 class ObservedReplay:
-    """What a replay showed: the rows, the prices of each call, and what each lost."""
+    """What a replay recorded: the rows, and the prices and losses of each call."""
 
     rows: list[CallRow] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class ObservedReplay:
 
 
 def observe_replay(calls: Iterable[Call], simulate: Simulate) -> ObservedReplay:
-    """Replay the calls, and see for each what it paid for again."""
+    """Replay the calls, and record what each paid for again."""
     cache = ObservingCache()
     simulation = simulate(cache)
     for call in calls:
@@ -59,7 +59,7 @@ def observe_replay(calls: Iterable[Call], simulate: Simulate) -> ObservedReplay:
 
 
 class ObservingCache(PrefixCache):
-    """Looks at each call before it is made. `about` is the call whose first pass comes next."""
+    """A cache that inspects each call before it is made. `about` is the call whose first pass comes next."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class ObservingCache(PrefixCache):
         return outcome
 
     def read_later(self, one: LoneCall) -> bool:
-        """Whether anybody read what this call wrote."""
+        """Whether any call read what this one wrote."""
         return any(prefix in self._hits for prefix in one.written)
 
     def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: Sizes) -> None:
@@ -127,8 +127,8 @@ class ObservingCache(PrefixCache):
 class Removal:
     """What is different in a replay without some causes, by the number of the pass.
 
-    `restored`: so many blocks are read as if they had been in the cache. `marked`: these prefixes (in blocks) are
-    marked, too. `unmarked`: marks behind so many blocks are left out. `any_length`: no minimum length holds.
+    `restored`: so many blocks are read as if they were cached. `marked`: these prefixes (in blocks) get a breakpoint,
+    too. `unmarked`: breakpoints after so many blocks are left out. `any_length`: no minimum length applies.
     """
 
     restored: dict[int, int] = field(default_factory=dict)
@@ -149,13 +149,13 @@ class Removal:
 
 
 def replay_without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
-    """The rows of the same calls where what `removal` says is different."""
+    """The rows of the same calls with the differences of `removal`."""
     simulation = simulate(CacheWithoutCauses(removal))
     return [simulation.row(call) for call in calls]
 
 
 class CacheWithoutCauses(PrefixCache):
-    """The cache as it would have been without some causes."""
+    """The cache as it would be without some causes."""
 
     def __init__(self, removal: Removal) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ class CacheWithoutCauses(PrefixCache):
         return node, self._revive_entry(node, ttl, rules, now)
 
     def _revive_entry(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
-        """The entry there, alive."""
+        """The entry at `node`, made live."""
         if self.state(node, ttl, rules, now) == "live":
             return self.entry(node, ttl, rules)
         return self.warm(node, ttl, rules, now)

@@ -1,4 +1,4 @@
-"""A loss in words: what happened, where on the wire, and the text around the first difference."""
+"""A loss in words: what happened, where in the request, and the text around the first difference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = "▮"
 
 
 def place(loss: Loss, request: Request) -> str:
-    """Where the first block stands on the wire: `tools.3`, `system.0`, `messages.4.content.1`."""
+    """The place of the first block in the request: `tools.3`, `system.0`, `messages.4.content.1`."""
     node = loss.first
     if node.layer is not Layer.MESSAGES:
         return wire_path(request, Mark(node.layer, _index_in_layer(node)))
@@ -53,7 +53,7 @@ def excerpt(loss: Loss) -> str | None:
 
 
 def message(loss: Loss, request: Request, tokens: int) -> str:
-    """What happened, in a sentence of the code's wording."""
+    """What happened, in the sentence of the code."""
     return codes()[loss.cause].told.format(**_facts(loss, request, tokens))
 
 
@@ -99,7 +99,7 @@ def _parameter(cause: str, request: Request) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a person's words: `7 s`, `12 min`, `2.5 h`."""
+    """Seconds for people: `7 s`, `12 min`, `2.5 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
