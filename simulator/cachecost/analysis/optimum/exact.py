@@ -1,8 +1,8 @@
-"""The exact optimum of small cases: every legal set of marks in every call, as far as a bound does not rule it out.
+"""The exact optimum of small cases: every legal set of breakpoints in every call, unless a bound rules it out.
 
-Plans are grown call by call. Those after which the cache holds the same for all that is still to come are one, the
-cheaper one. A plan is given up when its cost so far and the least that the blocks of the calls to come can cost, from
-what is cached now, are no less than the best plan known.
+Plans are extended call by call. Of plans that leave the cache equal for all remaining calls only the cheapest is kept.
+A plan is dropped when its cost so far, plus the lower bound of the remaining calls from what is cached, is no less than
+the best known plan.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The cheapest plan found, and whether the search came to its end, so that there is none cheaper."""
+    """The cheapest plan found, and whether the search finished, so that none is cheaper."""
 
     steps: list[PlanStep] | None
     usd: Decimal
@@ -107,7 +107,7 @@ class _Search:
 
 
 def mark_sets(step: PlanStep) -> Iterator[Marks]:
-    """Every legal set of marks on a call; marks below the minimum change nothing and are left out."""
+    """Every legal set of breakpoints on a call, without those below the minimum, which change nothing."""
     sent, nodes = step.sent, list[Prefix]()
     node: Prefix | None = sent.prompt.end
     while node is not None:
@@ -127,7 +127,7 @@ def mark_sets(step: PlanStep) -> Iterator[Marks]:
 
 
 class _Bound:
-    """The least that the calls still to come cost, whatever is cached before them."""
+    """A lower bound of the cost of the remaining calls, given what is cached before them."""
 
     def __init__(self, evaluator: PlanEvaluator, slots: Sequence[Slot], has_extras: bool) -> None:
         sent = [slot.step.sent for slot in slots if not slot.is_optional]
@@ -141,7 +141,7 @@ class _Bound:
         self.prefixes = frozenset(everything.nodes)
 
     def useful_entries(self, cache: PrefixCache) -> frozenset[tuple[object, ...]]:
-        """What is cached and can still matter to these calls; equal for caches that serve them alike."""
+        """The cached entries that can matter to these calls. Caches for which it is equal serve them equally."""
         return frozenset(
             (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
             for key, entry in cache.entries()
@@ -164,7 +164,7 @@ class _Bound:
 
 
 def _join_entry(state: BlockState, entry: Entry) -> HeldBlock:
-    """What holds a block if several entries do: at best all their best."""
+    """The state of a block that several entries hold: the best of each property, which is an upper bound."""
     is_strict = entry.readable_at <= entry.started
     ready = max(entry.readable_at, entry.started)
     if state is None:

@@ -1,4 +1,4 @@
-"""Calls beside the real ones: pings that keep an entry alive, and calls that write a beginning before it is needed."""
+"""Additional calls: keep-alives that refresh an entry, and calls that write a prefix before it is needed."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from cachecost.replay.simulation import beside
 from cachecost.strategies.changes.quiet import filler, needs_output
 
 MOST_PINGS = 60
-"""In one pause: more never paid at any price there was (a 1h entry through two days and a half)."""
+"""In one pause: more have never paid off at any price so far (a 1h entry through two and a half days)."""
 WARM_S = 5.0
 
 
 class TouchTrackingCache(PrefixCache):
-    """A cache that knows who touched its entries last, and how they stood after that."""
+    """A cache that records which step used each entry last, and the entry after it."""
 
     def __init__(self) -> None:
         super().__init__()
         self._by: dict[Prefix, tuple[PlanStep, TTL, Entry]] = {}
 
     def take(self, done: StepResult) -> None:
-        """Note what a step touched: its marks, and what it hit."""
+        """Record what a step used: its breakpoints, and its hit."""
         rules, hit = done.step.sent.rules, done.outcome.hit
         touched = [(mark.prefix, mark.ttl) for mark in done.step.marks]
         if hit is not None and hit in self._by:
@@ -47,7 +47,7 @@ class TouchTrackingCache(PrefixCache):
                 self._by[prefix] = (done.step, ttl, copy(self.entry(prefix, ttl, rules)))
 
     def before(self, prefix: Prefix) -> Entry | None:
-        """The entry at `prefix` as the last step but this one left it."""
+        """The entry at `prefix` as the previous step left it."""
         return self._by[prefix][2] if prefix in self._by else None
 
     def toucher(self, prefix: Prefix) -> PlanStep | None:
@@ -56,14 +56,14 @@ class TouchTrackingCache(PrefixCache):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Calls that may pay beside a plan, and real calls that are then to be marked so."""
+    """Additional calls that may pay off, and the breakpoints that calls of the plan need then."""
 
     extra: list[PlanStep]
     fixed: dict[BareCall, Marks] = field(default_factory=dict)
 
 
 def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanStep]) -> Iterator[Proposal]:
-    """What may pay beside a plan: pings for each entry that ran out, a call ahead of those that start together."""
+    """What may pay off: keep-alives for each entry that expired, and a call ahead of calls that start together."""
     cache, known = TouchTrackingCache(), {event.sent: event.known for event in reversed(tree.events)}
     before: PlanStep | None = None
     warmed: set[Prefix] = set()
@@ -80,7 +80,7 @@ def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanSte
 
 
 def _together(first: PlanStep, step: PlanStep) -> bool:
-    """Whether a call cannot read what the first one of them writes."""
+    """Whether a call starts too early to read what the first one writes."""
     start, sent = step.sent.start, first.sent
     return start < sent.start + sent.call.first_token_s or start <= sent.start
 
@@ -88,7 +88,7 @@ def _together(first: PlanStep, step: PlanStep) -> bool:
 def _find_shared_prefix(
     done: StepResult, before: PlanStep | None, known: Mapping[BareCall, Prefix | None]
 ) -> Prefix | None:
-    """What a call shares with one that started with it, if that is more than it read."""
+    """What a call shares with one that started at the same time, if that is more than it read."""
     if before is None or not _together(before, done.step):
         return None
     sent = done.step.sent
@@ -100,7 +100,7 @@ def _find_shared_prefix(
 
 
 def _trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResult) -> Iterator[Proposal]:
-    """Pings that bridge the pause before a call, as the entry is and with an hour for it."""
+    """Keep-alives that bridge the pause before a call, with the entry's TTL and with 1h."""
     now = done.step.sent.start
     lost = _find_expired(cache, done)
     last = cache.toucher(lost[0]) if lost is not None else None
@@ -124,7 +124,7 @@ def _propose(extra: list[PlanStep], fixed: dict[BareCall, Marks]) -> Iterator[Pr
 
 
 def _find_expired(cache: TouchTrackingCache, done: StepResult) -> tuple[Prefix, Entry] | None:
-    """The deepest entry on the way of a call that ran out before it; None where there is none."""
+    """The deepest entry of a call's prompt that expired before it; None if there is none."""
     sent, stop = done.step.sent, done.outcome.hit
     node: Prefix | None = sent.prompt.end
     while node is not None and node is not stop:
@@ -138,7 +138,7 @@ def _find_expired(cache: TouchTrackingCache, done: StepResult) -> tuple[Prefix, 
 def _train(
     evaluator: PlanEvaluator, sent: BareCall, marks: Marks, since: float, now: float, life: float
 ) -> list[PlanStep]:
-    """Pings that bridge the time from `since` to `now`, evenly; none where reading that often costs over a write."""
+    """Keep-alives spread evenly from `since` to `now`; none if so many reads cost more than a write."""
     gap = now - since
     count = int(gap // life)
     if not 0 < count <= MOST_PINGS or count * sent.prices.read >= sent.prices.write_1h:
@@ -148,7 +148,7 @@ def _train(
 
 
 def _warm(evaluator: PlanEvaluator, first: PlanStep, node: Prefix) -> Iterator[Proposal]:
-    """The beginning up to `node`, sent a little before the first of the calls that share it."""
+    """The prefix up to `node`, sent shortly before the first of the calls that share it."""
     at = first.sent.start - max(WARM_S, first.sent.call.first_token_s + 1)
     ttl: TTL = "5m" if "5m" in first.sent.rules.accepted_ttls else "1h"
     warm = extra(evaluator, first.sent, (MarkedPrefix(node, ttl),), at, "warm")
@@ -156,9 +156,9 @@ def _warm(evaluator: PlanEvaluator, first: PlanStep, node: Prefix) -> Iterator[P
 
 
 def extra(evaluator: PlanEvaluator, sent: BareCall, marks: Marks, start: float, purpose: str) -> PlanStep | None:
-    """A call that sends what `sent` did, or only its head where the marks are there, and wants no answer.
+    """A call that repeats `sent`, or only its tools and system if the breakpoints are there, with no output.
 
-    None where the API refuses it, or where it would not be the same prefix.
+    None if the API refuses it, or if the prefix would differ.
     """
     request = sent.call.request
     in_head = marks[-1].prefix.layer is not Layer.MESSAGES

@@ -1,4 +1,4 @@
-"""What lies ahead of a call's blocks: which later calls contain them, and where those part from this one."""
+"""The future use of a call's blocks: which later calls contain them, and where those diverge from this one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cachecost.analysis.optimum.tree import BlockTree, Event, Node, Tail
 from cachecost.prompts.blocks import Prefix
 
 FAR = 400
-"""Calls that are looked at to find the next one that parts at a block."""
+"""The number of calls to examine for the next one that diverges at a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRange:
-    """Blocks of a call that the same later calls contain: down to `end`, from just after `start` (None: the beginning).
+    """Blocks of a call that the same later calls contain: from just after `start` (None: the first) down to `end`.
 
-    `later` are those calls, `parting_s` is when the next call comes that shares no more than these (None: none does).
+    `later` are those calls. `parting_s` is the start of the next call that shares these and no more (None: none does).
     """
 
     end: Node
@@ -26,7 +26,7 @@ class BlockRange:
 
 
 class FutureUse:
-    """Looks ahead from one call after another; calls are asked for in their order."""
+    """Finds the later calls of each block. Calls must be queried in their order."""
 
     def __init__(self, tree: BlockTree) -> None:
         self._stops: dict[Prefix, Node | None] = {}
@@ -36,7 +36,7 @@ class FutureUse:
             self._stops[node.prefix] = self._stop(node.parent)
 
     def _stop(self, node: Node | None) -> Node | None:
-        """The next block up at which calls part: it goes on in several ways, or a later call ends there."""
+        """The next block up where calls diverge: several blocks follow it, or a later call ends there."""
         if node is None or self._is_stop(node):
             return node
         return self._stops[node.prefix]
@@ -47,11 +47,11 @@ class FutureUse:
         first = node.children[0].above if node.children else None
         return bool(node.ends) and first is not None and node.ends[-1].number > first.event.number
 
-    def stretches(self, event: Event) -> list[BlockRange]:
+    def ranges(self, event: Event) -> list[BlockRange]:
         """The blocks of a call that can be cached, from the deepest up."""
-        return list(self._stretches(event))
+        return list(self._iter_ranges(event))
 
-    def _stretches(self, event: Event) -> Iterator[BlockRange]:
+    def _iter_ranges(self, event: Event) -> Iterator[BlockRange]:
         node = self._tree.node(event.deepest)
         below: Tail | None = None
         while node is not None:
@@ -70,7 +70,7 @@ class FutureUse:
 
 
 def _parting(mine: Tail | None, below: Tail | None) -> float | None:
-    """When the first of my calls starts that is not among those of the blocks below."""
+    """The start of the first call that does not contain the blocks below."""
     for _ in range(FAR):
         if mine is None:
             return None

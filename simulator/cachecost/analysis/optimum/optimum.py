@@ -1,4 +1,4 @@
-"""The cheapest legal plan that is found, the floor under it, and how far every built-in placement is from both."""
+"""The cheapest legal plan found, its lower bound, and how far every built-in placement is from both."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ HABITS = (
 )
 MOST_PROPOSALS, MOST_CALLS_TIMES_PROPOSALS = 60, 60_000
 COMPARED, MANY_CALLS = 3, 600
-"""How many of the cheapest presets are run under other readings, too; of long recordings one."""
+"""How many of the cheapest presets are also run with other assumptions; of long recordings one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
     """What `cachecost optimize` found. USD with answers, which no plan changes (`answers_usd`).
 
-    `plan` is the cheapest legal plan, each call with its marks, pings and pre-warming calls where they start; `usd` is
-    what the simulation says of it. `floor` is proved. `recorded_usd` is None where the calls had no marks of their own.
-    `is_optimal`: nothing legal is cheaper. `depends_on`: switches under another reading of which a preset is cheaper.
+    `plan` is the cheapest legal plan: each call with its breakpoints, and keep-alive and pre-warming calls in order of
+    start; `usd` is its simulated cost. `floor` is a proven lower bound. `recorded_usd` is None if the calls had no
+    breakpoints. `is_optimal`: no legal plan is cheaper. `depends_on`: assumptions with a value under which a preset is
+    cheaper.
     """
 
     plan: list[PlanStep]
@@ -68,12 +69,12 @@ class Optimum:
     token_source: str
     answers_usd: Decimal
     first: str = AS_RECORDED
-    """What the marks that the calls came with are called."""
+    """The name of the strategy that the calls came from."""
     refused: list[CallRow] = field(default_factory=list)
 
     @property
     def floor_usd(self) -> Decimal:
-        """The floor of what was allowed: with pings or without."""
+        """The lower bound of what was allowed: with or without additional calls."""
         return self.floor.with_pings_usd if self.with_pings else self.floor.usd
 
     @property
@@ -155,7 +156,7 @@ class _Finder:
         )
 
     def _plan(self, presets: Sequence[PresetResult]) -> tuple[list[PlanStep], bool]:
-        """The cheapest plan, and whether it is proved that none is cheaper."""
+        """The cheapest plan, and whether it is provably optimal."""
         evaluator = self._evaluator
         best = best_of(presets)
         plan, usd = best.steps, best.usd
@@ -178,11 +179,11 @@ class _Finder:
                 self._progress("planning", len(self._evaluator.sent))
 
     def _are_taken(self, habits: PlannerOptions) -> bool:
-        """Whether every call may ask for the one lifetime that they keep to, if there is one."""
+        """Whether every call accepts the only TTL of these options, if there is one."""
         return habits.only is None or all(habits.only in sent.rules.accepted_ttls for sent in self._evaluator.sent)
 
     def _with_extras(self, plan: list[PlanStep], usd: Decimal) -> tuple[list[PlanStep], Decimal]:
-        """Pings and pre-warming, each kept if the plan that knows of it is cheaper."""
+        """Add keep-alives and pre-warming calls, each if the plan that includes it is cheaper."""
         evaluator, tree = self._evaluator, BlockTree(self._evaluator.sent)
         lifetimes = Lifetimes(cheapest(evaluator), pings=True)
         most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(evaluator.sent)))
@@ -217,7 +218,7 @@ class _Finder:
         )
 
     def _recorded_plan(self) -> list[PlanStep] | None:
-        """The calls with the marks they were sent with; None where none had any."""
+        """The calls with the breakpoints that they were sent with; None if none had any."""
         calls = {id(call.request.thread): call for call in self._calls}
         if not any(call.request.marks or call.request.automatic for call in calls.values()):
             return None
@@ -234,7 +235,7 @@ def _sum(done: Sequence[StepResult]) -> Decimal:
 
 
 def simulated_rows(terms: Terms, plan: Sequence[PlanStep]) -> list[CallRow]:
-    """The calls of a plan as the simulation bills them. Raises ValueError where the API would refuse one of them."""
+    """The rows of a plan as simulated. Raises ValueError if the API would refuse one of its calls."""
     simulation = simulation_of(terms)
     rows = [simulation.row(build_call(step)) for step in plan]
     refused = next((row.error for row in rows if row.error), None)

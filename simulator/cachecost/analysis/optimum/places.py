@@ -1,4 +1,4 @@
-"""Which block of a request a rendered prefix ends with: where a mark for it would be written."""
+"""Which block of a request a rendered prefix ends with, that is, where its breakpoint goes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cachecost.prompts.request import Request
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """Where a rendered block stands in its request."""
+    """The place of a rendered block in its request."""
 
     prefix: Prefix
     layer: Layer
@@ -21,7 +21,7 @@ class BlockPlace:
 
 
 def places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
-    """The rendered blocks that a mark can name, the last first. Blocks that the server put there are left out."""
+    """The rendered blocks that can have a breakpoint, the last first, without blocks that the server added."""
     yield from _message_places(prompt, request)
     nodes = (node for node in _up(prompt.head) if node.block is not None)
     for layer, part in ((Layer.SYSTEM, request.system), (Layer.TOOLS, request.tools)):
@@ -34,7 +34,7 @@ def _part_places(layer: Layer, part: Part, nodes: Iterator[Prefix]) -> Iterator[
 
 
 def _message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
-    """Rendered and sent blocks side by side: stripped thinking and cleared results have no partner."""
+    """Pairs of rendered and sent blocks; removed thinking and cleared results are not rendered."""
     sent = _blocks_back(request.thread)
     for node in _up(prompt.end):
         if node is prompt.head:

@@ -1,4 +1,4 @@
-"""Calls without their marks, rendered once: what every plan of marks is tried on."""
+"""Calls without breakpoints, rendered once, and the evaluation of plans on them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ NO_MARKS: Marks = ()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BareCall:
-    """A call without marks, as the provider sees it: its passes (mostly one), rules, prices, answer in USD.
+    """A call without breakpoints, as the provider sees it: its passes (mostly one), rules, prices, answer in USD.
 
-    `is_extra` tells a ping or a pre-warming call from one that was really made.
+    `is_extra` marks a keep-alive or pre-warming call that the recording does not contain.
     """
 
     call: Call
@@ -55,14 +55,14 @@ class BareCall:
 
 
 class PlanStep(NamedTuple):
-    """A call and the marks it gets, in prompt order."""
+    """A call and its planned breakpoints, in prompt order."""
 
     sent: BareCall
     marks: Marks
 
 
 class StepResult(NamedTuple):
-    """What became of a step: tokens and dollars."""
+    """The outcome of a step in tokens and dollars."""
 
     step: PlanStep
     outcome: Outcome
@@ -72,7 +72,7 @@ class StepResult(NamedTuple):
 
 @dataclass(slots=True)
 class PlanEvaluator:
-    """All calls of a workload, without marks, over one tree of prefixes. `refused` are the rows of those with an error.
+    """All calls of a workload without breakpoints, over one tree of prefixes. `refused`: rows of calls with an error.
 
     Sizes are those of the recording's bills where it has any (rule 17). Raises CannotEvaluate.
     """
@@ -98,7 +98,7 @@ class PlanEvaluator:
             self.refused.append(found)
 
     def render_call(self, call: Call, is_extra: bool = False) -> BareCall | CallRow:
-        """The call without marks; its row where the API refuses it or something about it is not known."""
+        """The call without breakpoints; its row if the API refuses it or it cannot be evaluated."""
         self._scribe = self._scribe or simulation_of(self.terms)
         bare = replace(call, request=remove_breakpoints(call.request))
         row, passes, rules, prices = self._scribe.simulated(bare)
@@ -107,7 +107,7 @@ class PlanEvaluator:
         return BareCall(bare, passes, rules, prices, row.cost.output, is_extra)
 
     def prompts(self, step: PlanStep) -> list[Prompt]:
-        """The prompts of a step's passes, marked."""
+        """The prompts of a step's passes with its breakpoints."""
         sent, marks = step
         if len(sent.passes) == 1:
             return [replace(sent.prompt, marks=marks)]
@@ -130,7 +130,7 @@ class PlanEvaluator:
         return StepResult(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
 
     def run(self, steps: Iterable[PlanStep]) -> Iterator[StepResult]:
-        """Make all calls of a plan, in their order, against a cache of their own."""
+        """Make all calls of a plan, in their order, against an empty cache."""
         cache = PrefixCache()
         return (self.run_step(cache, step) for step in steps)
 
@@ -147,12 +147,12 @@ def simulation_of(terms: Terms, name: str = "optimum", over: dict[str, object] |
 
 
 def remove_breakpoints(request: Request) -> Request:
-    """The same bytes without `cache_control`."""
+    """The same request without `cache_control`."""
     return replace(request, marks=(), automatic=None)
 
 
 def input_usd(usage: Usage, prices: Prices) -> Decimal:
-    """USD of what was sent, exact."""
+    """USD of the input tokens, exact."""
     return (
         usage.input_tokens * prices.input
         + usage.read * prices.read
@@ -162,7 +162,7 @@ def input_usd(usage: Usage, prices: Prices) -> Decimal:
 
 
 def can_mark(prefix: Prefix) -> bool:
-    """Whether a mark may end here and is heeded: no salt, no thinking, no empty text, no tool of the server's own."""
+    """Whether a breakpoint here is legal and has an effect: no key, thinking, empty text or server tool."""
     block = prefix.block
     if block is None or not is_markable(block):
         return False
@@ -170,7 +170,7 @@ def can_mark(prefix: Prefix) -> bool:
 
 
 def deepest(one: Pass, rules: ModelRules) -> Prefix | None:
-    """The deepest block of a prompt that can be cached: markable, and its prefix reaches the minimum; None: no."""
+    """The deepest block of a prompt that can be cached and whose prefix reaches the minimum; None: none can."""
     node: Prefix | None = one.prompt.end
     while node is not None and not can_mark(node):
         node = node.parent
@@ -178,7 +178,7 @@ def deepest(one: Pass, rules: ModelRules) -> Prefix | None:
 
 
 def build_call(step: PlanStep) -> Call:
-    """The call with its marks on the request: what is really sent."""
+    """The call with the step's breakpoints on its request."""
     wanted = {mark.prefix: mark.ttl for mark in step.marks}
     found: list[Mark] = []
     for place in places(step.sent.prompt, step.sent.call.request) if wanted else ():
@@ -192,7 +192,7 @@ def build_call(step: PlanStep) -> Call:
 
 
 def rendered_marks(sent: BareCall, request: Request) -> Marks:
-    """The marks of `request` (the automatic one resolved) on the prompt of the same call without marks."""
+    """The breakpoints of `request`, the automatic one resolved, on the prompt of the same call without them."""
     keys = {mark.block_key: mark.ttl for mark in marks_sent(request).marks}
     found: list[MarkedPrefix] = []
     for place in places(sent.prompt, sent.call.request) if keys else ():

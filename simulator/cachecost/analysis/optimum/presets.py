@@ -1,4 +1,4 @@
-"""What the built-in placements would have marked in the same calls."""
+"""The built-in placements of breakpoints, tried on the same calls."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LEADING = (
 )
 TTLS: tuple[TTL, ...] = ("5m", "1h")
 MOST_CALLS = 600
-"""Recordings with more calls than these are tried with the leading placements alone."""
+"""Recordings with more calls are tried with the leading placements only."""
 
 
 @dataclass(frozen=True, slots=True)
 class PresetResult:
-    """A placement on these calls: its marks, what they cost, and how many calls the API would refuse."""
+    """A placement on these calls: its breakpoints, their cost, and how many calls the API would refuse."""
 
     name: str
     steps: list[PlanStep]
@@ -38,7 +38,7 @@ class PresetResult:
 
 
 def try_presets(evaluator: PlanEvaluator, progress: Callable[[str, int], None]) -> list[PresetResult]:
-    """Every built-in placement at 5m and at 1h; those that come to the same marks as an earlier one cost nothing."""
+    """Every built-in placement at 5m and at 1h; equal breakpoints are evaluated once."""
     known: dict[tuple[Marks, ...], Decimal] = {}
     found = []
     for name, placement in _placements(len(evaluator.sent) > MOST_CALLS):
@@ -78,6 +78,6 @@ def _try_preset(
 
 
 def place_breakpoints(request: Request, placement: Placement, trail: Trail) -> Request:
-    """The request as the placement would mark it."""
+    """The request with the breakpoints of the placement."""
     marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
     return replace(request, marks=marks, automatic=automatic)

@@ -1,4 +1,4 @@
-"""Small changes to a plan, kept where the engine says that they are cheaper: bounded work."""
+"""Local search: small changes to a plan, kept if the simulation is cheaper, within a limit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Progress = Callable[[str, int], None]
 
 
 def rounds(calls: int) -> int:
-    """How many changed plans may be tried: what is cheap for short recordings, never over 600 runs of the cache."""
+    """How many changed plans to try: at most 600, fewer for long recordings."""
     return max(LEAST, min(MOST, CALLS // max(1, calls)))
 
 
 def improve_plan(
     evaluator: PlanEvaluator, steps: Sequence[PlanStep], floor: Decimal, progress: Progress
 ) -> tuple[list[PlanStep], Decimal]:
-    """The plan after all changes that helped, and its USD. Stops at the floor."""
+    """The plan after all changes that helped, and its USD. Stops at the lower bound."""
     best, cost = list(steps), evaluator.cost(steps)
     left = rounds(len(steps))
     found = True
@@ -41,7 +41,7 @@ def improve_plan(
 
 
 def _changes(evaluator: PlanEvaluator, steps: Sequence[PlanStep]) -> Iterator[list[PlanStep]]:
-    """Changed plans, the most promising first: calls that paid most beyond reading come first."""
+    """Changed plans, starting with the calls that paid most for what they did not read."""
     done = list(evaluator.run(steps))
     order = sorted(range(len(done)), key=lambda number: -_unread_usd(done[number]))
     for number in order:
@@ -57,7 +57,7 @@ def _unread_usd(done: StepResult) -> Decimal:
 
 
 def _other_marks(step: PlanStep) -> Iterator[Marks]:
-    """One mark fewer, another lifetime up to or from a mark on, one mark a block further up, one more at the end."""
+    """One breakpoint fewer, another TTL up to or from one, one a block further up, or one more at the end."""
     marks, accepted = step.marks, step.sent.rules.accepted_ttls
     for number in range(len(marks)):
         yield (*marks[:number], *marks[number + 1 :])

@@ -1,4 +1,4 @@
-"""Which calls contain a block under its prefix, as lists that share their ends.
+"""Which calls contain a block with its prefix, as lists that share their ends.
 
 A `Tail` is a list of calls in time order, built from its end and interned: equal lists are one object, and the list of
 a block is mostly the rest of its parent's. So what is worked out for one block serves all blocks with the same future.
@@ -33,7 +33,7 @@ class Event:
 
 
 class Tail:
-    """A call that contains the block, then the later ones. What the call can do for the block is said here:
+    """A call that contains the block, then the later ones, and what the call can do for the block:
 
     `may_extend`: something deeper can be cached in the same call, so that a 1h mark there makes the block live an hour
     without being paid for again. `may_be_extended`: the same for a ping before it, which repeats what was sent.
@@ -113,7 +113,7 @@ class BlockTree:
             parent.children.append(made)
 
     def _list(self) -> None:
-        """Lists of calls from the leaves up: a node is entered after its parent, so the last ones first."""
+        """Build the lists of calls from the leaves up: nodes are entered after their parents, so in reverse order."""
         for node in reversed(list(self.nodes.values())):
             lists = [child.above for child in node.children if child.above is not None]
             own: Tail | None = None
@@ -148,7 +148,7 @@ class BlockTree:
         return rest
 
     def _patch_tail(self, node: Node, tail: Tail | None) -> Tail | None:
-        """The list as `node` itself sees it: no call extends it that ends with it, no ping by what is new."""
+        """The list for `node` itself: a call that ends with it cannot extend it, nor a keep-alive before a new one."""
         ends = {event.number for event in node.ends}
         begins = {event.number for event in node.begins}
         left = len(ends | begins)

@@ -22,7 +22,7 @@ READABLE = float("-inf")
 
 
 class HeldBlock(NamedTuple):
-    """What holds a block: touched at a time (seconds), for a lifetime, readable from `ready` on.
+    """The entry that holds a block: last used at `touched` (seconds), with a TTL, readable from `ready` on.
 
     `is_strict`: not at that very moment (a call never reads what starts with it).
     """
@@ -39,7 +39,7 @@ Option = tuple[Decimal, BlockState]
 
 @dataclass(frozen=True, slots=True)
 class Cheapest:
-    """The least prices at which a model's tokens could be read or written beside its calls (USD per 10**6 tokens)."""
+    """The lowest prices at which additional calls could read or write a model's tokens (USD per 10**6 tokens)."""
 
     read: Decimal
     write_5m: Decimal
@@ -60,7 +60,7 @@ class Lifetimes:
         self._known: dict[tuple[Tail, BlockState], Decimal] = {}
 
     def cost(self, tail: Tail | None, state: BlockState = None) -> Decimal:
-        """The least that a block costs from `tail` on. Work is shared between blocks that share the rest of a list."""
+        """The minimum cost of a block from `tail` on, computed once for all blocks with the same rest of a list."""
         if tail is None:
             return ZERO
         waiting = [(tail, state)]
@@ -110,7 +110,7 @@ class Lifetimes:
             yield prices.write_5m * weight, _touch_block(state, event, state.ttl)
 
     def _beside(self, tail: Tail, state: BlockState, ready: bool, prices: Prices) -> Iterator[Option]:
-        """Pings since the last touch, or a call that writes just before this one."""
+        """Keep-alives since the last use, or a call that writes just before this one."""
         event, weight = tail.event, tail.weight
         has_hour = "1h" in event.sent.rules.accepted_ttls
         least = self._cheapest[event.sent.rules.model]
@@ -127,7 +127,7 @@ class Lifetimes:
 
 
 def pings_for(event: Event, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
-    """How many pings bridge the time from the last touch to a call, and the lifetime that is left by them."""
+    """How many keep-alives bridge the time from the last use to a call, and the TTL after them."""
     gap, life = event.start - state.touched, lifetime(event.sent, state.ttl)
     yield int(gap // life), state.ttl
     if state.ttl == "5m" and may_be_extended and "1h" in event.sent.rules.accepted_ttls:
@@ -135,7 +135,7 @@ def pings_for(event: Event, state: HeldBlock, may_be_extended: bool) -> Iterator
 
 
 def writes(event: Event, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
-    """The lifetimes a block can be written for in a call, and their prices."""
+    """The TTLs with which a call can write a block, and their prices."""
     if "5m" in event.sent.rules.accepted_ttls:
         yield "5m", prices.write_5m
     if "1h" in event.sent.rules.accepted_ttls:
@@ -162,7 +162,7 @@ def _touch_block(state: HeldBlock, event: Event, ttl: TTL) -> HeldBlock:
 
 
 def _merge_pending(new: HeldBlock, pending: BlockState, event: Event) -> HeldBlock:
-    """What is written over an entry that cannot be read yet: at best both."""
+    """The state after writing over an entry that cannot be read yet: the best of both."""
     if pending is None:
         return new
     ready, is_strict = min((new.ready, new.is_strict), (pending.ready, pending.is_strict))
