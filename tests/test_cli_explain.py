@@ -25,7 +25,7 @@ def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(SESSION).splitlines()
     assert lines[0] == "as recorded   $5.13 · $0.35 avoidable (6.8%) · 2 causes"
-    assert lines[2].startswith("CC301  lifetime ran out")
+    assert lines[2].startswith("CC301  TTL expired")
     assert "Nothing else: 282 calls are as cheap as these bytes allow." in lines
     assert max(map(len, lines[:9])) <= 80
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bodies import RULES, Bytes
-from cachecost.caches.hosts import Hosts
+from cachecost.caches.hosts import SimulatedHosts
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import refusal
@@ -63,7 +63,7 @@ class Both:
         self.rules = self._rules()
         in_tokens = self.rules.salted_by is None and self.dice.random() < 0.25
         counter = make_counter("tiktoken", self.rules.generation) if in_tokens else Bytes()
-        self.intake, self.hosts = Intake(keep_content=True), Hosts(lambda generation: counter)
+        self.intake, self.hosts = Intake(keep_content=True), SimulatedHosts(lambda generation: counter)
         self.naive = NaiveModel(Tokens(counter, self.rules) if in_tokens else None)
         self.now = 1000.0
         self.body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -166,13 +166,13 @@ class Both:
 
     def _engine(self, body: dict[str, Any], first: float, response: list[dict[str, Any]], workspace: str) -> object:
         request = self.intake.body(body)
-        sent = self.hosts.sent(request, self.rules)
+        sent = self.hosts.prepare_request(request, self.rules)
         if why := refusal(sent.told.request, sent.marks, self.rules):
             return why
         answer = answer_blocks(response, request.deferred)
-        prompts = self.hosts.prompts(sent, answer, self.rules, workspace)
+        prompts = self.hosts.render_prompts(sent, answer, self.rules, workspace)
         sizes = [AS_COUNTED] * len(prompts)
-        outcomes, _ = self.hosts.answers(request, prompts, self.rules, workspace, (self.now, first), sizes)
+        outcomes, _ = self.hosts.look_up(request, prompts, self.rules, workspace, (self.now, first), sizes)
         assert [one.total for one in outcomes] == [prompt.total_tokens for prompt in prompts]
         return [(one.uncached, one.read, one.write_5m, one.write_1h) for one in outcomes]
 

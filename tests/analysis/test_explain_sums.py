@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import EPHEMERAL, Sending, explained, healthy, words
 
-from cachecost.analysis.explain.explaining import explained as explain_traffic
+from cachecost.analysis.explain.explaining import explain_workload as explain_traffic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.workload import recorded

@@ -11,10 +11,9 @@ from itertools import combinations
 import pytest
 
 from cachecost.analysis.optimum.exact import Slot, exact
-from cachecost.analysis.optimum.lower_bound import bench_floor
+from cachecost.analysis.optimum.lower_bound import evaluator_floor
 from cachecost.analysis.optimum.optimum import optimum_of
-from cachecost.analysis.optimum.plan_evaluator import Bench, Step
-from cachecost.conversations.calls import Call
+from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
@@ -135,14 +134,14 @@ def case(seed: int) -> tuple[Plain, ...]:
     return tuple(calls)
 
 
-def searched(calls: tuple[Plain, ...]) -> tuple[Bench, list[Slot]]:
+def searched(calls: tuple[Plain, ...]) -> tuple[PlanEvaluator, list[Slot]]:
     root = Thread()
-    bench = Bench.of([call_of(one, root) for one in calls if not one.is_optional], terms())
+    bench = PlanEvaluator.of([call_of(one, root) for one in calls if not one.is_optional], terms())
     sent = iter(bench.sent)
     slots = []
     for one in calls:
-        found = bench.rendered(call_of(one, root), True) if one.is_optional else next(sent)
-        slots.append(Slot(Step(found, ()), one.is_optional))  # type: ignore[arg-type]
+        found = bench.render_call(call_of(one, root), True) if one.is_optional else next(sent)
+        slots.append(Slot(PlanStep(found, ()), one.is_optional))  # type: ignore[arg-type]
     return bench, slots
 
 
@@ -157,7 +156,7 @@ def test_the_search_finds_what_trying_everything_finds(first: int) -> None:
         least = brute(calls).scaleb(-6)
         assert (found.usd, found.is_finished) == (least, True), f"seed {seed}: {calls}"
         assert found.steps is not None and bench.cost(found.steps) == least
-        floor = bench_floor(bench)
+        floor = evaluator_floor(bench)
         assert floor.with_pings_usd <= least, f"seed {seed}: the floor is no bound: {calls}"
         if not any(one.is_optional for one in calls):
             assert floor.usd <= least, f"seed {seed}: the floor is no bound: {calls}"
@@ -188,5 +187,5 @@ def test_a_plan_that_is_known_to_be_best_is_confirmed() -> None:
 
 
 def test_the_floor_of_nothing_is_nothing() -> None:
-    floor = bench_floor(Bench.of([], terms()))
+    floor = evaluator_floor(PlanEvaluator.of([], terms()))
     assert (floor.usd, floor.with_pings_usd, floor.calls) == (0, 0, 0)

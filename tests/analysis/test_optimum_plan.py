@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from cachecost.analysis.optimum.assumptions import other_readings
-from cachecost.analysis.optimum.latency import Fit, fit_of, load_of
-from cachecost.analysis.optimum.lower_bound import bench_floor, floor_of
+from cachecost.analysis.optimum.assumptions import other_assumptions
+from cachecost.analysis.optimum.latency import LatencyFit, fit_of, load_of
+from cachecost.analysis.optimum.lower_bound import evaluator_floor, floor_of
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_rows
-from cachecost.analysis.optimum.plan_evaluator import Bench, Step, marked, rendered_marks, simulation_of
+from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep, build_call, rendered_marks, simulation_of
 from cachecost.analysis.optimum.search import rounds
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
@@ -127,11 +127,11 @@ def test_plans_are_legal_never_above_a_preset_and_never_below_the_floor(seed: in
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bench_bills_as_the_simulation_does(seed: int) -> None:
     calls = [replace(call, request=replace(call.request, automatic="1h")) for call in mixed(seed)]
-    bench = Bench.of(calls, terms())
-    steps = [Step(sent, rendered_marks(sent, call.request)) for sent, call in zip(bench.sent, calls, strict=True)]
+    bench = PlanEvaluator.of(calls, terms())
+    steps = [PlanStep(sent, rendered_marks(sent, call.request)) for sent, call in zip(bench.sent, calls, strict=True)]
     simulation = simulation_of(terms())
     assert bench.cost(steps) == sum((simulation.row(call).cost.total for call in calls), Decimal(0))
-    assert [marked(step).request.marks[-1].ttl for step in steps] == ["1h"] * len(steps)
+    assert [build_call(step).request.marks[-1].ttl for step in steps] == ["1h"] * len(steps)
 
 
 def test_a_plan_that_hangs_on_a_reading_says_so_and_is_not_called_optimal() -> None:
@@ -142,7 +142,7 @@ def test_a_plan_that_hangs_on_a_reading_says_so_and_is_not_called_optimal() -> N
 
 
 def test_every_reading_but_those_in_force_is_tried() -> None:
-    readings = other_readings(replace(terms(), rules={"ttl_in_key": "true"}))
+    readings = other_assumptions(replace(terms(), rules={"ttl_in_key": "true"}))
     assert ("ttl_in_key", "false") in readings and ("ttl_in_key", "true") not in readings
     assert ("shallow_marks", "ignore") in readings and ("shallow_marks", "rewrite") not in readings
     assert not any(name.endswith(("_s", "probability", "seed")) for name, _ in readings)
@@ -157,8 +157,8 @@ def test_calls_of_which_none_can_be_evaluated_are_no_workload() -> None:
 
 
 def test_the_load_is_what_is_not_read() -> None:
-    bench = Bench.of(growing([0, 10, 70]), terms())
-    load = load_of(list(bench.run([Step(sent, ()) for sent in bench.sent])))
+    bench = PlanEvaluator.of(growing([0, 10, 70]), terms())
+    load = load_of(list(bench.run([PlanStep(sent, ()) for sent in bench.sent])))
     assert (load.mean_share, load.p95_share) == (1.0, 1.0)
     assert load.unread_tokens == 6_400 + 7_200 + 8_000
     assert load.peak_per_minute == 6_400 + 7_200  # the third starts 70 s after the second
@@ -171,12 +171,12 @@ def test_seconds_are_told_only_where_a_line_fits(noise: float, is_supported: boo
         replace(call, first_token_s=1 + 0.0001 * (6_400 + 800 * number) + noise * rng.random())
         for number, call in enumerate(growing([10] * 20))
     ]
-    bench = Bench.of(calls, terms())
-    fit = fit_of(list(bench.run([Step(sent, ()) for sent in bench.sent])))
+    bench = PlanEvaluator.of(calls, terms())
+    fit = fit_of(list(bench.run([PlanStep(sent, ()) for sent in bench.sent])))
     assert fit is not None and fit.is_supported == is_supported
     if is_supported:
         assert (round(fit.base_s, 6), round(fit.per_token_s, 9), round(fit.r2, 6)) == (1.0, 0.0001, 1.0)
-    assert not Fit(1.0, 0.1, 0.9, 7).is_supported and Fit(1.0, 0.1, 0.2, 8).is_supported
+    assert not LatencyFit(1.0, 0.1, 0.9, 7).is_supported and LatencyFit(1.0, 0.1, 0.2, 8).is_supported
 
 
 def test_the_search_is_bounded() -> None:
@@ -186,7 +186,7 @@ def test_the_search_is_bounded() -> None:
 def test_a_floor_never_depends_on_the_marks_that_calls_have() -> None:
     calls = growing([10, 400, 10])
     sent = [replace(call, request=replace(call.request, automatic="5m")) for call in calls]
-    assert floor_of(calls, terms()) == floor_of(sent, terms()) == bench_floor(Bench.of(calls, terms()))
+    assert floor_of(calls, terms()) == floor_of(sent, terms()) == evaluator_floor(PlanEvaluator.of(calls, terms()))
 
 
 def test_the_recorded_marks_are_priced_beside_the_plan() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bodies import Engine, assistant, body, marked, text, user
 from cachecost.caches.breakpoints import Outcome
-from cachecost.ledger.unread import Unread, Wasted
+from cachecost.ledger.unread import Unread, UnreadWrites
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.prices import Prices
 
@@ -42,7 +42,7 @@ def test_a_write_that_the_next_call_reads_is_not_wasted() -> None:
     talk.call(marked(A))
     assert talk.unread.of(1).tokens == 2000
     talk.call(A, marked(B))
-    assert talk.unread.of(1) == Wasted()
+    assert talk.unread.of(1) == UnreadWrites()
     assert talk.unread.of(2).tokens == 2000
 
 
@@ -50,7 +50,7 @@ def test_what_it_cost_is_the_write_price_and_what_it_lost_is_what_that_is_above_
     talk = Talk()
     talk.call(marked(A, "1h"), marked(B))
     hour, five = Decimal(2000 * 6).scaleb(-6), Decimal("7500").scaleb(-6)
-    assert talk.unread.total == Wasted(4000, hour + five, hour + five - Decimal(4000 * 3).scaleb(-6))
+    assert talk.unread.total == UnreadWrites(4000, hour + five, hour + five - Decimal(4000 * 3).scaleb(-6))
 
 
 def test_a_read_of_the_first_half_leaves_the_second_wasted() -> None:
@@ -81,7 +81,7 @@ def test_each_call_has_its_own_prices() -> None:
     talk = Talk()
     talk.call(marked(A), at=0)
     talk.call(marked(A), at=300, prices=DEARER)
-    assert talk.unread.total == Wasted(4000, Decimal("0.0175"), Decimal("0.0035"))
+    assert talk.unread.total == UnreadWrites(4000, Decimal("0.0175"), Decimal("0.0035"))
 
 
 class Naive:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.fixed_blocks import Grid
+from cachecost.caches.fixed_blocks import FixedBlockCache
 
 BLOCK = 16
 
@@ -46,7 +46,7 @@ def traffic(seed: int) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("room", [1, 7, 20, 40, 90, 1000])
 @pytest.mark.parametrize("seed", range(5))
 def test_every_read_is_that_of_a_plain_cache_of_blocks(seed: int, room: int) -> None:
-    tree, grid, plain = Tree(), Grid(), Blocks(room)
+    tree, grid, plain = Tree(), FixedBlockCache(), Blocks(room)
     holds = rules(step_tokens=BLOCK, recomputed_tokens=1, capacity_tokens=room * BLOCK)
     for at, names in enumerate(traffic(seed)):
         read = grid.call(tree.prompt(*(f"{name}:{BLOCK}" for name in names)), holds, at).read

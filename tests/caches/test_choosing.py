@@ -5,29 +5,28 @@ from __future__ import annotations
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.best_effort import BestEffort
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.choice import MATCHINGS, ByRules, matching_for
-from cachecost.caches.explicit_objects import NamedObjects
-from cachecost.caches.fixed_blocks import Grid
-from cachecost.caches.fixed_units import Units
+from cachecost.caches.explicit_objects import ExplicitObjectCache
+from cachecost.caches.fixed_blocks import BestEffortCache, FixedBlockCache
+from cachecost.caches.fixed_units import FixedUnitCache
+from cachecost.caches.models import CACHE_MODELS, HostCaches, create_cache
 
 
 def test_each_name_is_a_model_of_its_own_and_fresh() -> None:
-    kinds = {name: type(matching_for(name)) for name in MATCHINGS}
+    kinds = {name: type(create_cache(name)) for name in CACHE_MODELS}
     assert kinds == {
         "breakpoint": PrefixCache,
-        "grid": Grid,
-        "units": Units,
-        "named": NamedObjects,
-        "best_effort": BestEffort,
+        "grid": FixedBlockCache,
+        "units": FixedUnitCache,
+        "named": ExplicitObjectCache,
+        "best_effort": BestEffortCache,
     }
-    assert matching_for("grid") is not matching_for("grid")
+    assert create_cache("grid") is not create_cache("grid")
 
 
-@pytest.mark.parametrize("kind", sorted(MATCHINGS))
+@pytest.mark.parametrize("kind", sorted(CACHE_MODELS))
 def test_every_model_divides_the_whole_prompt(kind: str) -> None:
-    tree, matching = Tree(), matching_for(kind)
+    tree, matching = Tree(), create_cache(kind)
     stated = rules(ttl_s={"5m": 300.0, "1h": 3600.0}, step_tokens=16, minimum_tokens=10)
     for start, sent in enumerate((["S:50", "|", "A:9"], ["S:50", "|", "A:9", "B:30"], ["S:50", "|", "C:1"])):
         prompt = tree.prompt(*sent, tail=4, mark=1)
@@ -40,7 +39,7 @@ def test_an_unknown_name_is_a_fault_that_lists_the_known_ones() -> None:
     with pytest.raises(
         ValueError, match=r"matching='grids': expected one of breakpoint, grid, units, named, best_effort"
     ):
-        matching_for("grids")
+        create_cache("grids")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_an_unknown_name_is_a_fault_that_lists_the_known_ones() -> None:
 )
 def test_reads_of_marks_end_on_a_grid_where_rules_say_so(offset: int, usages: list[tuple[int, int, int]]) -> None:
     """Steps of 100 from so many hidden tokens on. What is left of a hit is plain input; writes stay as they are."""
-    tree, matching = Tree(), ByRules()
+    tree, matching = Tree(), HostCaches()
     stated = rules(matching="breakpoint", ttl_s={"5m": 300.0}, step_tokens=100, grid_offset_tokens=offset)
     told = []
     for start, sent in enumerate((["A:210"], ["A:210", "B:30"])):

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree, rules
 
-from cachecost.caches.best_effort import BestEffort
-from cachecost.caches.fixed_blocks import Grid
-from cachecost.caches.reporting import reported
+from cachecost.caches.fixed_blocks import BestEffortCache, FixedBlockCache
+from cachecost.caches.reporting import reported_read
 from cachecost.prompts.sizes import AsCounted
 
 VLLM = {"step_tokens": 16, "recomputed_tokens": 1}
@@ -46,7 +45,7 @@ OPENAI = {"minimum_tokens": 1024, "reported_step_tokens": 128}
     ],
 )
 def test_a_prompt_sent_twice(stated: dict[str, Any], tokens: int, read: int) -> None:
-    tree, grid = Tree(), Grid()
+    tree, grid = Tree(), FixedBlockCache()
     prompt = tree.prompt(f"A:{tokens}")
     first, second = (grid.call(prompt, rules(**stated), start) for start in (0, 1))
     assert (first.read, first.uncached, first.hit) == (0, tokens, None)
@@ -73,11 +72,11 @@ def test_a_read_is_on_the_grid_within_its_limits_and_in_whole_steps(
     points = [0, *(point - offset for point in range(0, matched + offset + 1, step) if point > offset)]
     longest = max(point for point in points if point <= max(0, total - recomputed))
     read = longest // told * told if points[-1] >= minimum else 0
-    assert reported(matched, total, stated) == read
+    assert reported_read(matched, total, stated) == read
 
 
 def test_the_grid_may_end_inside_a_block_and_the_tail_is_never_read() -> None:
-    tree, grid = Tree(), Grid()
+    tree, grid = Tree(), FixedBlockCache()
     grid.call(tree.prompt("A:100", "B:30", tail=3), rules(**VLLM), 0)
     outcome = grid.call(tree.prompt("A:100", "B:30", "C:70", tail=3), rules(**VLLM), 1)
     assert (outcome.read, outcome.uncached) == (128, 75)
@@ -86,7 +85,7 @@ def test_the_grid_may_end_inside_a_block_and_the_tail_is_never_read() -> None:
 
 
 def test_prompts_that_part_share_the_blocks_before() -> None:
-    tree, grid = Tree(), Grid()
+    tree, grid = Tree(), FixedBlockCache()
     calls = [
         grid.call(tree.prompt("A:100", *rest), rules(), start)
         for start, rest in enumerate([["B:30"], ["C:40"], ["B:30", "D:5"], ["C:40", "D:5"], []])
@@ -99,7 +98,7 @@ def test_prompts_that_part_share_the_blocks_before() -> None:
     ("wait", "read"), [([299.9], [True]), ([300], [False]), ([299, 299], [True, True]), ([150, 300], [True, False])]
 )
 def test_a_call_refreshes_all_it_sends(wait: list[float], read: list[bool]) -> None:
-    tree, grid, now = Tree(), Grid(), 0.0
+    tree, grid, now = Tree(), FixedBlockCache(), 0.0
     lives = rules(ttl_s={"5m": 300.0})
     found = [grid.call(tree.prompt("A:50"), lives, now)]
     for number, seconds in enumerate(wait):
@@ -109,13 +108,13 @@ def test_a_call_refreshes_all_it_sends(wait: list[float], read: list[bool]) -> N
 
 
 def test_without_a_lifetime_it_stays() -> None:
-    tree, grid = Tree(), Grid()
+    tree, grid = Tree(), FixedBlockCache()
     grid.call(tree.prompt("A:50"), rules(), 0)
     assert grid.call(tree.prompt("A:50"), rules(), 10**9).read == 50
 
 
 def test_readable_from_the_first_token_of_the_earliest_call_and_never_at_its_own_start() -> None:
-    tree, grid = Tree(), Grid()
+    tree, grid = Tree(), FixedBlockCache()
     sent = [(0, 10.0), (0, 0.0), (0, 1.0), (5, 9.0), (9.9, 0.0), (10, 0.0)]
     reads = [grid.call(tree.prompt("A:50", f"{at}-{ttft}:1"), rules(), at, ttft).read for at, ttft in sent]
     assert reads == [0, 0, 0, 50, 50, 50]
@@ -126,7 +125,7 @@ def test_readable_from_the_first_token_of_the_earliest_call_and_never_at_its_own
 
 
 def test_what_dies_while_it_is_written_was_never_there() -> None:
-    tree, grid = Tree(), Grid()
+    tree, grid = Tree(), FixedBlockCache()
     lives = rules(ttl_s={"5m": 300.0})
     grid.call(tree.prompt("A:50"), lives, 0, 400)
     assert grid.state(tree.end("A:50"), "5m", lives, 299) == "unreadable"
@@ -135,7 +134,7 @@ def test_what_dies_while_it_is_written_was_never_there() -> None:
 
 
 def test_least_recently_used_goes_first_its_tail_before_its_head() -> None:
-    tree, grid, holds = Tree(), Grid(), rules(capacity_tokens=100)
+    tree, grid, holds = Tree(), FixedBlockCache(), rules(capacity_tokens=100)
     grid.call(tree.prompt("A:60"), holds, 0)
     grid.call(tree.prompt("B:60"), holds, 1)
     assert grid.state(tree.end("A:60"), "5m", holds, 2) == "absent"
@@ -146,7 +145,7 @@ def test_least_recently_used_goes_first_its_tail_before_its_head() -> None:
 
 
 def test_of_one_call_the_branch_goes_before_what_it_grew_from() -> None:
-    tree, grid, holds = Tree(), Grid(), rules(capacity_tokens=30)
+    tree, grid, holds = Tree(), FixedBlockCache(), rules(capacity_tokens=30)
     for start, sent in enumerate([["A:10", "B:10"], ["A:10", "C:10"], ["D:10"], ["E:10"]]):
         grid.call(tree.prompt(*sent), holds, start)
     states = [grid.state(tree.end(*sent), "5m", holds, 9) for sent in (["A:10"], ["A:10", "B:10"], ["A:10", "C:10"])]
@@ -154,13 +153,13 @@ def test_of_one_call_the_branch_goes_before_what_it_grew_from() -> None:
 
 
 def test_a_prompt_longer_than_the_capacity_keeps_its_head() -> None:
-    tree, grid, holds = Tree(), Grid(), rules(capacity_tokens=100, step_tokens=16)
+    tree, grid, holds = Tree(), FixedBlockCache(), rules(capacity_tokens=100, step_tokens=16)
     reads = [grid.call(tree.prompt("A:60", "B:60"), holds, start).read for start in range(3)]
     assert reads == [0, 96, 96]
 
 
 def test_each_model_has_a_capacity_of_its_own() -> None:
-    grid, trees = Grid(), {"m": Tree(), "n": Tree()}
+    grid, trees = FixedBlockCache(), {"m": Tree(), "n": Tree()}
     for start in range(4):
         model = "mn"[start % 2]
         outcome = grid.call(trees[model].prompt("A:60"), rules(capacity_tokens=60, model=model), start)
@@ -170,9 +169,9 @@ def test_each_model_has_a_capacity_of_its_own() -> None:
 def test_an_answer_is_read_when_it_first_comes_back_where_the_engine_keeps_it() -> None:
     conversation = [["Q:100"], ["Q:100", ">a:20", "R:7"], ["Q:100", ">b:20", "R:7"]]
     for keeps, reads in ((True, [0, 120, 100]), (False, [0, 100, 100])):
-        tree, grid, holds = Tree(), Grid(), rules(keeps_answers=keeps)
+        tree, grid, holds = Tree(), FixedBlockCache(), rules(keeps_answers=keeps)
         assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == reads
-    tree, grid, holds = Tree(), Grid(), rules(capacity_tokens=90, keeps_answers=True)
+    tree, grid, holds = Tree(), FixedBlockCache(), rules(capacity_tokens=90, keeps_answers=True)
     assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == [0, 90, 90]
 
 
@@ -190,7 +189,7 @@ class Doubled(AsCounted):
 
 
 def test_lengths_are_those_that_the_caller_knows() -> None:
-    tree, grid = Tree(), Grid()
+    tree, grid = Tree(), FixedBlockCache()
     grid.call(tree.prompt("A:60"), rules(step_tokens=16), 0, sizes=Doubled())
     outcome = grid.call(tree.prompt("A:60", "B:5"), rules(step_tokens=16, capacity_tokens=50), 1, sizes=Doubled())
     assert (outcome.read, outcome.uncached) == (112, 18)
@@ -198,7 +197,7 @@ def test_lengths_are_those_that_the_caller_knows() -> None:
 
 
 def test_state_is_that_of_what_is_left() -> None:
-    tree, grid, lives = Tree(), Grid(), rules(ttl_s={"5m": 300.0})
+    tree, grid, lives = Tree(), FixedBlockCache(), rules(ttl_s={"5m": 300.0})
     grid.call(tree.prompt("A:60", "B:60"), lives, 0, 2)
     states = [grid.state(tree.end("A:60"), "5m", lives, now) for now in (0, 1, 2, 299, 300)]
     assert states == ["unreadable", "unreadable", "live", "live", "expired"]
@@ -210,7 +209,7 @@ def test_state_is_that_of_what_is_left() -> None:
 
 
 def test_best_effort_reads_the_most_it_could() -> None:
-    tree, ideal = Tree(), BestEffort()
+    tree, ideal = Tree(), BestEffortCache()
     stated, sent = rules(minimum_tokens=4096), ["A:4095", "B:1", "C:1"]
     reads = [ideal.call(tree.prompt(*sent[:most]), stated, at).read for at, most in enumerate([1, 1, 2, 3])]
     assert reads == [0, 0, 0, 4096]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trees import rules
 
-from cachecost.caches.fixed_blocks import Grid
+from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.conversations.readers.mooncake.reader import calls
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
@@ -35,7 +35,7 @@ class Given:
 def reads(path: Path, stated: ModelRules) -> list[int]:
     rows = [{"timestamp": at, "input_length": n, "output_length": 9, "hash_ids": ids} for at, n, ids in TRACE]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    renderer, grid = Renderer(Given()), Grid()
+    renderer, grid = Renderer(Given()), FixedBlockCache()
     return [
         grid.call(renderer.render(call.request, (), stated), stated, call.start).read
         for call in calls(path, pytest.fail)

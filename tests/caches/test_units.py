@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.fixed_units import Units
+from cachecost.caches.fixed_units import FixedUnitCache
 
 DEEPSEEK = rules(host="deepseek", minimum_tokens=64, reported_step_tokens=64)
 
 
 def reads(*sent: str, apart: float = 10, first_token: float = 0.0, stated: object = None) -> list[int]:
     """Reads of prompts one after another, each written as "A:100 B:20"."""
-    tree, units, chosen = Tree(), Units(), stated or rules()
+    tree, units, chosen = Tree(), FixedUnitCache(), stated or rules()
     return [
         units.call(tree.prompt(*one.split()), chosen, number * apart, first_token).read  # type: ignore[arg-type]
         for number, one in enumerate(sent)
@@ -57,7 +57,7 @@ def test_reads_are_told_in_whole_steps_from_the_minimum(tokens: int, read: int) 
 
 
 def test_what_is_not_read_is_uncached_and_nothing_is_written() -> None:
-    tree, units = Tree(), Units()
+    tree, units = Tree(), FixedUnitCache()
     units.call(tree.prompt("A:100", tail=3), DEEPSEEK, 0)
     outcome = units.call(tree.prompt("A:100", "B:50", tail=3), DEEPSEEK, 1)
     assert (outcome.read, outcome.uncached, outcome.write_5m, outcome.write_1h) == (64, 89, 0, 0)
@@ -69,14 +69,14 @@ def test_a_unit_is_readable_from_the_first_token_of_whichever_call_is_first() ->
     assert reads("A:100", same, apart=5, first_token=5.0) == [0, 100]
     assert reads("A:100", same, apart=5, first_token=5.1) == [0, 0]
     assert reads("A:100", same, apart=0) == [0, 0]
-    tree, units = Tree(), Units()
+    tree, units = Tree(), FixedUnitCache()
     calls = [(0, 50.0), (1, 2.0), (2, 90.0), (3, 0.0)]
     found = [units.call(tree.prompt("A:100"), rules(), start, wait).read for start, wait in calls]
     assert found == [0, 0, 0, 100]
 
 
 def test_a_read_refreshes_its_unit_and_no_other() -> None:
-    tree, units, lives = Tree(), Units(), rules(ttl_s={"5m": 300.0})
+    tree, units, lives = Tree(), FixedUnitCache(), rules(ttl_s={"5m": 300.0})
     calls = [("A:100", 0), ("A:100 B:50", 200), ("A:100 B:50 C:9", 400), ("A:100 D:9", 499), ("A:100 B:50 E:9", 699)]
     found = [units.call(tree.prompt(*sent.split()), lives, start).read for sent, start in calls]
     assert found == [0, 100, 150, 100, 150]
@@ -88,7 +88,7 @@ def test_a_read_refreshes_its_unit_and_no_other() -> None:
 
 
 def test_an_answer_that_is_read_is_refreshed() -> None:
-    tree, units, lives = Tree(), Units(), rules(ttl_s={"5m": 300.0})
+    tree, units, lives = Tree(), FixedUnitCache(), rules(ttl_s={"5m": 300.0})
     calls = [("Q:100", 0), ("Q:100 >a:20 R:7", 200), ("Q:100 >a:20 S:7", 499.9), ("Q:100 >a:20 T:7", 799.9)]
     found = [units.call(tree.prompt(*sent.split()), lives, start).read for sent, start in calls]
     assert found == [0, 120, 120, 0]

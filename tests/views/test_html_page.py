@@ -21,7 +21,7 @@ from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import RunResult
-from cachecost.ledger.timelines import MarkAt, Strip
+from cachecost.ledger.timelines import CallTimeline, MarkAt
 from cachecost.prompts.blocks import Layer
 from cachecost.views.run.json_output import run_object
 from cachecost.views.run.page import run_page
@@ -40,7 +40,9 @@ def pictured_arms() -> RunResult:
     made = ten_arms()
     main = made.comparisons[0]
     ledgers = [
-        replace(each, strips=[Strip((MarkAt(27_000, "1h"), MarkAt(40_000, "5m")), (("text", 2),)) for _ in each.rows])
+        replace(
+            each, strips=[CallTimeline((MarkAt(27_000, "1h"), MarkAt(40_000, "5m")), (("text", 2),)) for _ in each.rows]
+        )
         for each in main.ledgers
     ]
     found = [
@@ -205,7 +207,9 @@ def _light(colour: str) -> float:
 
 
 def test_forty_nine_strategies_of_287_calls_make_a_light_page() -> None:
-    strip = Strip((MarkAt(21_000, "1h"), MarkAt(27_000, "1h")), (("thinking", 1), ("tool_use", 3), ("tool_result", 3)))
+    strip = CallTimeline(
+        (MarkAt(21_000, "1h"), MarkAt(27_000, "1h")), (("thinking", 1), ("tool_use", 3), ("tool_result", 3))
+    )
     ledgers = [ledger(f"an agent of some kind, {share}", share / 50, 287, asks=3 + share % 5) for share in range(49)]
     ledgers = [
         replace(each, strips=[replace(strip, marks=(*strip.marks, _end(row.usage.total_input))) for row in each.rows])

@@ -8,7 +8,7 @@ import pytest
 from fake_results import ledger, refused, row
 
 from cachecost.ledger.results import LayerTokens, Ledger
-from cachecost.ledger.timelines import NO_STRIP, MarkAt, Strip
+from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, MarkAt
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 from cachecost.views.run.timeline_columns import ALL_TOGETHER, FEWEST, MOST, Column, columns_of, most_columns
@@ -16,7 +16,7 @@ from cachecost.views.run.timeline_svg import HEIGHT, Paths, paths_of
 from cachecost.views.run.timeline_text import call_table, spots
 
 
-def column(usage: Usage, call: int = 1, strip: Strip = NO_STRIP, **fields: object) -> Column:
+def column(usage: Usage, call: int = 1, strip: CallTimeline = EMPTY_TIMELINE, **fields: object) -> Column:
     return Column(row("a", call, usage, **fields), strip)
 
 
@@ -89,7 +89,7 @@ def test_ends_of_layers_are_lines() -> None:
 
 
 def test_marks_that_stay_make_one_line_and_those_that_move_ticks() -> None:
-    strips = [Strip((MarkAt(500, "1h"), MarkAt(tokens, "5m"))) for tokens in (600, 700, 700)]
+    strips = [CallTimeline((MarkAt(500, "1h"), MarkAt(tokens, "5m"))) for tokens in (600, 700, 700)]
     columns = [column(Usage(0, 1000, 0, 0), strip=strip) for strip in strips]
     assert paths_of(columns, 1000).marks == "M0 100H3M0 80H1M1 60H3"
 
@@ -103,12 +103,12 @@ def test_the_band_tells_loops_questions_and_turns() -> None:
 
 
 def test_recorded_calls_tell_their_turns_by_their_last_message() -> None:
-    columns = [column(Usage(1), strip=Strip(is_human=human)) for human in (True, False, False, True)]
+    columns = [column(Usage(1), strip=CallTimeline(is_human=human)) for human in (True, False, False, True)]
     assert paths_of(columns, 1).turns == "M0 206v12M3 206v12"
 
 
 def test_a_refused_call_is_marked() -> None:
-    paths = paths_of([column(Usage(1)), Column(refused("a", 2, "why"), Strip())], 1)
+    paths = paths_of([column(Usage(1)), Column(refused("a", 2, "why"), CallTimeline())], 1)
     assert paths.refused == "M1 200h1v-12h-1z"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cachecost.analysis.explain.codes import Code as Cause
+from cachecost.analysis.explain.codes import CauseCode as Cause
 from cachecost.analysis.explain.codes import codes as causes
 from cachecost.analysis.lint.codes import Code as Fault
 from cachecost.analysis.lint.codes import codes as faults

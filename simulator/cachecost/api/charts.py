@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
 from cachecost.ledger.results import CallRow
+from cachecost.providers.usage import INPUT_CLASSES
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, LINE_COLOURS, MUTED, RULE
 from cachecost.views.charts.style import (
     MARGIN,
@@ -30,7 +31,6 @@ from cachecost.views.charts.style import (
 ROW, BAR = 0.36, 0.6
 """Inches of a row, and the part of it that the bar fills."""
 NAME_WIDTH, GAP, PLOT = 3.6, 0.09, 2.9
-INPUT_CLASSES = ("read", "write_5m", "write_1h", "input")
 
 
 class Chart(Figure):

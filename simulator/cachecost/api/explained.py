@@ -92,10 +92,10 @@ def explain(
     A log is taken as it was sent, or as `strategy` would send it; a conversation needs one. `readings`: ask under each
     reading of the open rules which change the answer. Raises InputError, CannotEvaluate.
     """
-    from cachecost.analysis.explain.explaining import explained
+    from cachecost.analysis.explain.explaining import explain_workload
 
     traffic = traffic_of(source, spec_of(strategy) if strategy is not None else None, **terms)
-    told = explained(traffic, readings)
+    told = explain_workload(traffic, readings)
     return Explained(**{each.name: getattr(told, each.name) for each in fields(told)})
 
 

@@ -13,7 +13,7 @@ from cachecost.api.terms import CountOptions, ground
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import dollars, percent
 from cachecost.base.schema_errors import one_of
-from cachecost.ledger.results import Fidelity, Judgement, Supported
+from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class Validated:
         return score("all", self.fidelity.main)
 
     @property
-    def readings(self) -> list[Supported]:
+    def readings(self) -> list[AssumptionSupport]:
         """How many knowable calls come out exact under each reading of each rule, where that was asked for."""
         return self.fidelity.readings
 

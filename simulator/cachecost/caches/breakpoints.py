@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
 from typing import Literal
 
 import msgspec
@@ -9,16 +11,17 @@ import msgspec
 from cachecost.base.seeded_draws import seeded_share
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.lookback import lookback_steps
+from cachecost.prompts.lookback import lookback_window
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules, Switches, VisibilityLag
 from cachecost.providers.usage import Usage
 
 Key = tuple[Prefix, str]
+"""A prefix, and the TTL of the breakpoint if the assumption `ttl_in_key` holds, else ""."""
 SMALLEST_SHARE = 2**-64
-LIVES = ("5m", "1h")
-"""The short and the long lifetime."""
+TTLS = ("5m", "1h")
+"""The short TTL and the long one."""
 State = Literal["absent", "live", "expired", "unreadable"]
 BEFORE_TIME = float("-inf")
 
@@ -26,8 +29,8 @@ BEFORE_TIME = float("-inf")
 class Entry(msgspec.Struct, eq=False):
     """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last.
 
-    `minimum` is the length in tokens that it must have, or it was never written (rule 8): asked when it
-    is looked up, since what is known of its length may depend on who asks.
+    `minimum` is the length in tokens that it must reach, or it was never written (rule 8). It is checked at each
+    lookup, since the length of the same prefix may be known more exactly in a later call.
     """
 
     minimum: int
@@ -37,18 +40,48 @@ class Entry(msgspec.Struct, eq=False):
     touched: float
     readable_at: float
 
+    def touch(self, start: float) -> None:
+        """The call that starts at `start` reads the entry, or refreshes it."""
+        if start > self.touched:
+            self.touched = start
+
     def state(self, now: float) -> State:
-        """Readable from its writer's first token, never at the writer's own start; dead at its TTL (rules 11, 12)."""
+        """Readable from its writer's first token, never at that writer's start; expired at its TTL (rules 11, 12)."""
         if now < self.readable_at or now <= self.started:
             return "unreadable"
         return "live" if now - self.touched < self.ttl_s else "expired"
+
+
+def new_entry(rules: ModelRules, ttl: str, ttl_s: float, start: float, readable_at: float) -> Entry:
+    """The entry that a call which starts at `start` writes. Times and `ttl_s` are seconds."""
+    return Entry(rules.minimum_tokens, ttl, ttl_s, start, start, readable_at)
+
+
+def refresh_before_hit(entry: Entry | None, ttl: str, hit_ttl: str, start: float, rules: ModelRules) -> str | None:
+    """Rule 13, for a breakpoint with this TTL at or before the hit. `entry` is the cache's entry there.
+
+    Refreshes an entry that can be read. Returns the TTL with which any other is written again at no charge; None: it
+    is not written.
+    """
+    assumption = rules.switches.shallow_marks
+    if assumption == "ignore":
+        return None
+    if entry is not None and entry.state(start) == "live":
+        entry.touch(start)  # touches the entry that was hit a second time, which changes nothing
+        return None
+    return shorter_ttl(ttl, hit_ttl, rules) if assumption == "rewrite" else None
+
+
+def shorter_ttl(one: str, other: str, rules: ModelRules) -> str:
+    """The TTL of the two that lasts shorter under these rules."""
+    return min(one, other, key=rules.ttl_s.__getitem__)
 
 
 @value
 class Outcome:
     """What the cache did with a prompt. `read` + `write_1h` + `write_5m` + `uncached` is the whole prompt.
 
-    `marks` are those that reached the minimum; `hit` is the prefix that was read, None for a miss.
+    `marks` are the breakpoints that reached the minimum; `hit` is the prefix that was read, None for a miss.
     """
 
     read: int
@@ -73,7 +106,7 @@ class Outcome:
 
 
 class PrefixCache:
-    """Entries of all workspaces (a prefix belongs to one: its root differs)."""
+    """Entries of all workspaces; a prefix belongs to one, since its root differs."""
 
     def __init__(self) -> None:
         self._entries: dict[Key, Entry] = {}
@@ -87,118 +120,123 @@ class PrefixCache:
         first_token_s: float = 0.0,
         sizes: Sizes = AS_COUNTED,
     ) -> Outcome:
-        """Look up `prompt`, write what its marks ask for, and say how its tokens divide.
+        """Look up `prompt`, write at its breakpoints, and return how its tokens divide.
 
         `start` and `first_token_s` are seconds. Calls come in the order they start.
         """
         places = prompt.boundaries
         found = (
-            self._find(prompt.marks, rules, start, sizes) if places is None else self._at(places, rules, start, sizes)
+            self.find(prompt.marks, rules, start, sizes)
+            if places is None
+            else self._find_at(places, rules, start, sizes)
         )
         hit = found[0] if found else None
-        writer = _Writer(rules, start, start + first_token_s)
+        writer = _WritingCall(rules, start, start + first_token_s)
         if found:
             self._read(found, prompt.marks, writer)
         depth = hit.depth if hit else 0
         for mark in prompt.marks:
             if mark.prefix.depth > depth:
-                self._write(mark.prefix, mark.ttl, mark.ttl, writer)
+                self._write(mark, mark.ttl, writer)
         minimum = rules.minimum_tokens
         marks = tuple([mark for mark in prompt.marks if sizes.of(mark.prefix) >= minimum])
         return _bill(prompt, marks, hit, sizes)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
-        """How the entry at `prefix` stands at `now`."""
+        """The state of the entry at `prefix` at `now`."""
         entry = self._entries.get(_key(prefix, ttl, rules.switches))
         return entry.state(now) if entry else "absent"
 
     def entry(self, prefix: Prefix, ttl: str, rules: ModelRules) -> Entry:
-        """The entry at `prefix`, alive or not. Raises KeyError where there is none."""
+        """The entry at `prefix`, expired or not. Raises KeyError if there is none."""
         return self._entries[_key(prefix, ttl, rules.switches)]
 
+    def entries(self) -> Iterator[tuple[Key, Entry]]:
+        """All entries by their keys, expired ones included."""
+        return iter(self._entries.items())
+
+    def copy(self) -> PrefixCache:
+        """A cache with the same entries, which goes on by itself from here."""
+        other = PrefixCache()
+        other._entries = {key: copy(entry) for key, entry in self._entries.items()}
+        other._written = self._written
+        return other
+
     def keep(self, prefix: Prefix, ttl: str, rules: ModelRules, entry: Entry) -> Entry:
-        """Put an entry there, as if a call had written it."""
+        """Store an entry as if a call had written it."""
         self._entries[_key(prefix, ttl, rules.switches)] = entry
         return entry
 
     def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> Entry:
-        """Put an entry there that can be read at `start`, as if it had been written long ago and used just now."""
-        life = rules.ttl_s[ttl]
-        return self.keep(prefix, ttl, rules, Entry(rules.minimum_tokens, ttl, life, BEFORE_TIME, start, BEFORE_TIME))
+        """Store an entry that can be read at `start`, as if it had been written long ago and used just now."""
+        entry = Entry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, start, BEFORE_TIME)
+        return self.keep(prefix, ttl, rules, entry)
 
-    def _find(
+    def find(
         self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:
+        """Rule 9: the entry that the breakpoints find at `now` (seconds), and its prefix; None: a miss."""
         for mark in reversed(marks):
-            node: Prefix | None = mark.prefix
-            while node is not None and lookback_steps(mark.prefix, node, rules) < rules.lookback_positions:
-                entry = self._entries.get(_key(node, mark.ttl, rules.switches)) if node.block else None
+            for node in lookback_window(mark.prefix, rules):
+                entry = self._entries.get(_key(node, mark.ttl, rules.switches))
                 if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
                     return node, entry
-                node = node.parent
         return None
 
-    def _at(
+    def _find_at(
         self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:
-        """The longest entry that ends at one of the places where the host looks."""
-        lives = LIVES if rules.switches.ttl_in_key else LIVES[:1]
+        """The longest entry that ends at one of the places where the host looks for one."""
+        ttls = TTLS if rules.switches.ttl_in_key else TTLS[:1]
         for node in sorted(boundaries, key=lambda one: one.depth, reverse=True):
-            for ttl in lives:
+            for ttl in ttls:
                 entry = self._entries.get(_key(node, ttl, rules.switches))
                 if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
                     return node, entry
         return None
 
-    def _read(self, found: tuple[Prefix, Entry], marks: tuple[MarkedPrefix, ...], writer: _Writer) -> None:
+    def _read(self, found: tuple[Prefix, Entry], marks: tuple[MarkedPrefix, ...], writer: _WritingCall) -> None:
         hit, entry = found
-        entry.touched = max(entry.touched, writer.start)
-        if writer.rules.switches.shallow_marks == "ignore":
-            return
+        rules, start = writer.rules, writer.start
+        entry.touch(start)
         for mark in marks:
             if mark.prefix.depth <= hit.depth:
-                self._shallow(mark, entry, writer)
+                before = self._entries.get(_key(mark.prefix, mark.ttl, rules.switches))
+                ttl = refresh_before_hit(before, mark.ttl, entry.ttl, start, rules)
+                if ttl is not None:
+                    self._write(mark, ttl, writer)
 
-    def _shallow(self, mark: MarkedPrefix, hit: Entry, writer: _Writer) -> None:
-        """Rule 13: before the hit, a live entry is refreshed and a dead one written again at no charge."""
-        rules, start = writer.rules, writer.start
-        entry = self._entries.get(_key(mark.prefix, mark.ttl, rules.switches))
-        if entry and entry.state(start) == "live":
-            entry.touched = max(entry.touched, start)  # the entry that was hit, too: no harm done twice
-        elif rules.switches.shallow_marks == "rewrite":
-            shorter = min(mark.ttl, hit.ttl, key=lambda ttl: rules.ttl_s[ttl])
-            self._write(mark.prefix, mark.ttl, shorter, writer)
-
-    def _write(self, prefix: Prefix, key_ttl: str, ttl: str, writer: _Writer) -> None:
+    def _write(self, mark: MarkedPrefix, ttl: str, writer: _WritingCall) -> None:
+        """Write the entry of a breakpoint, with a TTL that may be shorter than the breakpoint's own (rule 13)."""
         self._written += 1
-        rules, start = writer.rules, writer.start
-        readable_at, life = writer.readable_at(self._written), rules.ttl_s[ttl]
+        rules = writer.rules
+        readable_at, ttl_s = writer.readable_at(self._written), rules.ttl_s[ttl]
         if rules.switches.is_drawn:
-            life *= _share_lived(self._written, rules.switches)
-        self.keep(prefix, key_ttl, rules, Entry(rules.minimum_tokens, ttl, life, start, start, readable_at))
+            ttl_s *= _share_lived(self._written, rules.switches)
+        self.keep(mark.prefix, mark.ttl, rules, new_entry(rules, ttl, ttl_s, writer.start, readable_at))
 
 
-class _Writer(msgspec.Struct):
-    """A call that writes: its rules, its start and its first token (seconds). It writes what is shallower first."""
+class _WritingCall(msgspec.Struct):
+    """A call that writes: its rules, its start and its first token (seconds). It writes shorter prefixes first."""
 
     rules: ModelRules
     start: float
     first_token: float
     latest: float = 0.0
-    """When the deepest entry so far can be read, of those that the dated rows delay."""
+    """When the deepest entry so far becomes readable, of those that the dated rows delay."""
 
     def readable_at(self, number: int) -> float:
-        """From when the entry can be read that is the `number`-th of all: from the first token, or later (rule 14)."""
+        """When the `number`-th entry of all becomes readable: at the first token, or later (rule 14)."""
         switches, dated = self.rules.switches, self.rules.visibility_lag
         if not switches.is_drawn:
             return self.first_token
-        if dated and _drawn("dated", number, switches.visibility_lag_by_date, switches):
-            self.latest = max(self.latest, self.start + lag_s(dated, _share("delay", number, switches)))
+        if dated and _is_drawn("dated", number, switches.visibility_lag_by_date, switches):
+            self.latest = max(self.latest, self.start + lag_s(dated, seeded_share(switches.seed, "delay", number)))
         return max(self.first_token + _lag(number, switches), self.latest)
 
 
 def lag_s(lag: VisibilityLag, share: float) -> float:
-    """The lag, in seconds, that this share (in [0, 1)) of all entries falls short of."""
+    """The quantile of the lag, in seconds, for a share in [0, 1)."""
     from math import exp, log
     from statistics import NormalDist
 
@@ -206,15 +244,15 @@ def lag_s(lag: VisibilityLag, share: float) -> float:
 
 
 def _lag(number: int, switches: Switches) -> float:
-    """Seconds that the `number`-th entry is readable late; 0 unless switched on (rule 14)."""
-    is_late = _drawn("lag", number, switches.visibility_lag_probability, switches)
+    """Seconds by which the `number`-th entry becomes readable late; 0 without that assumption (rule 14)."""
+    is_late = _is_drawn("lag", number, switches.visibility_lag_probability, switches)
     return switches.visibility_lag_s if is_late else 0.0
 
 
 def _share_lived(number: int, switches: Switches) -> float:
-    """The share of its lifetime that the `number`-th entry lives; 1 unless switched on (rule 14)."""
-    is_early = _drawn("evict", number, switches.early_eviction_probability, switches)
-    return _share("life", number, switches) if is_early else 1.0
+    """The share of its TTL after which the `number`-th entry is evicted; 1 without that assumption (rule 14)."""
+    is_early = _is_drawn("evict", number, switches.early_eviction_probability, switches)
+    return seeded_share(switches.seed, "life", number) if is_early else 1.0
 
 
 def _key(prefix: Prefix, ttl: str, switches: Switches) -> Key:
@@ -222,7 +260,7 @@ def _key(prefix: Prefix, ttl: str, switches: Switches) -> Key:
 
 
 def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: Sizes) -> Outcome:
-    """Rule 15: A is the hit, B the last 1h mark after it, C the last mark."""
+    """Rule 15: A is the hit, B the last 1h breakpoint after it, C the last breakpoint."""
     a = b = c = sizes.of(hit) if hit else 0
     depth = hit.depth if hit else 0
     after = [(sizes.of(mark.prefix), mark.ttl) for mark in marks if mark.prefix.depth > depth]
@@ -232,10 +270,5 @@ def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, s
     return Outcome(a, b - a, c - b, sizes.total(prompt) - c, hit, marks)
 
 
-def _drawn(what: str, number: int, probability: float, switches: Switches) -> bool:
-    return probability > 0 and _share(what, number, switches) < probability
-
-
-def _share(what: str, number: int, switches: Switches) -> float:
-    """A share in [0, 1) for the `number`-th write."""
-    return seeded_share(switches.seed, what, number)
+def _is_drawn(what: str, number: int, probability: float, switches: Switches) -> bool:
+    return probability > 0 and seeded_share(switches.seed, what, number) < probability

@@ -1,7 +1,13 @@
-"""Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md)."""
+"""Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md).
+
+This is the only classifier. Replays take the cause of each call from `cause_of`; explain takes the cause of what a call
+paid for again from `cause_of_unread` and `find_change_or_compaction`. A new cause is a word of `Cause` and its
+condition here, and a row in `analysis/explain/codes.toml` if explain reports it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from cachecost.base.structs import value
@@ -43,14 +49,18 @@ Cause = Literal[
 ]
 
 
-class Keeps(Protocol):
-    """A cache that can be asked how what it keeps stands: absent, live, expired or unreadable."""
+ENTRY_STATES: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write"}
+"""The cause where an entry was looked for and its state is why it was not read."""
+
+
+class CacheState(Protocol):
+    """A cache that can say how an entry stands: absent, live, expired or unreadable."""
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State: ...
 
 
-class Before(Protocol):
-    """An earlier call, to compare with: what was sent, as rendered, by which rules."""
+class ComparedCall(Protocol):
+    """An earlier call to compare with: its request, the rendered prompt, and the rules of its host and model."""
 
     @property
     def request(self) -> Request: ...
@@ -61,8 +71,8 @@ class Before(Protocol):
 
 
 @value
-class Like:
-    """The first of all calls that are alike in what later calls ask of them, to stand for each of these."""
+class RequestShape:
+    """What later calls compare themselves with. Calls that are equal in this share one object."""
 
     request: Request
     prompt: Prompt
@@ -70,67 +80,70 @@ class Like:
 
 
 @value
-class Seen:
-    """A call as later calls look back on it: what it was like, and the deepest of its marks that counted."""
+class RememberedCall:
+    """An earlier call: its shape, and the deepest of its breakpoints that reached the minimum length."""
 
-    like: Like
+    shape: RequestShape
     deepest: MarkedPrefix | None
 
 
 class CauseFinder:
-    """Compares each call with the last one that its conversation grew out of, in its pool, before it is written.
+    """Compares each call with the last call of its pool that it continues, before the cache writes it.
 
-    Every call is kept to the end, since any later one may go on from it; so little of each is.
+    Remembers every call to the end, since any later one may continue it, and so little of each.
     """
 
-    def __init__(self, cache: Keeps) -> None:
+    def __init__(self, cache: CacheState) -> None:
         self._cache = cache
-        self._at_thread: dict[str, dict[Thread, Seen]] = {}
-        self._likes: dict[tuple[object, ...], Like] = {}
+        self._at_thread: dict[str, dict[Thread, RememberedCall]] = {}
+        self._shapes: dict[tuple[object, ...], RequestShape] = {}
 
-    def before(self, request: Request, prompt: Prompt, rules: ModelRules, start: float, pool: str) -> Lost | None:
-        """What an earlier call of the same conversation left for this one, and how that stands now."""
+    def find_entry(
+        self, request: Request, prompt: Prompt, rules: ModelRules, start: float, pool: str
+    ) -> EarlierEntry | None:
+        """What an earlier call of the same conversation left for this one, and its state at `start` (seconds)."""
         seen = self._relative(request.thread, pool)
         if seen is None or seen.deepest is None:
-            return Lost(seen, None, "absent") if seen else None
+            return EarlierEntry(seen, None, "absent") if seen else None
         reaches = ancestor(prompt.end, seen.deepest.prefix.depth) is seen.deepest.prefix
         state = (
-            self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.like.rules, start) if reaches else "changed"
+            self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.shape.rules, start) if reaches else "changed"
         )
-        return Lost(seen, seen.deepest.prefix, state)
+        return EarlierEntry(seen, seen.deepest.prefix, state)
 
     def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, pool: str) -> None:
         """Keep this call for those that come after it."""
         deepest = outcome.marks[-1] if outcome.marks else None
         if rules.is_unmarked:
             deepest = MarkedPrefix(prompt.end, "5m")
-        self._at_thread.setdefault(pool, {})[request.thread] = Seen(self._like(request, prompt, rules), deepest)
+        remembered = RememberedCall(self._shape(request, prompt, rules), deepest)
+        self._at_thread.setdefault(pool, {})[request.thread] = remembered
 
-    def _like(self, request: Request, prompt: Prompt, rules: ModelRules) -> Like:
-        """What `what_changed` asks of an earlier call is equal for all calls with this key."""
+    def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> RequestShape:
+        """What `find_change` reads of an earlier call is equal for all calls with this key."""
         thread, own = request.thread, (request.params, request.tools, request.system, rules)
         key = (*map(id, own), prompt.salts, thread.has_image, thread.has_thinking)
-        like = self._likes.get(key)
-        if like is None:  # it holds all whose id is in the key, so that no other object gets that id
-            like = self._likes[key] = Like(request, prompt, rules)
-        return like
+        shape = self._shapes.get(key)
+        if shape is None:  # it holds all whose id is in the key, so that no other object gets that id
+            shape = self._shapes[key] = RequestShape(request, prompt, rules)
+        return shape
 
-    def _relative(self, thread: Thread, pool: str) -> Seen | None:
+    def _relative(self, thread: Thread, pool: str) -> RememberedCall | None:
         known = self._at_thread.get(pool, {})
         return next((known[node] for node in thread.back() if node in known), None)
 
 
 @value
-class Lost:
-    """The deepest entry of the relative `seen`, and its state: absent, live, expired, unreadable or changed."""
+class EarlierEntry:
+    """The deepest entry of the earlier call `seen`, and its state: absent, live, expired, unreadable or changed."""
 
-    seen: Seen
+    seen: RememberedCall
     entry: Prefix | None
     state: str
 
 
-def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | None, rules: ModelRules) -> Cause:
-    """The one cause of how this call's prompt divided."""
+def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules) -> Cause:
+    """The cause of how this call's prompt divided."""
     if rules.is_unmarked:
         return _unmarked_cause(request, prompt, outcome, lost, rules)
     if not outcome.marks:
@@ -142,38 +155,92 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | No
         return "hit" if outcome.hit else "cold_start"
     if lost.entry is None or (lost.state != "changed" and read >= lost.entry.depth):
         return "hit" if outcome.hit else "new_content"
-    states: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write"}
-    if lost.state in states:
-        return states[lost.state]
+    if lost.state in ENTRY_STATES:
+        return ENTRY_STATES[lost.state]
     if lost.state == "live":
-        return "lookback_exceeded" if _is_too_far_back(lost.entry, prompt, outcome) else "mark_misplaced"
-    return what_changed(request, prompt, lost.seen.like, rules)
+        return _cause_of_distance(lost.entry, prompt, outcome.marks)
+    return find_change(request, prompt, lost.seen.shape, rules)
 
 
-def _is_too_far_back(entry: Prefix, prompt: Prompt, outcome: Outcome) -> bool:
-    """Whether marks look towards a live entry, and not as far as that. Else none stands where it could find it."""
+def _cause_of_distance(entry: Prefix, prompt: Prompt, marks: Sequence[MarkedPrefix]) -> Cause:
+    """Why breakpoints miss an entry that could be read: they look back, but not so far, or none stands behind it."""
     if prompt.boundaries is None:
-        return outcome.marks[-1].prefix.depth >= entry.depth
-    ends = [place.depth for place in prompt.boundaries if place.layer is Layer.MESSAGES]
-    return len(ends) > EARLIER_ENDS and entry.depth < min(ends)
+        is_too_far_back = bool(marks) and marks[-1].prefix.depth >= entry.depth
+    else:
+        ends = [place.depth for place in prompt.boundaries if place.layer is Layer.MESSAGES]
+        is_too_far_back = len(ends) > EARLIER_ENDS and entry.depth < min(ends)
+    return "lookback_exceeded" if is_too_far_back else "mark_misplaced"
 
 
-def _unmarked_cause(request: Request, prompt: Prompt, outcome: Outcome, lost: Lost | None, rules: ModelRules) -> Cause:
-    """As `cause_of`, on a host that caches by itself: the end of each prompt is what later ones may find."""
+def _unmarked_cause(
+    request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules
+) -> Cause:
+    """As `cause_of`, on a host that caches by itself: later calls may find the end of each prompt."""
     if lost is None:
         return "hit" if outcome.hit else "cold_start"
-    if lost.entry is None:  # the call before went to a model that caches by marks, and marked nothing
-        return "hit" if outcome.hit else what_changed(request, prompt, lost.seen.like, rules)
+    if lost.entry is None:  # the earlier call had no breakpoint, on a model that needs one
+        return "hit" if outcome.hit else find_change(request, prompt, lost.seen.shape, rules)
     if outcome.hit and outcome.hit.depth >= lost.entry.depth:
         return "hit"
-    states: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write", "live": "below_minimum"}
-    if lost.state in states:
-        return "hit" if outcome.hit and lost.state == "live" else states[lost.state]
-    return what_changed(request, prompt, lost.seen.like, rules) if lost.state == "changed" else "unknown"
+    if lost.state in ENTRY_STATES:
+        return ENTRY_STATES[lost.state]
+    if lost.state == "live":
+        return "hit" if outcome.hit else "below_minimum"
+    return find_change(request, prompt, lost.seen.shape, rules) if lost.state == "changed" else "unknown"
 
 
-def what_changed(request: Request, prompt: Prompt, seen: Before, rules: ModelRules) -> Cause:
-    """The first difference in prompt order: model, speed, tools, system's salt and text, messages' salt."""
+@value
+class UnreadPrefix:
+    """A prefix that an earlier call sent and this one did not read.
+
+    `tokens` is its length. `entry` is the deepest entry on the way to it, in this `state` (None, "absent": there is
+    none). `is_fork`: see `is_fork`. `is_off_path`: the call before cached a prefix that this prompt does not have.
+    """
+
+    tokens: int
+    entry: Prefix | None
+    state: State
+    is_fork: bool
+    is_off_path: bool
+
+
+def cause_of_unread(unread: UnreadPrefix, prompt: Prompt, rules: ModelRules) -> Cause:
+    """Why a host that looks back from breakpoints did not read the prefix: the first row that applies."""
+    distance: Cause = _cause_of_distance(unread.entry, prompt, prompt.marks) if unread.entry else "unknown"
+    causes: list[tuple[bool, Cause]] = [
+        (unread.state == "unreadable", ENTRY_STATES["unreadable"]),
+        (unread.is_fork, "fork"),
+        (unread.state == "expired", ENTRY_STATES["expired"]),
+        (unread.entry is not None, distance),
+        (not prompt.marks, "no_mark"),
+        (unread.tokens < rules.minimum_tokens, "below_minimum"),
+        (unread.is_off_path, "mark_misplaced"),
+    ]
+    return next((cause for applies, cause in causes if applies), "no_mark")
+
+
+def is_fork(request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix, earlier: ComparedCall | None) -> bool:
+    """Whether the conversation restarts from an earlier place and continues differently; `shared` was sent before.
+
+    Replacing the last message while the conversation goes on is no fork.
+    """
+    if earlier is None or earlier.rules.model != rules.model:
+        return False
+    thread, other = request.thread, earlier.request.thread
+    length = thread.common(other).length
+    is_parted = 0 < length < min(other.length, thread.length) and shared.layer == prompt.end.layer
+    return is_parted and (length < other.length - 1 or thread.length <= other.length)
+
+
+def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:
+    """As `find_change`; changed content is a compaction where the conversation became shorter."""
+    cause = find_change(request, prompt, seen, rules)
+    is_shorter = request.thread.length < seen.request.thread.length
+    return "compaction" if cause == "content_changed" and is_shorter else cause
+
+
+def find_change(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:
+    """The first difference in prompt order: model, speed, tools, cache key and text of system, key of messages."""
     before = seen.request
     is_salted = rules.salted_by is None or prompt.salts != seen.prompt.salts
     differs: list[tuple[bool, Cause]] = [
@@ -201,8 +268,21 @@ def _choice(request: Request) -> object:
     return request.params.get("tool_choice")
 
 
+def changed_parameter(cause: str, request: Request) -> object:
+    """What a call states for the parameter that a cause is named after; "" for other causes."""
+    params, config = request.params, request.params.get("output_config") or {}
+    stated: dict[str, object] = {
+        "model_changed": request.model,
+        "speed_changed": params.get("speed") or "standard",
+        "tool_choice_changed": params.get("tool_choice") or "auto",
+        "thinking_changed": params.get("thinking") or "its default",
+        "effort_changed": config.get("effort") or "its default",
+    }
+    return stated.get(cause, "")
+
+
 def ancestor(node: Prefix, depth: int) -> Prefix:
-    """The prefix of `node` that is `depth` blocks long. Costs the blocks in between."""
+    """The prefix of `node` that is `depth` blocks long. Takes time for the blocks in between."""
     while node.depth > depth or (node.block is None and node.parent is not None):
         assert node.parent is not None
         node = node.parent

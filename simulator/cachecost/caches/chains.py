@@ -1,4 +1,4 @@
-"""What is left of the prompts that went down one way: which tokens, since when, from when they can be read."""
+"""The cached tokens of prompts that extend each other: when they were last sent, and when they can be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ READ_BEFORE: Moment = (float("-inf"), float("-inf"))
 
 
 @dataclass(slots=True)
-class Step:
+class ChainStep:
     """Tokens up to `end` that were last sent by the same call, the `call`-th, which started at `touched` (seconds)."""
 
     end: int
@@ -22,17 +22,17 @@ class Step:
     ready: Moment
 
     def state(self, now: float, life_s: float) -> State:
-        """Dead once nobody sent them for `life_s`; before that readable from the earliest sender's first token."""
+        """Expired once no call sent them for `life_s`; before that readable from the earliest sender's first token."""
         if now - self.touched >= life_s:
             return "expired"
         return "unreadable" if now < self.ready[0] or now <= self.ready[1] else "live"
 
 
 class Chain:
-    """Prefixes each of which goes on with the next, from `start` tokens on, where they leave `parent`.
+    """Prefixes that each extend the one before, from `start` tokens on, where they diverge from `parent`.
 
-    `steps` hold what is cached of them, the deepest first. A call that sends a prefix sends all before it, so what
-    is less deep was sent later, can be read earlier and lives longer: the whole state is a short staircase.
+    `steps` are their cached tokens, the deepest first. A call that sends a prefix sends everything before it, so less
+    deep tokens were sent later, can be read earlier and expire later: the whole state is a short staircase.
     """
 
     __slots__ = ("fork", "last", "number", "parent", "queued", "start", "steps")
@@ -43,59 +43,60 @@ class Chain:
         self.start = start
         self.last = last
         self.fork = 0
-        """After how many tokens the last chain leaves this one; 0: none does."""
+        """The number of tokens after which the last chain diverges from this one; 0: none does."""
         self.queued = False
-        self.steps: list[Step] = []
+        self.steps: list[ChainStep] = []
 
     @property
-    def stored(self) -> int:
-        """Tokens up to the last one that is cached."""
+    def cached_end(self) -> int:
+        """The number of tokens up to the last cached one."""
         return self.steps[0].end if self.steps else self.start
 
     def state(self, tokens: int, now: float, life_s: float) -> State:
-        """How the first `tokens` of the prompt stand."""
+        """The state of the first `tokens` of the prompt."""
         step = next((step for step in reversed(self.steps) if step.end >= tokens), None)
         return step.state(now, life_s) if step else "absent"
 
     def send(self, upto: int, call: int, now: float, ready: Moment, life_s: float) -> int:
-        """A call sends the tokens up to `upto`. Returns up to where they were readable; `start`: none was.
+        """Record a call that sends the tokens up to `upto`. Returns how far they could be read; `start`: not at all.
 
-        Those alive live on, those on their way come when they would have, or with this call if that is earlier.
+        Live tokens are refreshed. Tokens that cannot be read yet become readable when they would have, or with this
+        call if that is earlier.
         """
         live = self.start
-        pieces: list[Step] = []
+        pieces: list[ChainStep] = []
         while self.steps:
             step = self.steps[-1]
             state, end = step.state(now, life_s), min(step.end, upto)
             if state == "live":
                 live = end
             elif state == "unreadable" and step.ready < ready:
-                pieces.append(Step(end, call, now, step.ready))
+                pieces.append(ChainStep(end, call, now, step.ready))
             if step.end > upto:
                 break
             self.steps.pop()
-        self._put(live, pieces, Step(upto, call, now, ready))
+        self._put(live, pieces, ChainStep(upto, call, now, ready))
         return live
 
-    def _put(self, live: int, pending: list[Step], new: Step) -> None:
-        readable = [Step(live, new.call, new.touched, READ_BEFORE)] if live > self.start else []
+    def _put(self, live: int, pending: list[ChainStep], new: ChainStep) -> None:
+        readable = [ChainStep(live, new.call, new.touched, READ_BEFORE)] if live > self.start else []
         pieces = [*readable, *pending]
         if not pieces or pieces[-1].end < new.end:
             pieces.append(new)
         self.steps += reversed(pieces)
 
     def split(self, number: int, at: Prefix) -> Chain:
-        """End this chain at `at`. Returns what came after it, as a chain that leaves this one there."""
+        """End this chain at `at`. Returns the rest as a chain that diverges from it there."""
         tail = Chain(number, self, at.tokens, self.last)
         tail.steps = [step for step in self.steps if step.end > at.tokens]
         self.steps = self.steps[len(tail.steps) :]
         self.last = at
-        if tail.steps and self.stored < at.tokens:
+        if tail.steps and self.cached_end < at.tokens:
             self.steps.insert(0, replace(tail.steps[-1], end=at.tokens))
         return tail
 
     def drop(self, most: int) -> int:
-        """Forget up to `most` of the deepest step's tokens, its last first. Returns how many."""
+        """Evict up to `most` tokens of the deepest step, its last ones first. Returns how many."""
         step = self.steps[0]
         begin = self.steps[1].end if len(self.steps) > 1 else self.start
         dropped = min(most, step.end - begin)

@@ -1,21 +1,21 @@
-"""Objects that the caller makes, pays by the hour and names in its requests (Gemini's `CachedContent`).
+"""Cache objects that the caller creates, pays for by the hour and names in its requests (Gemini's `CachedContent`).
 
-An object holds the stable head of a prompt: up to the last mark in tools or system. The first call with that head
-makes it, which is charged as a write; those that come within its lifetime read it, the whole of it. After that the
-next call makes a new one: a read lengthens its life only where the rules say so. Marks in messages are no objects.
+An object holds the static prefix of a prompt, up to the last breakpoint in tools or system. The first call with that
+prefix creates it, which is charged as a write. Calls within its TTL read all of it; the next call after that creates a
+new object. A read extends the TTL only if the rules say so. Breakpoints in messages create no objects.
 """
 
 from __future__ import annotations
 
-from cachecost.caches.breakpoints import Entry, Outcome, State
+from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules
 
 
-class NamedObjects:
-    """Objects of all projects and models (a prefix belongs to one: its root or its salt differs)."""
+class ExplicitObjectCache:
+    """Objects of all projects and models. A prefix belongs to one of each: its root or its cache key differs."""
 
     def __init__(self) -> None:
         self._objects: dict[Prefix, Entry] = {}
@@ -23,7 +23,7 @@ class NamedObjects:
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
     ) -> Outcome:
-        """Read the object of `prompt`'s head or make it. Times are seconds; calls come in the order they start."""
+        """Read or create the object of the static prefix. Times are seconds; calls come in the order they start."""
         mark = _head_mark(prompt)
         total = sizes.total(prompt)
         if mark is None or sizes.of(mark.prefix) < rules.minimum_tokens:
@@ -32,20 +32,17 @@ class NamedObjects:
         if entry and entry.state(start) == "live":
             entry.touched = start if rules.refreshes_on_read else entry.touched
             return Outcome(tokens, 0, 0, total - tokens, mark.prefix, (mark,))
-        self._make(mark, rules, start, start + first_token_s)
+        ttl_s = rules.ttl_s[mark.ttl]
+        self._objects[mark.prefix] = new_entry(rules, mark.ttl, ttl_s, start, start + first_token_s)
         hour = tokens if mark.ttl == "1h" else 0
         return Outcome(0, hour, tokens - hour, total - tokens, None, (mark,))
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
-        """How the object that ends at `prefix` stands at `now`."""
+        """The state at `now` of the object that ends at `prefix`."""
         entry = self._objects.get(prefix)
         return entry.state(now) if entry else "absent"
 
-    def _make(self, mark: MarkedPrefix, rules: ModelRules, start: float, readable_at: float) -> None:
-        life_s = rules.ttl_s[mark.ttl]
-        self._objects[mark.prefix] = Entry(rules.minimum_tokens, mark.ttl, life_s, start, start, readable_at)
-
 
 def _head_mark(prompt: Prompt) -> MarkedPrefix | None:
-    """The last mark in tools or system."""
+    """The last breakpoint in tools or system."""
     return next((mark for mark in reversed(prompt.marks) if mark.prefix.layer is not Layer.MESSAGES), None)

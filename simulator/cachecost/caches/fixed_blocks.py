@@ -1,20 +1,20 @@
-"""Automatic prefix caches that keep every prefix, to a grid of tokens (OpenAI before GPT-5.6, xAI, Mistral, vLLM …).
+"""Automatic caches of every prefix, in fixed-size blocks of tokens (OpenAI before GPT-5.6, xAI, Mistral, vLLM …).
 
-A read is the longest beginning of the prompt that an earlier call of the same model sent, if it is still there:
-sent again within its lifetime (each call refreshes all that it sends), and within the capacity. It can be read from
-the earlier call's first token. Nothing is written for money, and marks mean nothing.
+A call reads the longest prefix that an earlier call of the same model sent, if it has not expired (each call refreshes
+everything it sends) and was not evicted for lack of capacity. It can be read from the earlier call's first token.
+Writes are free, and breakpoints have no effect.
 
-Prompts that part within a block share it up to the block before: what two texts have in common at their beginning
-is not looked for. The capacity counts tokens; an engine that keeps whole blocks of `step_tokens` needs up to a step
-more at each fork and each end.
+Prompts that diverge within a block of content share only the blocks before it: common text at the start of two
+different blocks is not detected. The capacity counts tokens; an engine that keeps whole blocks of `step_tokens` needs
+up to one more at each fork and each end.
 """
 
 from __future__ import annotations
 
-from cachecost.caches.answers import NOTHING_KNOWN, Answers
 from cachecost.caches.breakpoints import Outcome, State
+from cachecost.caches.prompt_history import NO_PRIOR_PROMPT, PromptHistory
 from cachecost.caches.recency import Recency
-from cachecost.caches.reporting import life_s, outcome_of
+from cachecost.caches.reporting import build_outcome, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
@@ -24,44 +24,44 @@ Engine = tuple[str, str]
 """Host and model: each has its own capacity."""
 
 
-class Grid:
-    """What all calls sent, by host and model.
+class FixedBlockCache:
+    """Everything that calls sent, by host and model.
 
-    Where rules say `keeps_answers` (vLLM, SGLang), an answer is read when it first comes back. Of the capacity it takes
-    its part from then on.
+    Where the rules state `keeps_answers` (vLLM, SGLang), an answer is read the first time it is sent back. It counts
+    towards the capacity from then on.
     """
 
     def __init__(self) -> None:
-        self._answers: dict[Engine, Answers] = {}
+        self._histories: dict[Engine, PromptHistory] = {}
         self._sent: dict[Engine, Recency] = {}
 
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
     ) -> Outcome:
-        """What of `prompt` can be read. Times are seconds; calls come in the order they start."""
+        """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
-        known = self._answered(rules).call(prompt.end) if rules.keeps_answers else NOTHING_KNOWN
-        matched = sent.send(prompt.end, start, start + first_token_s, life_s(rules), rules.capacity_tokens)
+        known = self._history(rules).add_call(prompt.end) if rules.keeps_answers else NO_PRIOR_PROMPT
+        matched = sent.send(prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens)
         if known.shared and known.answer and matched == known.shared.tokens:
             matched = known.answer.tokens
         if not matched:
-            return outcome_of(prompt, sizes, 0, None, rules)
+            return build_outcome(prompt, sizes, 0, None, rules)
         hit = _at(prompt.end, matched)
-        return outcome_of(prompt, sizes, _size(hit, matched, sizes), hit, rules)
+        return build_outcome(prompt, sizes, _size(hit, matched, sizes), hit, rules)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
-        """How `prefix` stands at `now`; it has one lifetime, whatever `ttl` says."""
-        return self._of(rules).state(prefix, now, life_s(rules))
+        """The state of `prefix` at `now`. There is one TTL; `ttl` is ignored."""
+        return self._of(rules).state(prefix, now, ttl_s_of(rules))
 
-    def _answered(self, rules: ModelRules) -> Answers:
-        return self._answers.setdefault((rules.host, rules.model), Answers())
+    def _history(self, rules: ModelRules) -> PromptHistory:
+        return self._histories.setdefault((rules.host, rules.model), PromptHistory())
 
     def _of(self, rules: ModelRules) -> Recency:
         return self._sent.setdefault((rules.host, rules.model), Recency())
 
 
 def _at(end: Prefix, tokens: int) -> Prefix:
-    """The last prefix on the way to `end` that has no more than `tokens`. Costs the blocks after it."""
+    """The longest prefix of `end` with at most `tokens`. Takes time for the blocks after it."""
     node = end
     while node.tokens > tokens and node.parent is not None:
         node = node.parent
@@ -69,5 +69,14 @@ def _at(end: Prefix, tokens: int) -> Prefix:
 
 
 def _size(hit: Prefix, matched: int, sizes: Sizes) -> int:
-    """How long the `matched` tokens are, as `sizes` knows it: those of a prefix, or up to a place inside a block."""
+    """The length of the `matched` tokens according to `sizes`: of a prefix, or up to a place inside a block."""
     return sizes.of(hit) if hit.tokens == matched else sizes.at(matched)
+
+
+class BestEffortCache(FixedBlockCache):
+    """A cache that promises nothing and does not say how it matches (Gemini implicit, Qwen implicit …): the most it
+    could read.
+
+    Every earlier prefix is found, in steps of the rules (1 token where they state none), for as long as they state
+    (without end where they state nothing). The least is no read, so a result is a range and never one number.
+    """

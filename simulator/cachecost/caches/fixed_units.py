@@ -1,54 +1,54 @@
-"""Caches that keep whole units, each of which matches fully or not at all (DeepSeek).
+"""Caches of fixed units, each of which matches fully or not at all (DeepSeek).
 
-Units end where the input of a request ends, where its answer ends, and where a prompt parts from the earlier ones:
-what two requests have in common is kept from the second on. So A+B, then A+C reads nothing, and then A+D reads A.
+A unit ends where the input of a request ends, where its answer ends, and where a prompt diverges from earlier ones:
+what two requests share is kept from the second one on. So A+B, then A+C reads nothing, and then A+D reads A.
 (DeepSeek's guide to context caching, 2026: sliding-window attention needs the state at the very end of a unit. It
-also keeps units at intervals of a length that nobody published; there are none here.)
+also keeps units at intervals of an unpublished length; those are not simulated.)
 
-A read refreshes the unit that was read, a call those it ends or parts at. An answer is a unit when it comes back in
-a later request. Prompts that part within a block part before it.
+A read refreshes the unit that was read; a call refreshes the units where it ends or diverges. An answer becomes a unit
+when a later request sends it back. Prompts that diverge within a block diverge before it.
 """
 
 from __future__ import annotations
 
 from copy import copy
 
-from cachecost.caches.answers import Answers
-from cachecost.caches.breakpoints import Entry, Outcome, State
-from cachecost.caches.reporting import life_s, outcome_of
+from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
+from cachecost.caches.prompt_history import PromptHistory
+from cachecost.caches.reporting import build_outcome, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.rules import ModelRules
 
 
-class Units:
-    """Units of all accounts and models (a prefix belongs to one: its root or its salt differs)."""
+class FixedUnitCache:
+    """Units of all accounts and models. A prefix belongs to one of each: its root or its cache key differs."""
 
     def __init__(self) -> None:
         self._units: dict[Prefix, Entry] = {}
-        self._answers = Answers()
+        self._answers = PromptHistory()
 
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
     ) -> Outcome:
-        """What of `prompt` can be read. Times are seconds; calls come in the order they start."""
-        shared, answer = self._answers.call(prompt.end)
+        """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
+        shared, answer = self._answers.add_call(prompt.end)
         if shared and answer and shared in self._units:
             self._units[answer] = copy(self._units[shared])  # as old as that of its prompt
         hit = self._find(answer or shared, start)
         for node in (shared, hit, prompt.end):
             if node and node.tokens:
                 self._keep(node, rules, start, start + first_token_s)
-        return outcome_of(prompt, sizes, sizes.of(hit) if hit else 0, hit, rules)
+        return build_outcome(prompt, sizes, sizes.of(hit) if hit else 0, hit, rules)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
-        """How the unit that ends at `prefix` stands at `now`; it has one lifetime, whatever `ttl` says."""
+        """The state at `now` of the unit that ends at `prefix`. There is one TTL; `ttl` is ignored."""
         unit = self._units.get(prefix)
         return unit.state(now) if unit else "absent"
 
     def _find(self, node: Prefix | None, now: float) -> Prefix | None:
-        """The longest unit at or before `node` that can be read. Nothing after what is shared can be one."""
+        """The longest unit at or before `node` that can be read. Nothing after the shared prefix can be one."""
         while node is not None:
             unit = self._units.get(node)
             if unit and unit.state(now) == "live":
@@ -57,10 +57,10 @@ class Units:
         return None
 
     def _keep(self, node: Prefix, rules: ModelRules, start: float, readable_at: float) -> None:
-        """A unit that is there is used; one on its way comes with whichever call is first; others are made."""
+        """Refresh a live unit, keep one that another call makes readable sooner, and write any other."""
         unit = self._units.get(node)
         state = unit.state(start) if unit else "absent"
         if unit and (state == "live" or (state == "unreadable" and unit.readable_at <= readable_at)):
             unit.touched = start
         else:
-            self._units[node] = Entry(rules.minimum_tokens, "5m", life_s(rules), start, start, readable_at)
+            self._units[node] = new_entry(rules, "5m", ttl_s_of(rules), start, readable_at)

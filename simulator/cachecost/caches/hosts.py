@@ -1,4 +1,4 @@
-"""Calls as their hosts get them, and what the hosts' caches make of them: what predicting and judging share."""
+"""Requests as hosts receive them, and what the hosts' caches do with them. Replays and fidelity checks share this."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import Cause, CauseFinder, cause_of
-from cachecost.caches.choice import ByRules
+from cachecost.caches.models import HostCaches
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import pass_times, passes
@@ -20,29 +20,31 @@ from cachecost.providers.rules import ModelRules
 
 
 @value
-class Sent:
-    """A request in its host's own terms, and the marks that the host sees."""
+class PreparedRequest:
+    """A request as its host receives it, and the breakpoints that the host sees."""
 
     told: Told
     marks: SentMarks
 
 
-class Hosts:
-    """The hosts of a replay or of a recording: prompts in one tree a tokenizer generation, and all their caches."""
+class SimulatedHosts:
+    """The hosts of a replay: one tree of prompts for each tokenizer generation, and the caches of all hosts."""
 
     def __init__(self, counter_for: Callable[[str], TokenCounter], cache: PrefixCache | None = None) -> None:
         self._counter_for = counter_for
-        self._cache = ByRules(cache)
+        self._cache = HostCaches(cache)
         self._causes = CauseFinder(self._cache)
         self._renderers: dict[str, Renderer] = {}
 
-    def sent(self, request: Request, rules: ModelRules) -> Sent:
-        """`request` as the host of `rules` gets it."""
+    def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
+        """`request` as the host of `rules` receives it."""
         told = translated(request, rules)
-        return Sent(told, marks_sent(told.request))
+        return PreparedRequest(told, marks_sent(told.request))
 
-    def prompts(self, sent: Sent, response: tuple[Block, ...], rules: ModelRules, workspace: str) -> list[Prompt]:
-        """One prompt a pass: more than one where the host ran tools of its own. Raises CannotCount."""
+    def render_prompts(
+        self, sent: PreparedRequest, response: tuple[Block, ...], rules: ModelRules, workspace: str
+    ) -> list[Prompt]:
+        """One prompt for each pass; a host that ran server tools made several. Raises CannotCount."""
         renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
         requests = passes(sent.told.request, response) if rules.speaks_marks else [sent.told.request]
         marks = [sent.marks.marks, *[marks_sent(one).marks for one in requests[1:]]]
@@ -51,7 +53,7 @@ class Hosts:
             for one, of_one in zip(requests, marks, strict=True)
         ]
 
-    def answers(
+    def look_up(
         self,
         request: Request,
         prompts: Sequence[Prompt],
@@ -60,10 +62,12 @@ class Hosts:
         times: tuple[float, float],
         sizes: Sequence[Sizes],
     ) -> tuple[list[Outcome], Cause]:
-        """What the cache does with each pass, and why. `times`: when the call starts, and how long until its first
-        token, in seconds; calls come in the order they start."""
+        """What the cache does with each pass, and the cause of the first one's outcome.
+
+        `times` are the start of the call and its time to first token, in seconds. Calls come in the order they start.
+        """
         pool = rules.pool(workspace)
-        lost = self._causes.before(request, prompts[0], rules, times[0], pool)
+        lost = self._causes.find_entry(request, prompts[0], rules, times[0], pool)
         outcomes = [
             self._cache.call(prompt, rules, *moment, size)
             for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)
@@ -71,19 +75,19 @@ class Hosts:
         self._causes.remember(request, prompts[0], rules, outcomes[0], pool)
         return outcomes, cause_of(request, prompts[0], outcomes[0], lost, rules)
 
-    def warm(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
-        """Have `prefix` of a prompt in the cache, and whatever its breakpoints before it would have written."""
+    def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+        """Add `prefix` of a prompt to the cache, and the entries that its breakpoints before it would have written."""
         for mark in prompt.marks:
             if mark.prefix.depth < prefix.depth:
                 self._cache.warm(mark.prefix, mark.ttl, rules, start)
         self._cache.warm(prefix, ttl, rules, start)
 
     def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
-        """What the cache has at `prefix`, alive or not. None on hosts without breakpoints."""
+        """The entry at `prefix`, expired or not. None on hosts without breakpoints."""
         return self._cache.entry(prefix, rules)
 
     def renderer(self, generation: str) -> Renderer:
-        """The one of a tokenizer generation. Raises CannotEvaluate where nothing counts its tokens."""
+        """The renderer of a tokenizer generation. Raises CannotEvaluate if no counter can count its tokens."""
         renderer = self._renderers.get(generation)
         if renderer is None:
             renderer = self._renderers[generation] = Renderer(self._counter_for(generation))

@@ -1,4 +1,4 @@
-"""Prefixes by when they were last sent: the longest that is alive, and the least recently used going first."""
+"""Prefixes by when they were last sent: finds the longest live one and evicts the least recently used first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cachecost.caches.chains import Chain
 from cachecost.prompts.blocks import Prefix
 
 MOST_MOVED = 32
-"""Blocks of a side call, at most, that make way for how the conversation goes on."""
+"""A side call of at most so many blocks is moved aside when the conversation continues."""
 Oldest = tuple[int, int, int]
 """The call that last sent a chain's deepest tokens, where the chain starts (the deepest first), its number."""
 
@@ -18,29 +18,30 @@ Oldest = tuple[int, int, int]
 class Recency:
     """All prefixes that calls of one model sent, token by token. Calls come in the order they start.
 
-    A call costs work for the blocks that are new in it and for the forks on its way, not for its length. Prompts
-    share what they share in whole blocks: of a message that was extended, nothing. Tokens are as counted.
+    A call takes time for the blocks that are new in it and for the forks on its way, not for its length. Prompts
+    share whole blocks only, and nothing of a message that was extended. Tokens are as counted.
     """
 
     def __init__(self) -> None:
         self.tokens = 0
-        """What is kept, in tokens; what is dead and did not have to make room included."""
+        """Cached tokens, including those that expired and were not evicted."""
         self._calls = 0
         self._chains: list[Chain] = []
         self._of: dict[Prefix, Chain] = {}
         self._oldest: list[Oldest] = []
 
     def send(self, end: Prefix, now: float, readable_at: float, life_s: float, capacity: int | None = None) -> int:
-        """A call of the prompt that ends at `end`. Returns how many of its tokens could be read. Times are seconds.
+        """Record a call whose prompt ends at `end`. Returns how many of its tokens it reads. Times are seconds.
 
-        `capacity` is what is kept at most, in tokens: the least recently sent go first, of one call its last tokens.
+        `capacity` is a limit in tokens: the least recently sent are evicted first, the last tokens of a call before
+        its first ones.
         """
         self._calls += 1
         found = 0
         for chain, upto in _way(self._chain(end), end.tokens):
-            before = chain.stored
+            before = chain.cached_end
             live = chain.send(upto, self._calls, now, (readable_at, now), life_s) if upto > chain.start else 0
-            self.tokens += chain.stored - before
+            self.tokens += chain.cached_end - before
             found = max(found, live if live > chain.start else 0)
             self._queue(chain)
         if capacity is not None:
@@ -48,14 +49,14 @@ class Recency:
         return found
 
     def state(self, prefix: Prefix, now: float, life_s: float) -> State:
-        """How the tokens of `prefix` stand."""
+        """The state of the tokens of `prefix`."""
         chain = self._of.get(prefix)
         while chain is not None and chain.start >= prefix.tokens:
             chain = chain.parent
         return chain.state(prefix.tokens, now, life_s) if chain else "absent"
 
     def _chain(self, end: Prefix) -> Chain:
-        """The chain of `end`. What is new in it goes on with a chain that ends there, or begins one."""
+        """The chain of `end`. New blocks extend a chain that ends where they start, or start a new one."""
         new: list[Prefix] = []
         node: Prefix | None = end
         while node is not None and node not in self._of:
@@ -65,12 +66,12 @@ class Recency:
         if not new and chain is not None:
             return chain
         if node is None or chain is None or not self._makes_way(chain, node):
-            chain = self._begun(chain, node, end)
+            chain = self._start_chain(chain, node, end)
         chain.last = end
         self._of.update(dict.fromkeys(new, chain))
         return chain
 
-    def _begun(self, parent: Chain | None, node: Prefix | None, end: Prefix) -> Chain:
+    def _start_chain(self, parent: Chain | None, node: Prefix | None, end: Prefix) -> Chain:
         """A new chain that leaves `parent` at `node`."""
         chain = Chain(len(self._chains), parent, node.tokens if node else 0, end)
         self._chains.append(chain)
@@ -79,10 +80,10 @@ class Recency:
         return chain
 
     def _makes_way(self, chain: Chain, node: Prefix) -> bool:
-        """Whether the chain can go on from `node`: it ends there, or what comes after is short and has no forks.
+        """Whether the chain can be extended at `node`: it ends there, or its rest is short and has no forks.
 
-        Side calls are mostly made before the conversation goes on. Without this each would begin a chain for all that
-        comes after it, and a call would cost work for every side call before it.
+        Side calls mostly come before the conversation continues. Without this, each would start a new chain for
+        everything after it, and a call would take time for every side call before it.
         """
         if chain.last is node:
             return True
@@ -92,7 +93,7 @@ class Recency:
         return True
 
     def _split(self, chain: Chain, node: Prefix) -> None:
-        """Make what comes after `node` a chain of its own."""
+        """Split off what comes after `node` as a separate chain."""
         last = chain.last
         tail = chain.split(len(self._chains), node)
         self._chains.append(tail)
@@ -103,7 +104,7 @@ class Recency:
         self._queue(tail)
 
     def _queue(self, chain: Chain) -> None:
-        """See that a chain that holds anything is in line. It may stand too early there, never too late."""
+        """Queue a chain with cached tokens for eviction. Its place may be too early, never too late."""
         if chain.steps and not chain.queued:
             chain.queued = True
             heappush(self._oldest, (chain.steps[0].call, -chain.start, chain.number))
@@ -119,7 +120,7 @@ class Recency:
 
 
 def _way(chain: Chain, tokens: int) -> Iterator[tuple[Chain, int]]:
-    """The chains from the last one back to the root, each with how many tokens of the prompt it ends at."""
+    """The chains from the last one back to the root, each with the number of prompt tokens at its end."""
     yield chain, tokens
     while chain.parent is not None:
         yield chain.parent, chain.start

@@ -12,38 +12,38 @@ from cachecost.prompts.sizes import Sizes
 from cachecost.providers.rules import ModelRules
 
 
-def reported(matched: int, total: int, rules: ModelRules) -> int:
-    """Tokens read of a prompt of `total` tokens whose first `matched` are cached.
+def reported_read(matched: int, total: int, rules: ModelRules) -> int:
+    """The tokens that usage reports as read, of a prompt of `total` tokens whose first `matched` are cached.
 
-    They end on the grid, are at least the minimum, leave out what is computed anew, and are told in whole steps.
+    They end at a block, reach the minimum, exclude what is recomputed, and are reported in whole steps.
     """
-    hit = on_grid(matched, rules)
+    hit = round_down_to_block(matched, rules)
     if hit < rules.minimum_tokens:
         return 0
-    hit = min(hit, on_grid(total - rules.recomputed_tokens, rules))
+    hit = min(hit, round_down_to_block(total - rules.recomputed_tokens, rules))
     return hit - hit % rules.reported_step_tokens
 
 
-def on_grid(tokens: int, rules: ModelRules) -> int:
-    """The last grid point at or before `tokens`; the grid begins where the provider's own text does."""
+def round_down_to_block(tokens: int, rules: ModelRules) -> int:
+    """The last end of a fixed-size block at or before `tokens`; blocks start at the provider's own hidden text."""
     from_its_start = tokens + rules.grid_offset_tokens
     return max(0, from_its_start - from_its_start % rules.step_tokens - rules.grid_offset_tokens)
 
 
-def outcome_of(prompt: Prompt, sizes: Sizes, matched: int, hit: Prefix | None, rules: ModelRules) -> Outcome:
-    """`matched` tokens are cached, up to `hit`; nothing is charged for writing, and no mark is asked for."""
+def build_outcome(prompt: Prompt, sizes: Sizes, matched: int, hit: Prefix | None, rules: ModelRules) -> Outcome:
+    """The outcome where `matched` tokens are cached, up to `hit`. Writes are free, and breakpoints have no effect."""
     total = sizes.total(prompt)
-    read = reported(matched, total, rules)
+    read = reported_read(matched, total, rules)
     return Outcome(read, 0, 0, total - read, hit if read else None, ())
 
 
-def in_steps(outcome: Outcome, rules: ModelRules) -> Outcome:
-    """An outcome of marks whose reads end on a grid: what is left of a hit is neither read nor written anew."""
-    read = on_grid(outcome.read, rules)
+def round_read(outcome: Outcome, rules: ModelRules) -> Outcome:
+    """A breakpoint outcome with its read rounded down to a block: the rest of the hit is uncached, not written."""
+    read = round_down_to_block(outcome.read, rules)
     hit = outcome.hit if read else None
     return replace(outcome, read=read, uncached=outcome.uncached + outcome.read - read, hit=hit)
 
 
-def life_s(rules: ModelRules) -> float:
-    """Seconds that what nobody uses lives: the host's only or short lifetime; without end where none is stated."""
+def ttl_s_of(rules: ModelRules) -> float:
+    """The host's only or short TTL in seconds; infinite where the rules state none."""
     return rules.ttl_s.get("5m", inf)

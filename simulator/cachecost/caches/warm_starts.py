@@ -12,17 +12,17 @@ from typing import Protocol
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.lookback import lookback_steps
+from cachecost.prompts.lookback import is_within_lookback
 from cachecost.prompts.render import Prompt
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
 TOLERANCE = 2
-"""Tokens that a billed read may differ from a prefix whose length other bills tell."""
+"""Tokens that a billed read may differ from a prefix whose length is known from other bills."""
 ESTIMATED = 0.01
-"""Share that it may differ from a prefix whose length is an estimate and that the recording did write."""
+"""The share that it may differ from a prefix of estimated length that the recording wrote."""
 FARTHEST = 0.05
-"""Share that it may differ from the prefix that it is taken for, of those that the recording cannot have written."""
+"""The share that it may differ from the matching prefix that the recording cannot have written."""
 
 
 class KnownSizes(Protocol):
@@ -33,7 +33,7 @@ class KnownSizes(Protocol):
         ...
 
     def told(self, prefix: Prefix) -> int | None:
-        """The length that a bill tells; None: it is an estimate."""
+        """The length from a bill; None: there is only an estimate."""
         ...
 
 
@@ -43,7 +43,7 @@ Told = Callable[[Prefix], int | None]
 
 @value
 class SentCall:
-    """A recorded call as rendered. `start` is seconds; `billed` is None where nothing tells what one pass read."""
+    """A recorded call as rendered. `start` is seconds; `billed` is None where the read of a single pass is unknown."""
 
     number: int
     start: float
@@ -62,7 +62,7 @@ class WarmStart:
     ttl: str
 
 
-class SentBefore:
+class SentPrefixes:
     """The prefixes that a recording sent so far, and those at its breakpoints. Calls come in the order they start."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class SentBefore:
         self._marked.update(mark.prefix for mark in prompt.marks)
 
     def warm_start(self, call: SentCall, sizes: KnownSizes) -> WarmStart | None:
-        """What the call read, if it can only have been written before the recording began; None: it was not."""
+        """What the call read, if it can only have been written before the recording began; None otherwise."""
         read = call.billed.read if call.billed else 0
         if not read or not _looks_back(call) or self._has_written(call.prompt, read, sizes):
             return None
@@ -88,7 +88,7 @@ class SentBefore:
         return WarmStart(call.number, nearest, read, ttl)
 
     def has_surely_written(self, prompt: Prompt, read: int, told: Told) -> bool:
-        """Whether an earlier call placed a breakpoint at the end of what was read, by the lengths that bills tell."""
+        """Whether an earlier call placed a breakpoint at the end of what was read, by the lengths from bills."""
         node: Prefix | None = prompt.end
         while node is not None:
             if node in self._marked and abs((told(node) or -read) - read) <= TOLERANCE:
@@ -122,8 +122,7 @@ def _looks_back(call: SentCall) -> bool:
 
 def _is_found(node: Prefix, call: SentCall) -> bool:
     return any(
-        mark.prefix.depth >= node.depth
-        and lookback_steps(mark.prefix, node, call.rules) < call.rules.lookback_positions
+        mark.prefix.depth >= node.depth and is_within_lookback(mark.prefix, node, call.rules)
         for mark in call.prompt.marks
     )
 
@@ -131,9 +130,9 @@ def _is_found(node: Prefix, call: SentCall) -> bool:
 def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf, told: Told) -> Iterator[WarmStart]:
     """The warm starts of a recording, in the order its calls start.
 
-    `told` is the length of a prefix that any bill tells: for most calls it is enough, and costs little.
+    `told` gives the length of a prefix from any bill: for most calls that is enough, and fast.
     """
-    before = SentBefore()
+    before = SentPrefixes()
     for call in sorted(calls, key=lambda one: one.start):
         read = call.billed.read if call.billed else 0
         if read and not before.has_surely_written(call.prompt, read, told):

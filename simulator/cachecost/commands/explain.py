@@ -62,7 +62,7 @@ def explain(
 ) -> int:
     """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars."""
     from cachecost.analysis.explain.codes import codes
-    from cachecost.analysis.explain.explaining import explained
+    from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.views.explain.json_output import explanation_object
     from cachecost.views.explain.text import print_explanation
 
@@ -78,7 +78,7 @@ def explain(
     page = []
     csv_rows: list[dict[str, Any]] = []
     for number, traffic in enumerate(found):
-        told = explained(traffic, readings)
+        told = explain_workload(traffic, readings)
         page.append(told)
         as_object = explanation_object(told)
         csv_rows += [{"strategy": told.strategy, **row} for row in as_object["findings"]]

@@ -356,11 +356,11 @@ def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
 
 def _explanations(asked: _Asked) -> Iterator[Explanation]:
     """What is avoidable in the calls as they were sent, where `explain` knows their caches."""
-    from cachecost.analysis.explain.explaining import explained
+    from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.replay.workload import recorded
 
     base = asked.ground
     try:
-        yield explained(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
+        yield explain_workload(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
     except CannotEvaluate as error:
         print_diagnostic(f"the page does not show avoidable costs: {error}")

@@ -64,4 +64,4 @@ class BillTotal(msgspec.Struct):
             batch=call.is_batch,
             **ways_of(call.request.params),
         )
-        return sum(found.cost(usage).values(), Decimal(0))
+        return found.total_cost(usage)

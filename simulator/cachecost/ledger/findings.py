@@ -1,4 +1,4 @@
-"""What an explanation found: every avoidable miss and write, with its cause, place and dollars."""
+"""The findings of `cachecost explain`: every avoidable miss and write, with its cause, place and dollars."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cachecost.prompts.blocks import Layer
 class Finding:
     """One call that paid more than it had to, for one cause.
 
-    `call` counts from 1, `since` is the earlier call that it is compared with. `block` is where on the wire the first
-    difference stands (`system.1`, `messages.4.content.0`), `tokens` what was paid for at more than the price of a
-    read. `excerpt` is the text around the first character that differs, None without content.
+    `call` counts from 1; `since` is the earlier call that it is compared with. `block` is the place of the first
+    difference in the request (`system.1`, `messages.4.content.0`); `tokens` were paid for at more than the read price.
+    `excerpt` is the text around the first character that differs, None without content.
     """
 
     code: str
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a log costs, and what it costs in a replay from which every cause is taken away.
+    """What a log costs, and what it costs in a replay without any of the causes.
 
     The findings' dollars add up to the difference, exactly.
     """
@@ -49,11 +49,11 @@ class Explanation:
     token_source: str = ""
     band: float = 0.0
     open_share: float = 1.0
-    """The share of what is avoidable that rests on token counts: no bill determines it."""
+    """The share of the avoidable dollars that rests on token counts and not on bills."""
     flips: list[str] = field(default_factory=list)
-    """Readings of the rules under which the answer is another one, each in a sentence."""
+    """Assumptions under which the answer differs, each in a sentence."""
     warm: WarmReads = WarmReads()
-    """What was cached before the recording began: no loss."""
+    """Reads of what was cached before the recording began. They are no loss."""
 
     @property
     def avoidable(self) -> Decimal:

@@ -1,6 +1,6 @@
-"""How the tokens and dollars of a call divide among the layers: worked out when somebody asks.
+"""How the tokens and dollars of a call divide among the layers, computed on first use.
 
-Most rows of a long log are printed and forgotten, and what is printed has no layers.
+Most rows of a long log are printed without their layers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from cachecost.base.structs import value
-from cachecost.ledger.rows import ZERO, LayerTokens
+from cachecost.ledger.rows import LayerTokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
@@ -30,7 +30,7 @@ class Spans:
     total: int
 
     def of_layers(self) -> list[LayerTokens]:
-        """What became of each layer's tokens. They add up to the usage."""
+        """The tokens of each layer by class. They add up to the usage."""
         tools, system = min(self.tools, self.total), min(self.system, self.total)
         ends = (tools, max(tools, system), self.total)
         return [self._between(start, end) for start, end in zip((0, *ends), ends, strict=False)]
@@ -41,8 +41,8 @@ class Spans:
         return LayerTokens(*(max(0, min(end, high) - max(start, low)) for low, high in cuts))
 
 
-class _Late(Mapping[Layer, Value]):
-    """A mapping that is made at its first use."""
+class _LazyMapping(Mapping[Layer, Value]):
+    """A mapping that is computed on first use."""
 
     __slots__ = ("_made",)
     _made: dict[Layer, Value] | None
@@ -51,26 +51,26 @@ class _Late(Mapping[Layer, Value]):
         raise NotImplementedError
 
     @property
-    def made(self) -> dict[Layer, Value]:
+    def _values(self) -> dict[Layer, Value]:
         if self._made is None:
             self._made = self._make()
         return self._made
 
     def __getitem__(self, layer: Layer) -> Value:
-        return self.made[layer]
+        return self._values[layer]
 
     def __iter__(self) -> Iterator[Layer]:
-        return iter(self.made)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self.made)
+        return len(self._values)
 
     def __repr__(self) -> str:
-        return repr(self.made)
+        return repr(self._values)
 
 
-class TokensByLayer(_Late[LayerTokens]):
-    """What became of each layer's tokens, in all passes of a call."""
+class TokensByLayer(_LazyMapping[LayerTokens]):
+    """The tokens of each layer by class, in all passes of a call."""
 
     __slots__ = ("_passes",)
 
@@ -83,8 +83,8 @@ class TokensByLayer(_Late[LayerTokens]):
         return {layer: sum(parts[1:], parts[0]) for layer, parts in zip(Layer, zip(*each, strict=True), strict=True)}
 
 
-class DollarsByLayer(_Late[Decimal]):
-    """What each layer's tokens cost, in USD."""
+class DollarsByLayer(_LazyMapping[Decimal]):
+    """The cost of each layer's tokens, in USD."""
 
     __slots__ = ("_prices", "_tokens")
 
@@ -98,4 +98,4 @@ class DollarsByLayer(_Late[Decimal]):
 
     def _dollars(self, tokens: LayerTokens) -> Decimal:
         usage = Usage(tokens.input, tokens.read, tokens.write_5m, tokens.write_1h)
-        return sum(self._prices.cost(usage).values(), ZERO)
+        return self._prices.total_cost(usage)

@@ -1,4 +1,4 @@
-"""How far off dollars may be: the token counts' relative error, on what no bill determines (rule 18)."""
+"""The error margin of dollars: the relative error of token counts, on what no bill determines (rule 18)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cachecost.providers.quotes import PER_TOKEN
 
 
 def estimated_usd(prompt: Prompt, spans: Spans, sizes: Sizes, prices: Prices) -> Decimal:
-    """USD of one pass that move when the token counts do, where bills size it.
+    """USD of one pass that depend on token counts, where bills determine the size of the prompt.
 
-    Where a span ends, one price gives way to another. An end that lies `n` tokens from the nearest length that a bill
-    tells was counted for those `n` alone: they may have been put on the wrong side of it.
+    The price changes where a span ends. If an end is `n` tokens from the nearest length known from a bill, only those
+    `n` tokens were counted, and they may be on the wrong side of the end.
     """
     ends = _ends(spans, prices)
     after = [price for _, price in ends[1:]] + [ZERO]
@@ -27,7 +27,7 @@ def estimated_usd(prompt: Prompt, spans: Spans, sizes: Sizes, prices: Prices) ->
 
 
 def _ends(spans: Spans, prices: Prices) -> list[tuple[int, Decimal]]:
-    """Where each span that is not empty ends, in tokens, and its price; the last ends the prompt."""
+    """The end of each non-empty span, in tokens, and its price; the last ends the prompt."""
     all_ends = (
         (spans.read, prices.read),
         (spans.written_1h, prices.write_1h),
@@ -39,26 +39,26 @@ def _ends(spans: Spans, prices: Prices) -> list[tuple[int, Decimal]]:
 
 
 def margin(rows: Sequence[CallRow], band: float) -> float:
-    """The relative error of the dollars of `rows`, where counts are `band` off (0.03 is ±3 %).
+    """The relative error of the dollars of `rows` if token counts are off by `band` (0.03 is ±3%).
 
-    Where bills size the prompts, only what they leave open counts; output whose length was recorded never does.
+    Where bills determine the sizes of prompts, only the rest counts; output of recorded length never does.
     """
     if not band or all(row.estimated_usd is None for row in rows):
         return band
-    counted = sum(map(_counted, rows), ZERO)
+    counted = sum(map(_counted_usd, rows), ZERO)
     return band * float(open_usd(rows) / counted) if counted else 0.0
 
 
 def open_usd(rows: Iterable[CallRow]) -> Decimal:
-    """USD that rest on token counts, as no bill determines them."""
-    return sum(map(_open, rows), ZERO)
+    """USD that rest on token counts, since no bill determines them."""
+    return sum(map(_open_usd, rows), ZERO)
 
 
-def _open(row: CallRow) -> Decimal:
-    counted = _counted(row)
+def _open_usd(row: CallRow) -> Decimal:
+    counted = _counted_usd(row)
     return counted if row.estimated_usd is None else min(row.estimated_usd, counted)
 
 
-def _counted(row: CallRow) -> Decimal:
-    """USD of a call that rest on token counts where no bill tells: all but output whose length was recorded."""
+def _counted_usd(row: CallRow) -> Decimal:
+    """USD of a call that rest on token counts without bills: everything but output of recorded length."""
     return row.cost.total - (row.cost.output if row.output_is_recorded else ZERO)

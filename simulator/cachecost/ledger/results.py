@@ -1,4 +1,4 @@
-"""The ledger: what each call used, cost and why. Views read these types and nothing else."""
+"""The ledger: what each call used, what it cost, and why. Views read only these types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cachecost.ledger.rows import ZERO as ZERO
 from cachecost.ledger.rows import CallRow as CallRow
 from cachecost.ledger.rows import Cost as Cost
 from cachecost.ledger.rows import LayerTokens as LayerTokens
-from cachecost.ledger.timelines import Strip
+from cachecost.ledger.timelines import CallTimeline
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All calls of one strategy, in order, and what must be known to judge them.
+    """All calls of one strategy, in order, and what a reader needs to assess them.
 
-    `notes` are sentences for people: what the arm could not do, what was assumed.
-    `band` is the relative error of the token counts behind it. `floor` is what no choice of marks and lifetimes
-    could go below for these bytes, in USD; None where nobody asked, or a call was refused. `strips` has one entry a
-    row where a picture was asked for, else none. `lifetimes` are what the host calls its short and its long lifetime.
+    `notes` are sentences for people: what the strategy could not do, what was assumed. `band` is the relative error of
+    the token counts. `floor` is the lower bound in USD over all choices of breakpoints and TTLs for these requests;
+    None if it was not requested, or a call was refused. `strips` has one timeline a row if they were requested, else
+    none. `lifetimes` are the host's names of its short and long TTL.
     """
 
     strategy: str
@@ -41,17 +41,17 @@ class Ledger:
     token_source: str = ""
     band: float = 0.0
     floor: Decimal | None = None
-    strips: list[Strip] = field(default_factory=list)
+    strips: list[CallTimeline] = field(default_factory=list)
     lifetimes: tuple[str, str] = ("5m", "1h")
 
     @property
     def most(self) -> Decimal | None:
-        """USD if no best-effort hit came about (batches, hosts that promise nothing); None: all hits are certain."""
+        """USD without any best-effort hit (batches, hosts that promise no hits); None: all hits are certain."""
         return None if all(row.cost_if_missed is None for row in self.rows) else most_of(self.rows)
 
     @property
     def is_priced(self) -> bool:
-        """Whether all dollars are known. Where not, `cost` is not to be told: a server of one's own without a price."""
+        """Whether all prices are known. If not, `cost` must not be shown: a self-hosted server without a price."""
         return all(row.is_priced for row in self.rows)
 
     @property
@@ -75,11 +75,11 @@ class Ledger:
 
     @property
     def inquiries(self) -> list[CallRow]:
-        """The rows that serve a question, retries included."""
+        """The rows of side questions, retries included."""
         return [row for row in self.rows if row.inquiry is not None]
 
     def per_inquiry(self) -> Decimal | None:
-        """Dollars of one question, all its calls together; None where nothing was asked, or no price is known."""
+        """Dollars of one side question, all its calls together; None without questions or without a known price."""
         asked = {row.inquiry for row in self.inquiries}
         return self.cost_of(self.inquiries) / len(asked) if asked and self.is_priced else None
 
@@ -91,7 +91,7 @@ class Ledger:
 
 
 def most_of(rows: Iterable[CallRow]) -> Decimal:
-    """USD of calls of which no best-effort hit came about."""
+    """USD of the calls without any best-effort hit."""
     return sum((row.cost.total if row.cost_if_missed is None else row.cost_if_missed for row in rows), ZERO)
 
 
@@ -119,10 +119,10 @@ def _flat(row: CallRow) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The strategies of a scenario under one model, day and reading of the rules.
+    """The strategies of a scenario under one model, day and set of assumptions.
 
-    `variant` names it ("" is the scenario as written); `first` is the strategy all others are
-    compared with. Ledgers stand in the scenario's order.
+    `variant` names it ("" is the scenario as written); `first` is the strategy that all others are compared with.
+    Ledgers are in the scenario's order.
     """
 
     variant: str
@@ -130,13 +130,13 @@ class Comparison:
     model: str
     as_of: date
     rules: dict[str, str]
-    """Switches that are not at their default, by name."""
+    """Assumptions that differ from their default, by name."""
     ledgers: list[Ledger]
     first: str
 
     @property
     def best(self) -> Ledger:
-        """The cheapest strategy that had no refused call; among equals the earlier one."""
+        """The cheapest strategy without a refused call; the earlier one in a tie."""
         complete = [ledger for ledger in self.ledgers if not ledger.errors] or self.ledgers
         return min(complete, key=self.effort)
 
@@ -146,7 +146,7 @@ class Comparison:
         return all(ledger.is_priced for ledger in self.ledgers)
 
     def effort(self, ledger: Ledger) -> Decimal:
-        """What strategies are ranked by: USD; where no price is known, the input tokens that must be computed."""
+        """What strategies are ranked by: USD, or without prices the input tokens that must be computed."""
         return ledger.cost.total if self.is_priced else Decimal(ledger.usage.total_input - ledger.usage.read)
 
     @property
@@ -156,7 +156,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A figure somebody published, beside what it is exactly: dollars, or with `is_share` a share that is saved."""
+    """A published figure and its exact value: dollars, or with `is_share` a share that is saved."""
 
     source: str
     says: str
@@ -167,7 +167,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What `cachecost run` found: everything a report says. The first comparison is the scenario as written."""
+    """The result of `cachecost run`: everything in a report. The first comparison is the scenario as written."""
 
     scenario: str
     question: str
@@ -179,7 +179,7 @@ class RunResult:
     versions: dict[str, str] = field(default_factory=dict)
     """Versions that fix the figures: cachecost, rules data, prices data, tiktoken …"""
     explanations: list[Explanation] = field(default_factory=list)
-    """What the first and the best strategy pay more than they must, where a report was asked for."""
+    """The avoidable costs of the first and the best strategy, if a report was requested."""
 
     @property
     def main(self) -> Comparison:
@@ -188,13 +188,13 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One recorded call: what was predicted without its own bill, and what was billed.
+    """One recorded call: the usage predicted without its own bill, and the billed usage.
 
-    `kind` is "hit" (something was read that the recording could have written), "cold" (nothing was
-    read), "unknown" (what was read can only have been written before the recording began), "range" (the
-    host promises nothing, so that the prediction is a range) or "refused" (the simulator says the API
-    refuses it). `exact`: the same prefix was hit, and the read is right within 2 tokens; a range never is, it
-    `holds` or not. `way` is how the host caches: a `matching` of its rules. Dollars are None where no price is known.
+    `kind` is "hit" (the recording could have written what was read), "cold" (nothing was read), "unknown" (what was
+    read can only have been written before the recording began), "range" (the host promises no hits, so the prediction
+    is a range) or "refused" (the simulator expects the API to refuse it). `exact`: the same prefix was hit, and the
+    read is right within 2 tokens; a range is never exact, it `holds` or not. `way` is how the host caches: a `matching`
+    of its rules. Dollars are None where no price is known.
     """
 
     source: str
@@ -211,15 +211,15 @@ class Judgement:
     project: str = ""
     features: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    """Rules of the rulebook that the call exercises, and of those the ones that its bill refuses."""
+    """Rules of the rulebook that the call exercises; `broken` are those that its bill contradicts."""
     broken: tuple[str, ...] = ()
     host: str = "anthropic"
     way: str = "breakpoint"
     holds: bool = False
     cause: str = ""
-    """The probable cause of a difference, in a word of the closed list of causes; "" where none is known."""
+    """The probable cause of a difference, from the closed list of causes; "" if unknown."""
     is_identity: bool = False
-    """Whether nothing of the request is known (a transcript): that usages follow from each other is what was judged."""
+    """Whether the request is unknown (a transcript): only that usages follow from each other was checked."""
 
     @property
     def is_right(self) -> bool:
@@ -227,7 +227,7 @@ class Judgement:
 
     @property
     def client(self) -> str:
-        """Who recorded the call: the project that the recording names, else its folder."""
+        """The client that recorded the call: the project that the recording names, else its folder."""
         return self.project or str(PurePath(self.source).parent)
 
     @property
@@ -239,7 +239,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A rule, in how many recorded calls it was seen to hold, for which models and clients, and where it did not."""
+    """A rule: how many recorded calls confirm it, of which models and clients, and which calls contradict it."""
 
     rule: str
     words: str
@@ -258,8 +258,8 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Supported:
-    """A reading of a rule switch, and how many of the knowable calls come out exactly right under it."""
+class AssumptionSupport:
+    """A value of an assumption, and how many of the knowable calls are predicted exactly with it."""
 
     switch: str
     reading: str
@@ -269,13 +269,13 @@ class Supported:
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """All judgements of a validation, in order, and what could not be judged (file and words)."""
+    """All judgements of a validation, in order, and what could not be checked (file and reason)."""
 
     judgements: list[Judgement]
     token_source: str
     not_judged: list[tuple[str, str]] = field(default_factory=list)
-    readings: list[Supported] = field(default_factory=list)
-    """Filled where the readings of the switches were compared; the first one of a switch is its default."""
+    readings: list[AssumptionSupport] = field(default_factory=list)
+    """Filled if the values of the assumptions were compared; the first value of each is its default."""
 
     def of(self, kind: str) -> list[Judgement]:
         return [one for one in self.judgements if one.kind == kind]
@@ -287,12 +287,12 @@ class Fidelity:
 
     @property
     def transcripts(self) -> list[Judgement]:
-        """Steps of transcripts: only that their usages follow from each other was judged."""
+        """Steps of transcripts: only that their usages follow from each other was checked."""
         return [one for one in self.judgements if one.is_identity]
 
     @property
     def main(self) -> list[Judgement]:
-        """What the first sums are of: the requests; the transcripts where there is nothing else."""
+        """The basis of the first totals: the requests, or the transcripts if there is nothing else."""
         return self.requests or self.transcripts
 
     @property

@@ -1,4 +1,4 @@
-"""The row of a call, alone in a module that is quickly imported: a replay as JSON needs no more of the ledger."""
+"""The row of a call. The module imports fast: a replay with `--json` needs nothing else of the ledger."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
+from cachecost.providers.usage import ZERO as ZERO
 from cachecost.providers.usage import Usage
 
 WARM_START: Literal["warm_start"] = "warm_start"
-ZERO = Decimal(0)
-TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 
 
 @value
@@ -44,7 +44,7 @@ class Cost:
 
 @value
 class LayerTokens:
-    """Input tokens of one layer in one call, by what became of them."""
+    """Input tokens of one layer in one call, by token class."""
 
     read: int = 0
     write_5m: int = 0
@@ -62,7 +62,7 @@ class LayerTokens:
 
 @value
 class CallRow:
-    """One call of a replay. `error` is why it has no usage (then usage and cost are zero, cause is None).
+    """One call of a replay. `error` says why it has no usage (then usage and cost are zero, cause is None).
 
     `error_type` is "invalid_request_error" where the API refuses the call, "not_evaluated" where a
     model, rule or price is not known.
@@ -88,22 +88,22 @@ class CallRow:
     output_is_recorded: bool = True
     error_type: str | None = None
     cost_if_missed: Decimal | None = None
-    """For calls in batches, whose hits are best effort: dollars if nothing were read. `cost` is then the least."""
+    """For calls in batches, whose hits are best effort: dollars without any read. `cost` is then the minimum."""
     is_priced: bool = True
-    """False: nobody says what its tokens cost, so `cost` is nothing that could be told (a server of one's own)."""
+    """False: the price of its tokens is unknown, so `cost` must not be shown (a self-hosted server)."""
     estimated_usd: Decimal | None = None
-    """USD that rest on token counts where bills size the rest (`margin.py`); None: all but recorded output does."""
+    """USD that rest on token counts where bills determine the rest (`margin.py`); None: all but recorded output."""
 
 
 class WarmReads(NamedTuple):
-    """How many calls read what was written before the recording began, and how many tokens."""
+    """The number of calls that read what was written before the recording began, and their tokens."""
 
     calls: int = 0
     tokens: int = 0
 
     @property
     def sentence(self) -> str:
-        """What is to be said of them; "" where there are none."""
+        """A sentence about them; "" if there are none."""
         if not self.calls:
             return ""
         who = "1 call reads" if self.calls == 1 else f"{self.calls:,} calls read"

@@ -1,6 +1,6 @@
-"""The picture of a call: where its marks stood in the prompt, and what kinds of blocks were not read.
+"""The prompt timeline of a call: where its breakpoints were, and which kinds of blocks were not read.
 
-How its tokens divide stands in the ledger's row; a strip holds what the row does not.
+The ledger's row says how the tokens divide; a timeline holds what the row does not.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from cachecost.prompts.sizes import Sizes
 
 @value
 class MarkAt:
-    """A mark that counts: the tokens up to it, and the lifetime it asks for."""
+    """A breakpoint that reached the minimum: the tokens up to it, and its TTL."""
 
     tokens: int
     ttl: str
 
 
 @value
-class Strip:
-    """What one call adds to the picture. `fresh` counts the blocks that were not read, by kind, in prompt order.
+class CallTimeline:
+    """One call of a prompt timeline. `fresh` counts the blocks that were not read, by kind, in prompt order.
 
-    `is_human`: it answers a person, not only tools (rule 3).
+    `is_human`: its last message is a human message and not only tool results (rule 3).
     """
 
     marks: tuple[MarkAt, ...] = ()
@@ -35,15 +35,15 @@ class Strip:
     is_human: bool = False
 
 
-NO_STRIP = Strip()
-"""Of a call that has no usage."""
+EMPTY_TIMELINE = CallTimeline()
+"""The timeline of a call without usage."""
 
 
-def strip_of(prompt: Prompt, sizes: Sizes, outcome: Outcome) -> Strip:
-    """The strip of a call, from its first pass."""
+def build_timeline(prompt: Prompt, sizes: Sizes, outcome: Outcome) -> CallTimeline:
+    """The timeline of a call, from its first pass."""
     marks = tuple(MarkAt(sizes.of(mark.prefix), mark.ttl) for mark in outcome.marks)
     kinds = Counter(block.kind for block in _after(outcome.hit, prompt.end))
-    return Strip(marks, tuple(reversed(kinds.items())), _answers_a_person(prompt))
+    return CallTimeline(marks, tuple(reversed(kinds.items())), _answers_a_person(prompt))
 
 
 def _answers_a_person(prompt: Prompt) -> bool:

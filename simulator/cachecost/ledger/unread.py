@@ -1,8 +1,8 @@
-"""Written and never read: what was paid for in the hope of a read that did not come.
+"""Cache writes that no later call read.
 
-An entry is what one call left at one of its marks. The call read the prefix up to its hit and paid for the rest, so
-whoever reads the entry later makes use of what *this* call paid, up to that mark; what lies before its hit was used
-already, by this very call. That is why a read costs one step here, however long the conversation is.
+An entry is what one call wrote at one of its breakpoints. The call read the prefix up to its hit and paid for the rest.
+A later read of the entry uses what *this* call paid for, up to that breakpoint; what is before its hit was used by this
+call itself. That is why recording a read takes one step, however long the conversation is.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Wasted:
+class UnreadWrites:
     """Tokens that were written and not read by any later call so far.
 
-    `paid` is what writing them cost, in dollars. `extra` is what that was dearer than sending them unmarked (write
-    price minus input price): the dollars that were lost for nothing, since the tokens had to be sent anyway.
+    `paid` is the cost of writing them, in dollars. `extra` is the part above sending them without a breakpoint (write
+    price minus input price). Only that part was wasted: the tokens had to be sent anyway.
     """
 
     tokens: int = 0
     paid: Decimal = ZERO
     extra: Decimal = ZERO
 
-    def __add__(self, other: Wasted) -> Wasted:
-        return Wasted(self.tokens + other.tokens, self.paid + other.paid, self.extra + other.extra)
+    def __add__(self, other: UnreadWrites) -> UnreadWrites:
+        return UnreadWrites(self.tokens + other.tokens, self.paid + other.paid, self.extra + other.extra)
 
-    def __sub__(self, other: Wasted) -> Wasted:
-        return Wasted(self.tokens - other.tokens, self.paid - other.paid, self.extra - other.extra)
+    def __sub__(self, other: UnreadWrites) -> UnreadWrites:
+        return UnreadWrites(self.tokens - other.tokens, self.paid - other.paid, self.extra - other.extra)
 
 
 @dataclass(slots=True)
 class _Written:
-    """What one pass of a call paid to write. Places are tokens from the start of its prompt.
+    """What one pass of a call wrote. Places are tokens from the start of its prompt.
 
     From `start` (its hit) to `end_1h` for an hour, from there to `end` for five minutes; later calls read up to `read`.
     """
@@ -53,66 +53,66 @@ class _Written:
     prices: Prices
     read: int
 
-    def wasted(self) -> Wasted:
+    def unread(self) -> UnreadWrites:
         hour, five = max(0, self.end_1h - self.read), self.end - max(self.end_1h, self.read)
-        paid = sum(self.prices.cost(Usage(write_1h=hour, write_5m=five)).values(), ZERO)
-        unmarked = sum(self.prices.cost(Usage(hour + five)).values(), ZERO)
-        return Wasted(hour + five, paid, paid - unmarked)
+        paid = self.prices.total_cost(Usage(write_1h=hour, write_5m=five))
+        unmarked = self.prices.total_cost(Usage(hour + five))
+        return UnreadWrites(hour + five, paid, paid - unmarked)
 
 
-class _Entry(NamedTuple):
+class _WrittenEntry(NamedTuple):
     written: _Written
     place: int
 
 
 class Unread:
-    """Follows calls in the order they start, and knows at any moment what was written and never read.
+    """Tracks calls in the order they start, and what they wrote that no call has read yet.
 
-    A mark at or before a hit is charged nothing (rule 13): its entry stays whose it was. Entries of one prefix with two
-    lifetimes count as one, also under the switch `ttl_in_key`.
+    A breakpoint at or before a hit is not charged (rule 13): its entry still belongs to the call that paid for it.
+    Entries of one prefix with two TTLs count as one, also with the assumption `ttl_in_key`.
     """
 
     def __init__(self) -> None:
-        self._entries: dict[Prefix, _Entry] = {}
-        self._by_call: dict[int, Wasted] = {}
-        self.total = Wasted()
+        self._entries: dict[Prefix, _WrittenEntry] = {}
+        self._by_call: dict[int, UnreadWrites] = {}
+        self.total = UnreadWrites()
 
     def add(self, call: int, outcome: Outcome, prices: Prices, sizes: Sizes = AS_COUNTED) -> None:
-        """One pass of the call with this number: what it read is used now, what it wrote is not yet."""
+        """Record one pass of the call with this number: what it read is used, what it wrote is not used yet."""
         if outcome.hit is not None and (entry := self._entries.get(outcome.hit)):
             self._use(entry)
-        written = _written(call, outcome, prices)
+        written = _describe_writes(call, outcome, prices)
         depth = outcome.hit.depth if outcome.hit else 0
         for mark in outcome.marks:
             if mark.prefix.depth > depth:
-                self._entries[mark.prefix] = _Entry(written, sizes.of(mark.prefix))
+                self._entries[mark.prefix] = _WrittenEntry(written, sizes.of(mark.prefix))
         if written.end > written.start:
-            self._count(call, written.wasted())
+            self._count(call, written.unread())
 
-    def _use(self, entry: _Entry) -> None:
+    def _use(self, entry: _WrittenEntry) -> None:
         written = entry.written
         if entry.place > written.read:
-            before = written.wasted()
+            before = written.unread()
             written.read = entry.place
-            self._count(written.call, written.wasted() - before)
+            self._count(written.call, written.unread() - before)
 
-    def _count(self, call: int, change: Wasted) -> None:
-        self._by_call[call] = self._by_call.get(call, Wasted()) + change
+    def _count(self, call: int, change: UnreadWrites) -> None:
+        self._by_call[call] = self._by_call.get(call, UnreadWrites()) + change
         self.total += change
 
-    def of(self, call: int) -> Wasted:
-        """What the call with this number wrote and no later call read so far."""
-        return self._by_call.get(call, Wasted())
+    def of(self, call: int) -> UnreadWrites:
+        """What the call with this number wrote and no later call has read yet."""
+        return self._by_call.get(call, UnreadWrites())
 
-    def of_all(self, calls: Iterable[int]) -> Wasted:
-        return sum(map(self.of, calls), Wasted())
+    def of_all(self, calls: Iterable[int]) -> UnreadWrites:
+        return sum(map(self.of, calls), UnreadWrites())
 
-    def __iter__(self) -> Iterator[tuple[int, Wasted]]:
-        """The calls that wrote something nobody read so far."""
+    def __iter__(self) -> Iterator[tuple[int, UnreadWrites]]:
+        """The calls that wrote something that no call has read yet."""
         return ((call, wasted) for call, wasted in self._by_call.items() if wasted.tokens)
 
 
-def _written(call: int, outcome: Outcome, prices: Prices) -> _Written:
+def _describe_writes(call: int, outcome: Outcome, prices: Prices) -> _Written:
     a = outcome.read
     b = a + outcome.write_1h
     return _Written(call, a, b, b + outcome.write_5m, prices, read=a)

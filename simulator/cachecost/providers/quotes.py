@@ -10,9 +10,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.providers.pricefile import CLASSES
 from cachecost.providers.pricerows import Instead, PriceRow, Storage
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage
 
-ZERO = Decimal(0)
 PER_TOKEN = -6
 """Prices are per 10**6 tokens."""
 SMALLEST = Decimal("0.000001")
@@ -46,6 +45,10 @@ class Prices:
             "input": _dollars(usage.input_tokens, self.input),
             "output": _dollars(usage.output_tokens, self.output),
         }
+
+    def total_cost(self, usage: Usage) -> Decimal:
+        """Dollars of `usage`, all token classes together, exact."""
+        return sum(self.cost(usage).values(), ZERO)
 
 
 NOBODY = "unknown"

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from cachecost.base.structs import value
+
+ZERO = Decimal(0)
+"""No dollars: the start of every sum of money."""
+TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
+"""The classes that tokens are priced by."""
+INPUT_CLASSES = TOKEN_CLASSES[:-1]
+"""Those of a prompt."""
 
 
 @value

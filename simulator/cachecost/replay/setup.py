@@ -14,7 +14,7 @@ from cachecost.conversations.model import Conversation
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.ledger.rows import warm_reads
-from cachecost.ledger.timelines import Strip
+from cachecost.ledger.timelines import CallTimeline
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.assumptions import switches_from
@@ -92,7 +92,7 @@ class Terms:
         book = self.book()
         strategy = build(spec, model=self.model, facts=lambda model: book.rules(self.host, model))
         calls: list[Call] = []
-        strips: list[Strip] = []
+        strips: list[CallTimeline] = []
         simulation = Simulation(
             self.book(own_readings(strategy)),
             self.prices,
@@ -135,7 +135,7 @@ class Terms:
         talks: Sequence[Conversation],
         progress: Progress,
         sent: list[Call],
-        strips: list[Strip] | None,
+        strips: list[CallTimeline] | None,
     ) -> list[CallRow]:
         """The row of each call; the calls themselves are added to `sent`, their pictures to `strips`."""
         simulation.learn_all(self.bills, self.starts_warm or "warm_start" in self.rules)

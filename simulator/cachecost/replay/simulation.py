@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
-from cachecost.caches.hosts import Hosts
+from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.warm_starts import SentCall, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.margin import estimated_usd
 from cachecost.ledger.rows import WARM_START, ZERO, CallRow, Cost
-from cachecost.ledger.timelines import NO_STRIP, Strip, strip_of
+from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.refusals import refusal
@@ -78,12 +78,12 @@ class Simulated(NamedTuple):
         return self._replace(row=replace(self.row, call=number)) if number else self
 
     @property
-    def strip(self) -> Strip:
+    def strip(self) -> CallTimeline:
         """What the picture of the call needs besides its row."""
         if not self.passes:
-            return NO_STRIP
+            return EMPTY_TIMELINE
         first = self.passes[0]
-        return strip_of(first.prompt, first.sizes, first.outcome)
+        return build_timeline(first.prompt, first.sizes, first.outcome)
 
 
 class Simulation:
@@ -109,7 +109,7 @@ class Simulation:
         self._prices = prices
         self._host = host
         self._strategy = strategy
-        self._hosts = Hosts(counter_for, cache)
+        self._hosts = SimulatedHosts(counter_for, cache)
         self.notes: dict[str, None] = {}
         """What hosts have no such thing for, in sentences, each once."""
         self._number = 0
@@ -139,8 +139,8 @@ class Simulation:
             return None
         try:
             rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
-            prompts = self._hosts.prompts(
-                self._hosts.sent(call.request, rules), call.simulated_response, rules, call.workspace
+            prompts = self._hosts.render_prompts(
+                self._hosts.prepare_request(call.request, rules), call.simulated_response, rules, call.workspace
             )
         except CannotEvaluate:
             return None
@@ -165,7 +165,7 @@ class Simulation:
         """Put what was cached before the recording began into the cache, before the first call that sends it."""
         found = self._warm_in(prompt)
         if found is not None:
-            self._hosts.warm(prompt, found, self._warm.pop(found), rules, start)
+            self._hosts.warm_prefix(prompt, found, self._warm.pop(found), rules, start)
         return found
 
     def _warm_in(self, prompt: Prompt) -> Prefix | None:
@@ -203,13 +203,13 @@ class Simulation:
     def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
         if call.has_failed:
             return self._without_usage(call, "unknown", None, None)
-        sent = self._hosts.sent(call.request, rules)
+        sent = self._hosts.prepare_request(call.request, rules)
         told, marks = sent.told.request, sent.marks
         self.notes.update(dict.fromkeys(sent.told.notes))
         if early := refusal(told, marks, rules):
             return self._without_usage(call, None, early, REFUSED)
         counter = self._hosts.renderer(rules.generation).counter
-        prompts = self._hosts.prompts(sent, call.simulated_response, rules, call.workspace)
+        prompts = self._hosts.render_prompts(sent, call.simulated_response, rules, call.workspace)
         sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
         tokens = sizes[0].total(prompts[0])
         length = 0 if counter.name == "bytes" else tokens
@@ -219,7 +219,7 @@ class Simulation:
         prices = self._quoted(call, rules, tokens, start)
         times = call.start, call.first_token_s
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
-        outcomes, cause = self._hosts.answers(call.request, prompts, rules, call.workspace, times, sizes)
+        outcomes, cause = self._hosts.look_up(call.request, prompts, rules, call.workspace, times, sizes)
         if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes))
@@ -302,7 +302,7 @@ class Simulation:
 def _if_missed(usage: Usage, prices: Prices) -> Decimal:
     """Dollars if what was read had to be written again, for five minutes."""
     written = replace(usage, read=0, write_5m=usage.write_5m + usage.read)
-    return sum(prices.cost(written).values(), ZERO)
+    return prices.total_cost(written)
 
 
 def _spans(one: Pass) -> Spans:

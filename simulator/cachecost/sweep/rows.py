@@ -6,9 +6,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.ledger.results import Ledger
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage
 
-ZERO = Decimal(0)
 NO_SEED = 0
 """Of a sweep without seeds."""
 

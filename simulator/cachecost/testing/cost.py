@@ -50,11 +50,11 @@ class CacheCost(SimulatedAPI):
 
     def explain(self) -> Explanation:
         """What the calls pay more than they must, each cause with its place and its dollars. Raises CannotEvaluate."""
-        from cachecost.analysis.explain.explaining import explained
+        from cachecost.analysis.explain.explaining import explain_workload
         from cachecost.replay.workload import recorded
 
         self._called()
-        return explained(recorded(self.recording, self._rules, self._prices, self._host, self._tokens))
+        return explain_workload(recorded(self.recording, self._rules, self._prices, self._host, self._tokens))
 
     def lint(self) -> list[LintFinding]:
         """What is wrong with the calls, each alone and with the one before it."""

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cachecost.analysis.comparison.answer import verdict_of
-from cachecost.analysis.explain.explaining import explained
+from cachecost.analysis.explain.explaining import explain_workload
 from cachecost.analysis.optimum.lower_bound import floor_of
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
@@ -80,7 +80,7 @@ class _Reading:
         names = [ledger.strategy for ledger in comparison.ledgers]
         asked = dict.fromkeys((comparison.first, comparison.best.strategy))
         specs = [self.scenario.strategies[names.index(name)] for name in asked]
-        return [explained(of_strategy(spec, self.talks, self.terms)) for spec in specs]
+        return [explain_workload(of_strategy(spec, self.talks, self.terms)) for spec in specs]
 
     def claim(self, told: ClaimSpec) -> Claim:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""

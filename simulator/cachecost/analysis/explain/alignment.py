@@ -1,4 +1,4 @@
-"""How far a changed prompt goes on like the one before it, once it has parted from it."""
+"""How much of a changed prompt matches the previous one after they diverge."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from json import dumps
 from cachecost.prompts.blocks import Block, Layer, Prefix
 
 ALIKE = 0.6
-"""Share of two texts, from their ends inwards, that must be equal for one to be a new version of the other."""
+"""The share of two texts, from their ends inwards, that must match for one to be a new version of the other."""
 ALIKE_IN_SIZE = 0.02
-"""Without content, two blocks of the head whose sizes differ by no more than this share are versions of one."""
+"""Without content, two blocks of tools or system are versions of one if their sizes differ by at most this share."""
 
 
 def path(end: Prefix, after: int) -> list[Prefix]:
-    """The prefixes with a block on the way to `end`, those that are more than `after` blocks long."""
+    """The prefixes of `end` that are more than `after` blocks long, in order."""
     nodes: list[Prefix] = []
     node: Prefix | None = end
     while node is not None and node.depth > after:
@@ -26,7 +26,7 @@ def path(end: Prefix, after: int) -> list[Prefix]:
 
 
 def common(one: Prefix, other: Prefix) -> Prefix | None:
-    """The last prefix that both ways go through; None for prompts of different tokenizers, which share no tree."""
+    """The longest common prefix; None for prompts of different tokenizers, which share no tree."""
     a: Prefix | None = one
     b: Prefix | None = other
     while a is not b and a is not None and b is not None:
@@ -36,10 +36,10 @@ def common(one: Prefix, other: Prefix) -> Prefix | None:
 
 
 def goes_on(before: Sequence[Prefix], now: Sequence[Prefix]) -> Prefix | None:
-    """The last prefix of `now` that would have been read if nothing had changed; None where all of it is new.
+    """The last prefix of `now` that would have been read if nothing had changed; None if all of it is new.
 
-    Both begin where they part; `before` ends with what was cached. A block counts as there still if it is equal, or
-    stands where another version of it stood.
+    Both lists start where the prompts diverge; `before` ends with the last cached prefix. A block counts as unchanged
+    if it is equal, or if it is in the place of another version of itself.
     """
     matched: Prefix | None = None
     blocks = [node.block.digest if node.block else b"" for node in before]
@@ -65,14 +65,14 @@ def _are_versions(old: Prefix, new: Prefix) -> bool:
 
 
 def text_of(block: Block) -> str:
-    """The text of a text block; of any other its JSON, as sent."""
+    """The text of a text block, or the JSON of any other block as sent."""
     content = block.content or {}
     text = content.get("text")
     return text if block.kind == "text" and isinstance(text, str) else dumps(content, ensure_ascii=False)
 
 
 def first_difference(one: str, other: str) -> int:
-    """Characters from 0 before the first that differs."""
+    """The index of the first character that differs."""
     length = min(len(one), len(other))
     if one[:length] == other[:length]:
         return length
@@ -84,7 +84,7 @@ def first_difference(one: str, other: str) -> int:
 
 
 def alike(one: str, other: str) -> int:
-    """How many characters two texts share at their beginning and at their end."""
+    """The number of characters that two texts share at their beginning and at their end."""
     begin = first_difference(one, other)
     rest = min(len(one), len(other)) - begin
     return begin + first_difference(one[::-1][:rest], other[::-1][:rest])

@@ -7,18 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Literal
+
+from cachecost.caches.causes import Cause
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """What a code means, in general: what, why, the fix, and who says so.
+class CauseCode:
+    """A code: what it means, why it costs, how to fix it, and the source.
 
+    `removal` says how a replay removes the cause (see the head of `codes.toml`).
     `told` is the sentence of one finding, with places to fill in; `word` is that of Anthropic's cache diagnostics.
     """
 
     code: str
     name: str
-    cause: str
+    cause: Cause
+    removal: Literal["restore", "place", "drop"]
     word: str
     what: str
     told: str
@@ -28,7 +33,7 @@ class Code:
 
 
 @cache
-def codes() -> Mapping[str, Code]:
-    """Every code by its cause, in the order of the prompt, then of time, then of marks."""
+def codes() -> Mapping[str, CauseCode]:
+    """Every code by its cause, in the order of removal: causes in the prompt, then in time, then in breakpoints."""
     text = files("cachecost.analysis.explain").joinpath("codes.toml").read_text(encoding="utf-8")
-    return {row["cause"]: Code(code, **row) for code, row in tomllib.loads(text).items()}
+    return {row["cause"]: CauseCode(code, **row) for code, row in tomllib.loads(text).items()}

@@ -1,4 +1,4 @@
-"""The causes of a log in dollars: replays from which one cause after another is taken away."""
+"""The causes of avoidable costs in dollars, from replays that remove one cause after another."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from decimal import Decimal
 
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
-from cachecost.analysis.explain.watching import Lone, Removal, Simulate, Watched, watch, without
+from cachecost.analysis.explain.observed_replay import (
+    LoneCall,
+    ObservedReplay,
+    Removal,
+    Simulate,
+    observe_replay,
+    replay_without,
+)
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.base.formatting import dollars
+from cachecost.caches.causes import Cause
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.margin import open_usd
@@ -20,36 +28,16 @@ from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
+from cachecost.providers.quotes import PER_TOKEN
 from cachecost.replay.workload import Traffic
 
-LOCAL = (
-    "model_changed",
-    "speed_changed",
-    "tools_changed",
-    "system_changed",
-    "content_changed",
-    "compaction",
-    "fork",
-    "tool_choice_changed",
-    "output_format_changed",
-    "thinking_changed",
-    "thinking_stripped",
-    "effort_changed",
-    "images_changed",
-    "ttl_expired",
-    "concurrent_write",
-    "lookback_exceeded",
-)
-"""Causes whose removal changes what one call reads, and nothing that any call writes."""
-MARKING = ("mark_misplaced", "no_mark", "below_minimum")
-"""Causes whose removal makes an earlier call write more: it may not pay, and then the cause is none."""
 MATERIAL = Decimal("0.01")
-"""Share of what a conversation costs that another placement of marks must save, or it is as good as it is."""
+"""The share of a conversation's cost that other breakpoints must save to count as an improvement."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A replay from which more causes are taken away than from the one before it, and what that saved each call."""
+class _Replay:
+    """A replay without one more cause than the previous replay, and what that saved for each call."""
 
     rows: Sequence[CallRow]
     removal: Removal
@@ -62,7 +50,7 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     Each cause is priced by a replay without it and without those before it, so that the dollars of all add up to
     the difference between the bill and the bill without any. `simulate` makes a fresh simulation.
     """
-    watched = watch(calls, simulate)
+    watched = observe_replay(calls, simulate)
     causes = _Causes(calls, simulate, watched)
     findings = [*causes.local(), *causes.marking(), *causes.vain()]
     findings.sort(key=lambda finding: (finding.call, finding.code))
@@ -71,11 +59,11 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     return replace(made, open_share=_open_share(made.avoidable, causes.rows))
 
 
-def explained(traffic: Traffic, readings: bool = False) -> Explanation:
-    """What avoidable misses and writes the traffic has, and how sure that is.
+def explain_workload(traffic: Traffic, readings: bool = False) -> Explanation:
+    """The avoidable misses and writes of the workload, and how certain they are.
 
-    With `readings` it is asked again under every other reading of the open rules: those that change the answer are
-    told. Raises CannotEvaluate.
+    With `readings` every other value of each assumption is tried, and those that change the answer are reported.
+    Raises CannotEvaluate.
     """
     traffic.must_speak_marks("explain")
     told = _as_filed(explain(traffic.calls, traffic.simulation), traffic.calls)
@@ -85,7 +73,7 @@ def explained(traffic: Traffic, readings: bool = False) -> Explanation:
 
 
 def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
-    """Findings with the numbers that their calls have in the file, in its order."""
+    """Findings numbered and sorted by the calls of the file."""
     if not any(call.number for call in calls):
         return told
     findings = [replace(finding, call=calls[finding.call - 1].number) for finding in told.findings]
@@ -93,7 +81,7 @@ def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
 
 
 def _flips(traffic: Traffic, told: Explanation) -> Iterator[str]:
-    """A sentence for each reading under which other causes are found, or the dollars are not about the same."""
+    """A sentence for each value of an assumption that leads to other causes or other dollars."""
     for switch in switch_rows(traffic.host):
         for reading in switch.readings[1:] if switch.number is None else ():
             other = traffic.read_as({switch.name: reading.value})
@@ -112,8 +100,13 @@ def _names(told: Explanation) -> str:
 
 
 def _open_share(avoidable: Decimal, rows: Sequence[CallRow]) -> float:
-    """The share of what is avoidable that no bill determines; `rows` are those without any cause."""
+    """The share of the avoidable dollars that no bill determines; `rows` are those without any cause."""
     return min(1.0, float(open_usd(rows) / avoidable)) if avoidable else 1.0
+
+
+def _causes_removed_by(removal: str) -> list[Cause]:
+    """The causes in `codes.toml` with this removal, in its order."""
+    return [code.cause for code in codes().values() if code.removal == removal]
 
 
 def _cost(rows: Sequence[CallRow]) -> Decimal:
@@ -121,9 +114,9 @@ def _cost(rows: Sequence[CallRow]) -> Decimal:
 
 
 class _Causes:
-    """One log, and the replay from which all causes so far are taken away."""
+    """A log, and its replay without any of the causes so far."""
 
-    def __init__(self, calls: Sequence[Call], simulate: Simulate, watched: Watched) -> None:
+    def __init__(self, calls: Sequence[Call], simulate: Simulate, watched: ObservedReplay) -> None:
         self._calls = calls
         self._simulate = simulate
         self._watched = watched
@@ -134,18 +127,18 @@ class _Causes:
         self._removal = Removal()
 
     def local(self) -> Iterator[Finding]:
-        for cause in LOCAL:
+        for cause in _causes_removed_by("restore"):
             if losses := self._losses[cause]:
                 step = self._without(Removal(restored={loss.passed: loss.depth for loss in losses}))
                 self._take(step)
                 yield from self._findings(losses, step.saved)
 
     def marking(self) -> Iterator[Finding]:
-        """Other marks cost something where they are set: only those that pay for it are causes."""
-        for cause in MARKING:
+        """Other breakpoints cost something where they are placed: only those that pay off are causes."""
+        for cause in _causes_removed_by("place"):
             losses = self._losses[cause]
             while losses:
-                step = self._without(_marked(losses))
+                step = self._without(_place_breakpoints(losses))
                 shared = self._paid_for(losses, step.saved)
                 kept = self._worth_it(losses, shared)
                 if len(kept) == len(losses):
@@ -155,7 +148,7 @@ class _Causes:
                 losses = kept
 
     def vain(self) -> Iterator[Finding]:
-        """What conversations of one call wrote for nobody, where that happened more than once."""
+        """What single-call conversations wrote and no call read, if that happened more than once."""
         lone = self._watched.lone
         if len(lone) > 1:
             step = self._without(Removal(unmarked={one.passed: one.read for one in lone}))
@@ -163,21 +156,21 @@ class _Causes:
             losses = [_vain(one) for one in lone]
             yield from self._findings(losses, step.saved)
 
-    def _without(self, more: Removal) -> _Step:
+    def _without(self, more: Removal) -> _Replay:
         removal = self._removal | more
-        rows = without(removal, self._calls, self._simulate)
+        rows = replay_without(removal, self._calls, self._simulate)
         saved = {
             before.call: before.cost.total - after.cost.total
             for before, after in zip(self.rows, rows, strict=True)
             if before.cost.total != after.cost.total
         }
-        return _Step(rows, removal, saved)
+        return _Replay(rows, removal, saved)
 
-    def _take(self, step: _Step) -> None:
+    def _take(self, step: _Replay) -> None:
         self.rows, self._removal = step.rows, step.removal
 
     def _paid_for(self, losses: Sequence[Loss], saved: dict[int, Decimal]) -> dict[int, Decimal]:
-        """What was saved, by losing call: what an earlier call pays more for its mark is of the one that reads it."""
+        """Savings by call with a loss: an earlier call's cost of a breakpoint counts for the call that reads it."""
         by_talk: dict[Thread, list[int]] = defaultdict(list)
         for loss in losses:
             by_talk[self._talk(loss.call)].append(loss.call)
@@ -190,7 +183,7 @@ class _Causes:
         return shared
 
     def _worth_it(self, losses: Sequence[Loss], shared: dict[int, Decimal]) -> list[Loss]:
-        """The losses that other marks pay for, in conversations where they save something that counts."""
+        """The losses that other breakpoints would avoid at a profit, in conversations where they save enough."""
         saved: dict[Thread, Decimal] = defaultdict(Decimal)
         costs: dict[Thread, Decimal] = defaultdict(Decimal)
         for row in self.rows:
@@ -204,17 +197,17 @@ class _Causes:
         ]
 
     def _padding(self, loss: Loss) -> Decimal:
-        """Dollars for the tokens that a prefix lacks to its minimum, read with it: who is short must send them, too."""
+        """Dollars for reading the tokens that a prefix lacks to its minimum: they would have to be sent, too."""
         prices = self._watched.prices.get(loss.call)
         if loss.cause != "below_minimum" or prices is None:
             return ZERO
-        return (max(0, loss.minimum - loss.tokens) * prices.read).scaleb(-6)
+        return (max(0, loss.minimum - loss.tokens) * prices.read).scaleb(PER_TOKEN)
 
     def _talk(self, call: int) -> Thread:
         return self._calls[call - 1].request.thread.up_to(1)
 
     def _findings(self, losses: Sequence[Loss], saved: dict[int, Decimal]) -> Iterator[Finding]:
-        """What each call saved belongs to its loss; what a call without one saved, or paid, to the one before it."""
+        """Findings with each call's savings. Savings of a call without a loss count for the loss before it."""
         shared = _shared_out([loss.call for loss in losses], saved)
         for loss in losses:
             if shared[loss.call]:
@@ -240,8 +233,8 @@ class _Causes:
         )
 
 
-def _marked(losses: Sequence[Loss]) -> Removal:
-    """Marks where calls could have read on, had the call before been marked there."""
+def _place_breakpoints(losses: Sequence[Loss]) -> Removal:
+    """Breakpoints where calls could have read on if the previous call had had one there."""
     removal = Removal()
     for loss in losses:
         removal.marked.setdefault(loss.passed, []).append((loss.depth, "5m"))
@@ -253,7 +246,7 @@ def _marked(losses: Sequence[Loss]) -> Removal:
 
 
 def _shared_out(calls: Sequence[int], saved: dict[int, Decimal]) -> dict[int, Decimal]:
-    """Dollars by those `calls` that lost something, in order; all that was saved, to the last cent."""
+    """All savings, divided exactly among the `calls` with a loss, in order."""
     shared: dict[int, Decimal] = dict.fromkeys(sorted(set(calls)), ZERO)
     order = list(shared)
     for call, less in saved.items():
@@ -262,6 +255,6 @@ def _shared_out(calls: Sequence[int], saved: dict[int, Decimal]) -> dict[int, De
     return shared
 
 
-def _vain(one: Lone) -> Loss:
+def _vain(one: LoneCall) -> Loss:
     last = one.written[-1]
     return Loss(one.call, one.passed, "written_never_read", last, last.depth, tokens=one.tokens)

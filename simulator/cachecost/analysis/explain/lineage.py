@@ -1,4 +1,4 @@
-"""Which earlier call a call grew out of, and how much of it was sent before."""
+"""Which earlier call a call continues, and how much of it was sent before."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cachecost.providers.rules import ModelRules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Earlier:
-    """A call as later ones look back on it. `entry` is the deepest prefix that it had in the cache.
+class EarlierCall:
+    """An earlier call to compare with. `entry` is the deepest prefix that it had in the cache.
 
     `number` is that of the call, `passed` that of its first pass in the replay.
     """
@@ -27,25 +27,25 @@ class Earlier:
 
 
 class Lineage:
-    """All calls so far. Asking costs work for what is new in a call, or for where it parts from its forerunner."""
+    """All calls so far. A lookup takes time for what is new in a call, or since it diverged from its forerunner."""
 
     def __init__(self) -> None:
         self._sent: set[Prefix] = set()
-        self._at_thread: dict[tuple[str, Thread, str], Earlier] = {}
-        self._of_talk: dict[tuple[str, Thread], Earlier] = {}
-        self._of_model: dict[tuple[str, Thread, str], Earlier] = {}
-        self._last: dict[tuple[str, str], Earlier] = {}
+        self._at_thread: dict[tuple[str, Thread, str], EarlierCall] = {}
+        self._of_talk: dict[tuple[str, Thread], EarlierCall] = {}
+        self._of_model: dict[tuple[str, Thread, str], EarlierCall] = {}
+        self._last: dict[tuple[str, str], EarlierCall] = {}
 
-    def shared(self, prompt: Prompt) -> Prefix:
-        """The longest beginning of the prompt that was sent before, whether it was ever cached or not."""
+    def find_shared(self, prompt: Prompt) -> Prefix:
+        """The longest prefix of the prompt that was sent before, whether or not it was cached."""
         node = prompt.end
         while node not in self._sent and node.parent is not None:
             node = node.parent
         return node
 
-    def forerunner(self, request: Request, model: str, pool: str) -> Earlier | None:
-        """The call that this one grew out of, or was to: of its conversation on its model, else on another model,
-        else the latest of its pool and model.
+    def forerunner(self, request: Request, model: str, pool: str) -> EarlierCall | None:
+        """The call that this one continues or should have continued: of its conversation on its model, else on another
+        model, else the latest of its pool and model.
         """
         talk = (pool, request.thread.up_to(1))
         own = self._of_model.get((*talk, model))
@@ -53,8 +53,8 @@ class Lineage:
             own = self._of_talk.get(talk)
         return self._nearer(own, request, pool) or self._last.get((pool, model))
 
-    def _nearer(self, latest: Earlier | None, request: Request, pool: str) -> Earlier | None:
-        """An older call of the conversation instead, where the latest one shares less with this one."""
+    def _nearer(self, latest: EarlierCall | None, request: Request, pool: str) -> EarlierCall | None:
+        """An older call of the conversation, if it shares more with this one than the latest does."""
         if latest is None:
             return None
         model, common = latest.rules.model, request.thread.common(latest.request.thread).length
@@ -63,10 +63,10 @@ class Lineage:
         return found if found and found.request.thread.length > common else latest
 
     def is_followed(self, thread: Thread, pool: str) -> bool:
-        """Whether its conversation had a call before."""
+        """Whether the conversation had a call before."""
         return (pool, thread.up_to(1)) in self._of_talk
 
-    def remember(self, call: Earlier, pool: str) -> None:
+    def remember(self, call: EarlierCall, pool: str) -> None:
         """Keep a call for those that come after it."""
         node: Prefix | None = call.prompt.end
         while node is not None and node not in self._sent:

@@ -1,4 +1,4 @@
-"""What a call paid for again although it had been sent before, and why."""
+"""What a call paid for again although an earlier call had sent it, and why."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cachecost.analysis.explain.alignment import common, goes_on, path
-from cachecost.analysis.explain.lineage import Earlier
+from cachecost.analysis.explain.lineage import EarlierCall
 from cachecost.caches.breakpoints import PrefixCache, State
-from cachecost.caches.causes import Cause, ancestor, what_changed
+from cachecost.caches.causes import (
+    Cause,
+    UnreadPrefix,
+    ancestor,
+    cause_of_unread,
+    find_change_or_compaction,
+    is_fork,
+)
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import Prompt
@@ -19,12 +26,11 @@ from cachecost.providers.rules import ModelRules
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Blocks of a prompt that would have been read but for `cause`: those up to `depth` that were not.
+    """Unread blocks of a prompt, up to `depth`, that would have been read without `cause`.
 
-    `first` is the first of them that matters: the one that differs, else the first that was not read. `was` stood in
-    its place in the call `since`. `passed` numbers the pass of the replay, `gap_s` is the time since that call,
-    `ttl` the lifetime of an entry that expired, `positions` how far before the last mark an entry stands, `tokens` how
-    long that is which was not read.
+    `first` is the block that differs, else the first one that was not read. `was` was in its place in the call `since`.
+    `passed` numbers the pass of the replay, `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
+    `positions` the distance of an entry from the last breakpoint, `tokens` the length of what was not read.
     """
 
     call: int
@@ -33,7 +39,7 @@ class Loss:
     first: Prefix
     depth: int
     was: Prefix | None = None
-    since: Earlier | None = None
+    since: EarlierCall | None = None
     gap_s: float = 0.0
     ttl: str = ""
     positions: int = 0
@@ -48,8 +54,8 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """One call about to be made: what is sent, what the cache holds, and where it is looked for."""
+class CallInspection:
+    """One call before it is made: the prompt, the cache, and the earlier call to compare with."""
 
     call: int
     passed: int
@@ -61,22 +67,22 @@ class Looking:
     cache: PrefixCache
     read: int
     shared: Prefix
-    before: Earlier | None
+    before: EarlierCall | None
 
     def losses(self) -> Iterator[Loss]:
-        """At most two: what was sent before just so, and what comes after a change."""
-        changed = self._changed()
-        if self.shared.depth > self.read and (unread := self._unread(changed)):
+        """At most two: what was sent before unchanged, and what comes after a change."""
+        changed = self._find_changed()
+        if self.shared.depth > self.read and (unread := self._find_unread(changed)):
             yield unread
         if changed:
             yield changed
 
     # ------------------------------------------------------------------------------- sent before, and not read
 
-    def _unread(self, changed: Loss | None) -> Loss | None:
-        """What was sent before, byte for byte and from the start, and was not read this time."""
+    def _find_unread(self, changed: Loss | None) -> Loss | None:
+        """The prefix that was sent before, byte for byte, and was not read this time."""
         entry, state, ttl, touched = self._deepest_entry()
-        cause = self._why(entry, state, changed)
+        cause = self._cause(entry, state, changed)
         end = entry or self._sent_by_the_call_before()
         first = next(iter(path(end, self.read)), None)
         if first is None:
@@ -97,7 +103,7 @@ class Looking:
         )
 
     def _sent_by_the_call_before(self) -> Prefix:
-        """What a mark in the call before could have cached."""
+        """What a breakpoint in the previous call could have cached."""
         return (common(self.before.prompt.end, self.shared) if self.before else None) or self.shared
 
     def _tokens(self, end: Prefix) -> int:
@@ -105,14 +111,14 @@ class Looking:
         return self.sizes.of(end) - (self.sizes.of(ancestor(self.prompt.end, self.read)) if self.read else 0)
 
     def _behind(self, entry: Prefix) -> int:
-        """Positions from an entry to the last mark, both counted; below 0 where the mark stands before it."""
+        """Positions from an entry to the last breakpoint, both counted; below 0 if the breakpoint is before it."""
         if not self.prompt.marks:
             return 0
         steps = lookback_steps(self.prompt.marks[-1].prefix, entry, self.rules)
         return steps + 1 if steps >= 0 else steps
 
     def _deepest_entry(self) -> tuple[Prefix | None, State, str, float | None]:
-        """(prefix, state, lifetime, when it was last used) of the deepest entry that was not read."""
+        """(prefix, state, TTL, time of last use) of the deepest entry that was not read."""
         for node in reversed(path(self.shared, self.read)):
             for ttl in ("5m", "1h"):
                 state = self.cache.state(node, ttl, self.rules, self.start)
@@ -121,44 +127,21 @@ class Looking:
                     return node, state, entry.ttl, entry.touched
         return None, "absent", "", None
 
-    def _why(self, entry: Prefix | None, state: State, changed: Loss | None) -> Cause:
-        if state == "unreadable":
-            return "concurrent_write"
-        if changed is None and self._is_fork():
-            return "fork"
-        if state == "expired":
-            return "ttl_expired"
-        if entry is not None:
-            reached = self.prompt.marks and self.prompt.marks[-1].prefix.depth >= entry.depth
-            return "lookback_exceeded" if reached else "mark_misplaced"
-        return self._why_no_entry()
-
-    def _why_no_entry(self) -> Cause:
-        if not self.prompt.marks:
-            return "no_mark"
-        if self.sizes.of(self.shared) < self.rules.minimum_tokens:
-            return "below_minimum"
+    def _cause(self, entry: Prefix | None, state: State, changed: Loss | None) -> Cause:
         before = self.before
-        is_past = before is not None and before.entry is not None and not _is_on(before.entry, self.prompt.end)
-        return "mark_misplaced" if is_past else "no_mark"
-
-    def _is_fork(self) -> bool:
-        """Whether the conversation was taken up at an earlier place, and goes on otherwise from there.
-
-        A last message that was replaced while the conversation went on is no fork.
-        """
-        before = self.before
-        if before is None or before.rules.model != self.rules.model:
-            return False
-        thread, other = self.request.thread, before.request.thread
-        shared = thread.common(other).length
-        parted = 0 < shared < min(other.length, thread.length) and self.shared.layer == self.prompt.end.layer
-        return parted and (shared < other.length - 1 or thread.length <= other.length)
+        unread = UnreadPrefix(
+            tokens=self.sizes.of(self.shared),
+            entry=entry,
+            state=state,
+            is_fork=changed is None and is_fork(self.request, self.prompt, self.rules, self.shared, before),
+            is_off_path=bool(before and before.entry and not _is_on(before.entry, self.prompt.end)),
+        )
+        return cause_of_unread(unread, self.prompt, self.rules)
 
     # ------------------------------------------------------------------------------- behind a change
 
-    def _changed(self) -> Loss | None:
-        """What stands behind a block or a parameter that is not as it was in the call before."""
+    def _find_changed(self) -> Loss | None:
+        """What comes after a block or a parameter that changed since the previous call."""
         before = self.before
         if before is None or before.entry is None or not self.prompt.marks:
             return None
@@ -171,19 +154,14 @@ class Looking:
         end = goes_on(was, now)
         if end is None or end.depth <= max(self.read, self.shared.depth):
             return None
-        cause = self._what_changed(before)
+        cause = find_change_or_compaction(self.request, self.prompt, before, self.rules)
         first, other = _first_pair(was, now)
         gap = self.start - before.start
         return Loss(self.call, self.passed, cause, first, end.depth, other, before, gap, tokens=self._tokens(end))
 
-    def _what_changed(self, before: Earlier) -> Cause:
-        cause = what_changed(self.request, self.prompt, before, self.rules)
-        shrank = self.request.thread.length < before.request.thread.length
-        return "compaction" if cause == "content_changed" and shrank else cause
-
 
 def _first_pair(was: list[Prefix], now: list[Prefix]) -> tuple[Prefix, Prefix | None]:
-    """The first blocks that differ; where a parameter changed, none do: then the first behind it."""
+    """The first blocks that differ; if only a parameter changed, the first block after it."""
     for old, new in zip(was, now, strict=False):
         if old.block and new.block and old.block.digest != new.block.digest:
             return new, old

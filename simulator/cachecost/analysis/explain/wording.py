@@ -1,13 +1,13 @@
-"""A loss in words: what happened, where on the wire, and the text around the first difference."""
+"""A loss in words: what happened, where in the request, and the text around the first difference."""
 
 from __future__ import annotations
 
 from json import dumps
-from typing import Any
 
 from cachecost.analysis.explain.alignment import first_difference, text_of
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
+from cachecost.caches.causes import changed_parameter
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.refusals import wire_path
 from cachecost.prompts.request import Mark, Request
@@ -19,7 +19,7 @@ HERE = "▮"
 
 
 def place(loss: Loss, request: Request) -> str:
-    """Where the first block stands on the wire: `tools.3`, `system.0`, `messages.4.content.1`."""
+    """The place of the first block in the request: `tools.3`, `system.0`, `messages.4.content.1`."""
     node = loss.first
     if node.layer is not Layer.MESSAGES:
         return wire_path(request, Mark(node.layer, _index_in_layer(node)))
@@ -53,7 +53,7 @@ def excerpt(loss: Loss) -> str | None:
 
 
 def message(loss: Loss, request: Request, tokens: int) -> str:
-    """What happened, in a sentence of the code's wording."""
+    """What happened, in the sentence of the code."""
     return codes()[loss.cause].told.format(**_facts(loss, request, tokens))
 
 
@@ -75,8 +75,8 @@ def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
         "shared": shared,
         "messages_before": before.thread.length,
         "messages_fewer": before.thread.length - request.thread.length,
-        "appeared": "came into" if request.thread.has_image else "went out of",
-        "misplaced": _misplaced(loss),
+        "appeared": "were added to" if request.thread.has_image else "were removed from",
+        "misplaced": _describe_misplacement(loss),
     }
 
 
@@ -84,30 +84,22 @@ def _tools(loss: Loss, request: Request, before: Request) -> str:
     now, was = len(request.tools.blocks), len(before.tools.blocks)
     if now != was:
         return f"{now or 'no'} tools instead of {was or 'none'}"
-    return f"{place(loss, request)} is not as it was"
+    return f"{place(loss, request)} changed"
 
 
-def _misplaced(loss: Loss) -> str:
+def _describe_misplacement(loss: Loss) -> str:
     if loss.was is None and loss.positions < 0:
-        return "the mark stands before what earlier calls had written"
-    return "the mark of the call before stood on a block that this call does not have"
+        return "the breakpoint is before what earlier calls wrote"
+    return "the breakpoint of the previous call was on a block that this call does not have"
 
 
 def _parameter(cause: str, request: Request) -> str:
-    params: Any = request.params
-    config = params.get("output_config") or {}
-    told = {
-        "model_changed": request.model,
-        "speed_changed": params.get("speed") or "standard",
-        "tool_choice_changed": params.get("tool_choice") or "auto",
-        "thinking_changed": params.get("thinking") or "its default",
-        "effort_changed": config.get("effort") or "its default",
-    }.get(cause, "")
-    return told if isinstance(told, str) else dumps(told, ensure_ascii=False)
+    stated = changed_parameter(cause, request)
+    return stated if isinstance(stated, str) else dumps(stated, ensure_ascii=False)
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a person's words: `7 s`, `12 min`, `2.5 h`."""
+    """Seconds for people: `7 s`, `12 min`, `2.5 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -15,10 +15,10 @@ from cachecost.analysis.fidelity.rule_claims import claimed, named, refused
 from cachecost.analysis.fidelity.verdicts import Held, Possible, Verdict, of_marks, of_prefixes, of_range
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.hosts import Hosts
-from cachecost.caches.warm_starts import SentBefore, SentCall
+from cachecost.caches.hosts import SimulatedHosts
+from cachecost.caches.warm_starts import SentCall, SentPrefixes
 from cachecost.conversations.calls import RecordedCall
-from cachecost.ledger.results import ZERO, Judgement
+from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
@@ -113,9 +113,9 @@ class _Room:
         self.cases: list[_Case] = []
         self.not_judged: list[tuple[str, str]] = []
         self.anchors = Anchors()
-        self.hosts = Hosts(judge.counter_for)
+        self.hosts = SimulatedHosts(judge.counter_for)
         self.written: set[Prefix] = set()
-        self.sent = SentBefore()
+        self.sent = SentPrefixes()
         self.earlier = Earlier()
 
     def take(self, number: int, call: RecordedCall) -> None:
@@ -141,11 +141,11 @@ class _Room:
             self.not_judged.append((f"{self.source}:{call.line}", call.why_unknown))
         if call.has_failed or call.why_unknown:
             return None
-        sent = self.hosts.sent(call.request, rules)
+        sent = self.hosts.prepare_request(call.request, rules)
         if why := refusal(sent.told.request, sent.marks, rules):
             self.not_judged.append((f"{self.source}:{call.line}", f"the API would refuse it: {why}"))
             return None
-        prompts = self.hosts.prompts(sent, call.simulated_response, rules, call.workspace)
+        prompts = self.hosts.render_prompts(sent, call.simulated_response, rules, call.workspace)
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
         return _Case(number, call, bill, rules, tuple(prompts))
 
@@ -183,7 +183,7 @@ class _Room:
                 self.anchors.learn_prefix(case.number, warm.prefix, warm.tokens)
                 verdict, found, ttl = replace(verdict, cause=WARM_START), warm.prefix, warm.ttl
         if found is not None:
-            self.hosts.warm(case.prompts[0], found, ttl, case.rules, case.call.start)
+            self.hosts.warm_prefix(case.prompts[0], found, ttl, case.rules, case.call.start)
         return verdict
 
     def _judged(self, case: _Case, prediction: _Prediction, verdict: Verdict) -> Judgement:
@@ -251,7 +251,7 @@ class _Room:
     def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _Prediction:
         call = case.call
         times = call.start, call.first_token_s
-        outcomes, cause = self.hosts.answers(call.request, case.prompts, case.rules, call.workspace, times, sizes)
+        outcomes, cause = self.hosts.look_up(call.request, case.prompts, case.rules, call.workspace, times, sizes)
         return _Prediction(tuple(outcomes), cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
@@ -260,7 +260,7 @@ class _Room:
         except CannotEvaluate:
             return None
         paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
-        return sum(prices.cost(paid).values(), ZERO)
+        return prices.total_cost(paid)
 
 
 def _shared(before: Prompt, after: Prompt) -> Prefix | None:

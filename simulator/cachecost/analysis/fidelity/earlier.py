@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachecost.caches.answers import Answers
+from cachecost.caches.prompt_history import PromptHistory
 from cachecost.prompts.blocks import Prefix
 
 GONE_S = 7 * 86_400.0
@@ -13,7 +13,7 @@ class Earlier:
     """Prompts of a recording, with the answers that came back in later ones."""
 
     def __init__(self) -> None:
-        self._answers = Answers()
+        self._answers = PromptHistory()
         self._sent: dict[Prefix, float] = {}
 
     def reach(self, end: Prefix, start: float) -> Prefix | None:
@@ -21,7 +21,7 @@ class Earlier:
 
         Takes the prompt down, too. `start` is seconds.
         """
-        shared, answer = self._answers.call(end)
+        shared, answer = self._answers.add_call(end)
         found = self._recent(shared, start)
         self._take(end, start)
         return answer if answer is not None and found is shared else found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cachecost.caches.reporting import on_grid
+from cachecost.caches.reporting import round_down_to_block
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
@@ -45,5 +45,5 @@ def refused(rules: ModelRules, billed: Usage) -> Iterator[str]:
 
 def _told(read: int, rules: ModelRules) -> int:
     """The longest read that a grid can end at and usage can tell, up to `read`."""
-    point = on_grid(read + rules.reported_step_tokens - 1, rules)
+    point = round_down_to_block(read + rules.reported_step_tokens - 1, rules)
     return point - point % rules.reported_step_tokens

@@ -13,7 +13,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import open_input
 from cachecost.conversations.readers.claude_code import transcript
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.ledger.results import Fidelity, Judgement, Supported
+from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.assumptions import read_switches
@@ -55,7 +55,7 @@ class Validation:
         sources = "; ".join(sorted({counter.source for counter in self.counters.values()}))
         return Fidelity(judgements, f"bills of other calls, then {sources}" if self.anchored else sources, not_judged)
 
-    def readings(self) -> Iterator[Supported]:
+    def readings(self) -> Iterator[AssumptionSupport]:
         """How many calls come out exactly right under each reading of each switch, the defaults first."""
         places = {(one.host, one.source) for one in self.fidelity().judgements}
         hosts = {self.host, *(host for host, _ in places)}
@@ -66,12 +66,12 @@ class Validation:
             for reading in switch.readings:
                 yield self._reading(switch.name, reading.value, logs)
 
-    def _reading(self, switch: str, value: str, logs: Sequence[Path]) -> Supported:
+    def _reading(self, switch: str, value: str, logs: Sequence[Path]) -> AssumptionSupport:
         switches, _ = read_switches({switch: value})
         rules = RuleBook(switches, self.rules.as_of, self.rules.own)
         judged = replace(self, logs=logs, rules=rules).fidelity().judgements
         knowable = [one for one in judged if one.kind in ("hit", "cold")]
-        return Supported(switch, value, sum(one.exact for one in knowable), len(knowable))
+        return AssumptionSupport(switch, value, sum(one.exact for one in knowable), len(knowable))
 
     def _counter(self, generation: str) -> TokenCounter:
         if generation not in self.counters:

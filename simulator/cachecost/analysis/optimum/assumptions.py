@@ -1,4 +1,4 @@
-"""Whether a plan's gain hangs on one reading of the documents: it is run again under every other one."""
+"""Whether a plan's savings depend on an assumption: the plan is run again with every other value."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Step, marked, simulation_of
+from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call, simulation_of
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.listing import switch_rows
+from cachecost.providers.usage import ZERO
 from cachecost.replay.setup import Terms
 
-Plan = Sequence[Step]
+Plan = Sequence[PlanStep]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A plan and the presets it is compared with, under another reading of a switch. USD."""
+class AssumptionResult:
+    """A plan and the best compared preset, with another value of an assumption. USD."""
 
     switch: str
     value: str
@@ -25,25 +26,25 @@ class Reading:
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether the plan is still no dearer than the best of the presets."""
+        """Whether the plan still costs no more than the best of the presets."""
         return self.plan_usd <= self.preset_usd
 
 
-def readings_of(
+def compare_assumptions(
     terms: Terms, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
-) -> list[Reading]:
-    """The plan and the presets under each reading that is not in force. Switches that are numbers are left out."""
+) -> list[AssumptionResult]:
+    """The plan and the presets with each other value of the assumptions, except those that are numbers."""
     found = []
-    for name, value in other_readings(terms):
+    for name, value in other_assumptions(terms):
         usd = cost_under(terms, plan, {name: value})
         beside = min((cost_under(terms, other, {name: value}) for other in presets), default=usd)
-        found.append(Reading(name, value, usd, beside))
+        found.append(AssumptionResult(name, value, usd, beside))
         progress(f"{name}={value}", len(plan))
     return found
 
 
-def other_readings(terms: Terms) -> list[tuple[str, str]]:
-    """(switch, value) of every reading that these terms do not take."""
+def other_assumptions(terms: Terms) -> list[tuple[str, str]]:
+    """(assumption, value) of every value that is not in force."""
     in_force = terms.book().switches
     switches = in_force.on(terms.host)
     return [
@@ -56,6 +57,6 @@ def other_readings(terms: Terms) -> list[tuple[str, str]]:
 
 
 def cost_under(terms: Terms, plan: Plan, over: dict[str, object]) -> Decimal:
-    """USD of a plan, simulated as it would be sent, with readings `over` those of the terms."""
+    """USD of a plan, simulated as it would be sent, with the assumptions `over` those of the terms."""
     simulation = simulation_of(terms, over=over)
-    return sum((simulation.row(marked(step)).cost.total for step in plan), Decimal(0))
+    return sum((simulation.row(build_call(step)).cost.total for step in plan), ZERO)

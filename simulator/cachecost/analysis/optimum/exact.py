@@ -1,26 +1,27 @@
-"""The exact optimum of small cases: every legal set of marks in every call, as far as a bound does not rule it out.
+"""The exact optimum of small cases: every legal set of breakpoints in every call, unless a bound rules it out.
 
-Plans are grown call by call. Those after which the cache holds the same for all that is still to come are one, the
-cheaper one. A plan is given up when its cost so far and the least that the blocks of the calls to come can cost, from
-what is cached now, are no less than the best plan known.
+Plans are extended call by call. Of plans that leave the cache equal for all remaining calls only the cheapest is kept.
+A plan is dropped when its cost so far, plus the lower bound of the remaining calls from what is cached, is no less than
+the best known plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 
 from cachecost.analysis.optimum.lower_bound import cheapest, fixed_usd, own_tokens
-from cachecost.analysis.optimum.plan_evaluator import NO_MARKS, Bench, Marks, Step, can_mark
-from cachecost.analysis.optimum.tree import Node, Tail, Tree
-from cachecost.analysis.optimum.ttls import Held, Lifetimes, State
+from cachecost.analysis.optimum.plan_evaluator import NO_MARKS, Marks, PlanEvaluator, PlanStep, can_mark
+from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
+from cachecost.analysis.optimum.ttls import BlockState, HeldBlock, Lifetimes
 from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.providers.quotes import PER_TOKEN
+from cachecost.providers.usage import ZERO
 
 MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
 
@@ -29,69 +30,50 @@ MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
 class Slot:
     """A call that is made, or with `is_optional` one that may be."""
 
-    step: Step
+    step: PlanStep
     is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The cheapest plan found, and whether the search came to its end, so that there is none cheaper."""
+    """The cheapest plan found, and whether the search finished, so that none is cheaper."""
 
-    steps: list[Step] | None
+    steps: list[PlanStep] | None
     usd: Decimal
     is_finished: bool
 
 
-class Forked(PrefixCache):
-    """A cache that can be copied and compared."""
-
-    def forked(self) -> Forked:
-        other = Forked()
-        other._entries = {key: copy(entry) for key, entry in self._entries.items()}
-        other._written = self._written
-        return other
-
-    def standing(self, wanted: frozenset[Prefix], now: float) -> frozenset[tuple[object, ...]]:
-        """What is cached and can still matter."""
-        return frozenset(
-            (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
-            for key, entry in self._entries.items()
-            if key[0] in wanted and entry.state(now) != "expired"
-        )
-
-    def held(self, now: float) -> Iterator[tuple[Prefix, Entry]]:
-        return ((key[0], entry) for key, entry in self._entries.items() if entry.state(now) != "expired")
-
-
 @dataclass(slots=True)
-class _Grown:
-    cache: Forked
+class _PartialPlan:
+    """The plan of the first calls, the cache after them, and what they cost."""
+
+    cache: PrefixCache
     usd: Decimal
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
 
-def is_small(bench: Bench) -> bool:
+def is_small(evaluator: PlanEvaluator) -> bool:
     """Whether the exact search is worth starting."""
-    few = len(bench.sent) <= MOST_CALLS and all(len(sent.passes) == 1 for sent in bench.sent)
-    return few and all(sent.prompt.end.depth <= MOST_BLOCKS for sent in bench.sent)
+    few = len(evaluator.sent) <= MOST_CALLS and all(len(sent.passes) == 1 for sent in evaluator.sent)
+    return few and all(sent.prompt.end.depth <= MOST_BLOCKS for sent in evaluator.sent)
 
 
-def exact(bench: Bench, slots: Sequence[Slot], known_usd: Decimal, most_tries: int = MOST_TRIES) -> Exact:
+def exact(evaluator: PlanEvaluator, slots: Sequence[Slot], known_usd: Decimal, most_tries: int = MOST_TRIES) -> Exact:
     """The cheapest legal plan of `slots`, in their order, if it is cheaper than `known_usd`; else no steps."""
-    return _Search(bench, slots, known_usd, most_tries).found()
+    return _Search(evaluator, slots, known_usd, most_tries).search()
 
 
 class _Search:
-    def __init__(self, bench: Bench, slots: Sequence[Slot], known_usd: Decimal, most_tries: int) -> None:
-        self._bench = bench
+    def __init__(self, evaluator: PlanEvaluator, slots: Sequence[Slot], known_usd: Decimal, most_tries: int) -> None:
+        self._evaluator = evaluator
         self._slots = slots
         self._best = Exact(None, known_usd, True)
         self._left = most_tries
         has_extras = any(slot.is_optional for slot in slots)
-        self._bounds = [_Bound(bench, slots[number:], has_extras) for number in range(len(slots) + 1)]
+        self._bounds = [_Bound(evaluator, slots[number:], has_extras) for number in range(len(slots) + 1)]
 
-    def found(self) -> Exact:
-        grown = [_Grown(Forked(), Decimal(0), ())]
+    def search(self) -> Exact:
+        grown = [_PartialPlan(PrefixCache(), ZERO, ())]
         for number, slot in enumerate(self._slots):
             grown = self._next(number, slot, grown)
         for one in grown:
@@ -99,33 +81,33 @@ class _Search:
                 self._best = Exact(list(one.steps), one.usd, True)
         return replace(self._best, is_finished=self._left > 0)
 
-    def _next(self, number: int, slot: Slot, grown: list[_Grown]) -> list[_Grown]:
+    def _next(self, number: int, slot: Slot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
         bound = self._bounds[number + 1]
-        kept: dict[frozenset[tuple[object, ...]], _Grown] = {}
+        kept: dict[frozenset[tuple[object, ...]], _PartialPlan] = {}
         for one in grown:
             for made in self._options(slot, one):
                 if self._left <= 0:
                     return list(kept.values())
                 if made.usd >= self._best.usd:
                     continue
-                key = made.cache.standing(bound.prefixes, bound.start)
+                key = bound.useful_entries(made.cache)
                 if key in kept and kept[key].usd <= made.usd:
                     continue
                 if made.usd + bound.usd(made.cache) < self._best.usd:
                     kept[key] = made
         return list(kept.values())
 
-    def _options(self, slot: Slot, one: _Grown) -> Iterator[_Grown]:
+    def _options(self, slot: Slot, one: _PartialPlan) -> Iterator[_PartialPlan]:
         if slot.is_optional:
             yield one
         for marks in mark_sets(slot.step):
             self._left -= 1
-            cache, step = one.cache.forked(), Step(slot.step.sent, marks)
-            yield _Grown(cache, one.usd + self._bench.done(cache, step).usd, (*one.steps, step))
+            cache, step = one.cache.copy(), PlanStep(slot.step.sent, marks)
+            yield _PartialPlan(cache, one.usd + self._evaluator.run_step(cache, step).usd, (*one.steps, step))
 
 
-def mark_sets(step: Step) -> Iterator[Marks]:
-    """Every legal set of marks on a call; marks below the minimum change nothing and are left out."""
+def mark_sets(step: PlanStep) -> Iterator[Marks]:
+    """Every legal set of breakpoints on a call, without those below the minimum, which change nothing."""
     sent, nodes = step.sent, list[Prefix]()
     node: Prefix | None = sent.prompt.end
     while node is not None:
@@ -145,39 +127,47 @@ def mark_sets(step: Step) -> Iterator[Marks]:
 
 
 class _Bound:
-    """The least that the calls still to come cost, whatever is cached before them."""
+    """A lower bound of the cost of the remaining calls, given what is cached before them."""
 
-    def __init__(self, bench: Bench, slots: Sequence[Slot], has_extras: bool) -> None:
+    def __init__(self, evaluator: PlanEvaluator, slots: Sequence[Slot], has_extras: bool) -> None:
         sent = [slot.step.sent for slot in slots if not slot.is_optional]
-        tree = Tree(sent)
+        tree = BlockTree(sent)
         self.start = slots[0].step.sent.start if slots else float("inf")
-        self._lifetimes = Lifetimes(cheapest(bench), has_extras, is_generous=True)
-        self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), Decimal(0))
+        self._lifetimes = Lifetimes(cheapest(evaluator), has_extras, is_generous=True)
+        self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), ZERO)
         self._is_counted = all(one.sizes is AS_COUNTED for one in sent)
         self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]
-        everything = Tree([slot.step.sent for slot in slots])
+        everything = BlockTree([slot.step.sent for slot in slots])
         self.prefixes = frozenset(everything.nodes)
 
-    def usd(self, cache: Forked) -> Decimal:
+    def useful_entries(self, cache: PrefixCache) -> frozenset[tuple[object, ...]]:
+        """The cached entries that can matter to these calls. Caches for which it is equal serve them equally."""
+        return frozenset(
+            (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
+            for key, entry in cache.entries()
+            if key[0] in self.prefixes and entry.state(self.start) != "expired"
+        )
+
+    def usd(self, cache: PrefixCache) -> Decimal:
         if not self._is_counted:
             return self._fixed
-        states: dict[Prefix, State] = {}
-        for prefix, entry in cache.held(self.start):
-            node: Prefix | None = prefix
+        states: dict[Prefix, BlockState] = {}
+        for (prefix, _), entry in cache.entries():
+            node: Prefix | None = prefix if entry.state(self.start) != "expired" else None
             while node is not None:
-                states[node] = _joined(states.get(node), entry)
+                states[node] = _join_entry(states.get(node), entry)
                 node = node.parent
-        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), Decimal(0)).scaleb(-6)
+        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
 
-    def _cost(self, node: Node, tail: Tail, states: dict[Prefix, State]) -> Decimal:
+    def _cost(self, node: Node, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
         return self._lifetimes.cost(tail, states.get(node.prefix)) * own_tokens(node)
 
 
-def _joined(state: State, entry: Entry) -> Held:
-    """What holds a block if several entries do: at best all their best."""
+def _join_entry(state: BlockState, entry: Entry) -> HeldBlock:
+    """The state of a block that several entries hold: the best of each property, which is an upper bound."""
     is_strict = entry.readable_at <= entry.started
     ready = max(entry.readable_at, entry.started)
     if state is None:
-        return Held(entry.touched, "1h" if entry.ttl == "1h" else "5m", ready, is_strict)
+        return HeldBlock(entry.touched, "1h" if entry.ttl == "1h" else "5m", ready, is_strict)
     least, strict = min((state.ready, state.is_strict), (ready, is_strict))
-    return Held(max(state.touched, entry.touched), "1h" if "1h" in (entry.ttl, state.ttl) else "5m", least, strict)
+    return HeldBlock(max(state.touched, entry.touched), "1h" if "1h" in (entry.ttl, state.ttl) else "5m", least, strict)

@@ -1,22 +1,22 @@
-"""What lies ahead of a call's blocks: which later calls contain them, and where those part from this one."""
+"""The future use of a call's blocks: which later calls contain them, and where those diverge from this one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cachecost.analysis.optimum.tree import Event, Node, Tail, Tree
+from cachecost.analysis.optimum.tree import BlockTree, Event, Node, Tail
 from cachecost.prompts.blocks import Prefix
 
 FAR = 400
-"""Calls that are looked at to find the next one that parts at a block."""
+"""The number of calls to examine for the next one that diverges at a block."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Blocks of a call that the same later calls contain: down to `end`, from just after `start` (None: the beginning).
+class BlockRange:
+    """Blocks of a call that the same later calls contain: from just after `start` (None: the first) down to `end`.
 
-    `later` are those calls, `parting_s` is when the next call comes that shares no more than these (None: none does).
+    `later` are those calls. `parting_s` is the start of the next call that shares these and no more (None: none does).
     """
 
     end: Node
@@ -25,10 +25,10 @@ class Stretch:
     parting_s: float | None
 
 
-class Outlook:
-    """Looks ahead from one call after another; calls are asked for in their order."""
+class FutureUse:
+    """Finds the later calls of each block. Calls must be queried in their order."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: BlockTree) -> None:
         self._stops: dict[Prefix, Node | None] = {}
         self._cursors: dict[Prefix, Tail | None] = {}
         self._tree = tree
@@ -36,7 +36,7 @@ class Outlook:
             self._stops[node.prefix] = self._stop(node.parent)
 
     def _stop(self, node: Node | None) -> Node | None:
-        """The next block up at which calls part: it goes on in several ways, or a later call ends there."""
+        """The next block up where calls diverge: several blocks follow it, or a later call ends there."""
         if node is None or self._is_stop(node):
             return node
         return self._stops[node.prefix]
@@ -47,17 +47,17 @@ class Outlook:
         first = node.children[0].above if node.children else None
         return bool(node.ends) and first is not None and node.ends[-1].number > first.event.number
 
-    def stretches(self, event: Event) -> list[Stretch]:
+    def ranges(self, event: Event) -> list[BlockRange]:
         """The blocks of a call that can be cached, from the deepest up."""
-        return list(self._stretches(event))
+        return list(self._iter_ranges(event))
 
-    def _stretches(self, event: Event) -> Iterator[Stretch]:
+    def _iter_ranges(self, event: Event) -> Iterator[BlockRange]:
         node = self._tree.node(event.deepest)
         below: Tail | None = None
         while node is not None:
             later = self._after(node, event.number)
             start = self._stops[node.prefix]
-            yield Stretch(node, start, later, _parting(later, below))
+            yield BlockRange(node, start, later, _parting(later, below))
             node, below = start, later
 
     def _after(self, node: Node, number: int) -> Tail | None:
@@ -70,7 +70,7 @@ class Outlook:
 
 
 def _parting(mine: Tail | None, below: Tail | None) -> float | None:
-    """When the first of my calls starts that is not among those of the blocks below."""
+    """The start of the first call that does not contain the blocks below."""
     for _ in range(FAR):
         if mine is None:
             return None

@@ -1,15 +1,15 @@
-"""What is not read is work before the first token, and counts against the input rate limit: reads do neither."""
+"""Prefill: unread tokens delay the first token and count against the input rate limit; reads do neither."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.optimum.plan_evaluator import Done
+from cachecost.analysis.optimum.plan_evaluator import StepResult
 
 MINUTE_S = 60.0
 FEWEST, LEAST_R2 = 8, 0.2
-"""Fewer calls with a time, or a worse fit, and the data do not support a statement in seconds."""
+"""With fewer timed calls or a worse fit the data do not support a statement in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LatencyFit:
     """Seconds to the first token = `base_s` + `per_token_s` x unread tokens, by least squares over `calls` calls."""
 
     base_s: float
@@ -36,12 +36,12 @@ class Fit:
 
     @property
     def is_supported(self) -> bool:
-        """Whether the recording's times say anything: enough of them, and a rising line that explains them."""
+        """Whether the recording's times support the fit: enough calls, a rising line, and a sufficient R²."""
         return self.calls >= FEWEST and self.per_token_s > 0 and self.r2 >= LEAST_R2
 
 
-def load_of(done: Sequence[Done]) -> Load:
-    """The load of a plan's calls, those beside it included in the rate."""
+def load_of(done: Sequence[StepResult]) -> Load:
+    """The load of a plan's calls; the rate includes additional calls."""
     real = [one for one in done if not one.step.sent.is_extra and one.usage.total_input]
     shares = sorted(_unread(one) / one.usage.total_input for one in real)
     mean = sum(shares) / len(shares) if shares else 0.0
@@ -49,8 +49,8 @@ def load_of(done: Sequence[Done]) -> Load:
     return Load(mean, p95, sum(map(_unread, real)), _peak(done))
 
 
-def fit_of(done: Sequence[Done]) -> Fit | None:
-    """The fit of recorded times to what was not read; None where fewer than two calls have a time."""
+def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
+    """The fit of recorded times to unread tokens; None if fewer than two calls have a time."""
     points = [(_unread(one), one.step.sent.call.first_token_s) for one in done if one.step.sent.call.first_token_s > 0]
     if len(points) < 2:
         return None
@@ -60,15 +60,15 @@ def fit_of(done: Sequence[Done]) -> Fit | None:
     base = mean_y - slope * mean_x
     total = sum((y - mean_y) ** 2 for _, y in points)
     missed = sum((y - base - slope * x) ** 2 for x, y in points)
-    return Fit(base, slope, 1 - missed / total if total else 0.0, len(points))
+    return LatencyFit(base, slope, 1 - missed / total if total else 0.0, len(points))
 
 
-def _unread(done: Done) -> int:
+def _unread(done: StepResult) -> int:
     return done.usage.total_input - done.usage.read
 
 
-def _peak(done: Sequence[Done]) -> int:
-    """The largest sum in any window of a minute that begins with a call."""
+def _peak(done: Sequence[StepResult]) -> int:
+    """The largest sum in any window of a minute that starts with a call."""
     calls = sorted((one.step.sent.start, _unread(one)) for one in done)
     most = inside = first = 0
     for start, tokens in calls:

@@ -31,15 +31,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Bench
-from cachecost.analysis.optimum.tree import Node, Tail, Tree
+from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
+from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
 from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.providers.quotes import PER_TOKEN
+from cachecost.providers.usage import ZERO
 from cachecost.replay.setup import Terms
 from cachecost.replay.simulation import quoted
-
-ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +57,36 @@ class Floor:
 
 def floor_of(calls: Iterable[Call], terms: Terms) -> Floor:
     """The floor of `calls`, whatever marks they have. Raises CannotEvaluate."""
-    return bench_floor(Bench.of(calls, terms))
+    return evaluator_floor(PlanEvaluator.of(calls, terms))
 
 
-def bench_floor(bench: Bench) -> Floor:
+def evaluator_floor(evaluator: PlanEvaluator) -> Floor:
     """The floor of calls that are rendered already."""
-    tree = Tree(bench.sent)
-    fixed = fixed_usd(tree) + sum((sent.output_usd for sent in bench.sent), ZERO)
-    least = cheapest(bench)
+    tree = BlockTree(evaluator.sent)
+    fixed = fixed_usd(tree) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
+    least = cheapest(evaluator)
     plain, pinged = (fixed + cached_usd(tree, Lifetimes(least, pings)) for pings in (False, True))
-    return Floor(plain, pinged, fixed, len(bench.sent))
+    return Floor(plain, pinged, fixed, len(evaluator.sent))
 
 
-def fixed_usd(tree: Tree) -> Decimal:
+def fixed_usd(tree: BlockTree) -> Decimal:
     """USD of what stands after the last block that can be cached, in all passes."""
     dollars = ZERO
     for event in tree.events:
         one = event.sent.passes[event.index]
         cacheable = event.tokens(event.deepest) if event.deepest is not None else 0
         dollars += (one.sizes.total(one.prompt) - cacheable) * event.sent.prices.input
-    return dollars.scaleb(-6)
+    return dollars.scaleb(PER_TOKEN)
 
 
-def cached_usd(tree: Tree, lifetimes: Lifetimes) -> Decimal:
+def cached_usd(tree: BlockTree, lifetimes: Lifetimes) -> Decimal:
     """USD of all blocks that can be cached, each at its cheapest."""
     is_counted = all(one.sizes is AS_COUNTED for event in tree.events for one in event.sent.passes)
-    parts = _counted(tree, lifetimes) if is_counted else _anchored(tree, lifetimes)
-    return sum(parts, ZERO).scaleb(-6)
+    parts = _counted_costs(tree, lifetimes) if is_counted else _billed_costs(tree, lifetimes)
+    return sum(parts, ZERO).scaleb(PER_TOKEN)
 
 
-def _counted(tree: Tree, lifetimes: Lifetimes) -> Iterable[Decimal]:
+def _counted_costs(tree: BlockTree, lifetimes: Lifetimes) -> Iterable[Decimal]:
     """Blocks are as long in every call: those with the same calls are one."""
     tokens: dict[Tail, int] = {}
     for node in tree.nodes.values():
@@ -100,7 +100,7 @@ def own_tokens(node: Node) -> int:
     return node.prefix.tokens - (node.prefix.parent.tokens if node.prefix.parent else 0)
 
 
-def _anchored(tree: Tree, lifetimes: Lifetimes) -> Iterable[Decimal]:
+def _billed_costs(tree: BlockTree, lifetimes: Lifetimes) -> Iterable[Decimal]:
     """Bills may tell different lengths of a block in different calls."""
     for node in tree.nodes.values():
         if node.own is None:
@@ -109,7 +109,7 @@ def _anchored(tree: Tree, lifetimes: Lifetimes) -> Iterable[Decimal]:
         if min(weights) == max(weights) >= 0:
             yield lifetimes.cost(node.own) * weights[0]
         else:
-            yield lifetimes.cost(_weighted(node.own, weights))
+            yield lifetimes.cost(_weigh_tail(node.own, weights))
 
 
 def _weight(tail: Tail, node: Node) -> int:
@@ -117,7 +117,7 @@ def _weight(tail: Tail, node: Node) -> int:
     return tail.event.tokens(node.prefix) - (tail.event.tokens(parent) if parent is not None else 0)
 
 
-def _weighted(tail: Tail, weights: Sequence[int]) -> Tail:
+def _weigh_tail(tail: Tail, weights: Sequence[int]) -> Tail:
     made: Tail | None = None
     for one, weight in zip(reversed(list(tail)), reversed(weights), strict=True):
         made = Tail(one.event, one.may_extend, one.may_be_extended, made, weight)
@@ -125,11 +125,11 @@ def _weighted(tail: Tail, weights: Sequence[int]) -> Tail:
     return made
 
 
-def cheapest(bench: Bench) -> dict[str, Cheapest]:
+def cheapest(evaluator: PlanEvaluator) -> dict[str, Cheapest]:
     """The least prices of each model on the days of the calls, also those of shorter prompts."""
     found: dict[str, Cheapest] = {}
-    for sent in bench.sent:
-        short = quoted(bench.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
+    for sent in evaluator.sent:
+        short = quoted(evaluator.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
         both = (sent.prices, short)
         now = Cheapest(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
         known = found.get(sent.rules.model, now)

@@ -1,4 +1,4 @@
-"""Which block of a request a rendered prefix ends with: where a mark for it would be written."""
+"""Which block of a request a rendered prefix ends with, that is, where its breakpoint goes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cachecost.prompts.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a rendered block stands in its request."""
+class BlockPlace:
+    """The place of a rendered block in its request."""
 
     prefix: Prefix
     layer: Layer
@@ -20,21 +20,21 @@ class Place:
     node: Thread | None
 
 
-def places(prompt: Prompt, request: Request) -> Iterator[Place]:
-    """The rendered blocks that a mark can name, the last first. Blocks that the server put there are left out."""
+def places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
+    """The rendered blocks that can have a breakpoint, the last first, without blocks that the server added."""
     yield from _message_places(prompt, request)
     nodes = (node for node in _up(prompt.head) if node.block is not None)
     for layer, part in ((Layer.SYSTEM, request.system), (Layer.TOOLS, request.tools)):
         yield from _part_places(layer, part, nodes)
 
 
-def _part_places(layer: Layer, part: Part, nodes: Iterator[Prefix]) -> Iterator[Place]:
+def _part_places(layer: Layer, part: Part, nodes: Iterator[Prefix]) -> Iterator[BlockPlace]:
     for index in range(len(part.blocks) - 1, -1, -1):
-        yield Place(next(nodes), layer, index, None)
+        yield BlockPlace(next(nodes), layer, index, None)
 
 
-def _message_places(prompt: Prompt, request: Request) -> Iterator[Place]:
-    """Rendered and sent blocks side by side: stripped thinking and cleared results have no partner."""
+def _message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
+    """Pairs of rendered and sent blocks; removed thinking and cleared results are not rendered."""
     sent = _blocks_back(request.thread)
     for node in _up(prompt.end):
         if node is prompt.head:
@@ -42,7 +42,7 @@ def _message_places(prompt: Prompt, request: Request) -> Iterator[Place]:
         for message, index in sent:
             block = message.message.blocks[index] if message.message else None
             if block is not None and node.block is not None and block.digest == node.block.digest:
-                yield Place(node, Layer.MESSAGES, index, message)
+                yield BlockPlace(node, Layer.MESSAGES, index, message)
                 break
             if block is not None and not block.is_thinking:
                 break

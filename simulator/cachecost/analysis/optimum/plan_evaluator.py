@@ -1,4 +1,4 @@
-"""Calls without their marks, rendered once: what every plan of marks is tried on."""
+"""Calls without breakpoints, rendered once, and the evaluation of plans on them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import Mark, Request, is_server_tool
 from cachecost.prompts.sizes import Sizes
 from cachecost.providers.prices import Prices
+from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage
 from cachecost.replay.setup import Terms
 from cachecost.replay.simulation import Pass, Simulation
 
@@ -28,10 +29,10 @@ NO_MARKS: Marks = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sent:
-    """A call without marks, as the provider sees it: its passes (mostly one), rules, prices, answer in USD.
+class BareCall:
+    """A call without breakpoints, as the provider sees it: its passes (mostly one), rules, prices, answer in USD.
 
-    `is_extra` tells a ping or a pre-warming call from one that was really made.
+    `is_extra` marks a keep-alive or pre-warming call that the recording does not contain.
     """
 
     call: Call
@@ -54,70 +55,70 @@ class Sent:
         return self.call.start
 
 
-class Step(NamedTuple):
-    """A call and the marks it gets, in prompt order."""
+class PlanStep(NamedTuple):
+    """A call and its planned breakpoints, in prompt order."""
 
-    sent: Sent
+    sent: BareCall
     marks: Marks
 
 
-class Done(NamedTuple):
-    """What became of a step: tokens and dollars."""
+class StepResult(NamedTuple):
+    """The outcome of a step in tokens and dollars."""
 
-    step: Step
+    step: PlanStep
     outcome: Outcome
     usage: Usage
     usd: Decimal
 
 
 @dataclass(slots=True)
-class Bench:
-    """All calls of a workload, without marks, over one tree of prefixes. `refused` are the rows of those with an error.
+class PlanEvaluator:
+    """All calls of a workload without breakpoints, over one tree of prefixes. `refused`: rows of calls with an error.
 
     Sizes are those of the recording's bills where it has any (rule 17). Raises CannotEvaluate.
     """
 
     terms: Terms
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[BareCall] = field(default_factory=list)
     refused: list[CallRow] = field(default_factory=list)
     _scribe: Simulation | None = None
-    _several: dict[tuple[Sent, Marks], list[Prompt]] = field(default_factory=dict)
+    _several: dict[tuple[BareCall, Marks], list[Prompt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, calls: Iterable[Call], terms: Terms) -> Bench:
-        bench = cls(terms)
+    def of(cls, calls: Iterable[Call], terms: Terms) -> PlanEvaluator:
+        evaluator = cls(terms)
         for call in calls:
-            bench._take(call)
-        return bench
+            evaluator._take(call)
+        return evaluator
 
     def _take(self, call: Call) -> None:
-        found = self.rendered(call)
-        if isinstance(found, Sent):
+        found = self.render_call(call)
+        if isinstance(found, BareCall):
             self.sent.append(found)
         else:
             self.refused.append(found)
 
-    def rendered(self, call: Call, is_extra: bool = False) -> Sent | CallRow:
-        """The call without marks; its row where the API refuses it or something about it is not known."""
+    def render_call(self, call: Call, is_extra: bool = False) -> BareCall | CallRow:
+        """The call without breakpoints; its row if the API refuses it or it cannot be evaluated."""
         self._scribe = self._scribe or simulation_of(self.terms)
-        bare = replace(call, request=unmarked(call.request))
+        bare = replace(call, request=remove_breakpoints(call.request))
         row, passes, rules, prices = self._scribe.simulated(bare)
         if rules is None or prices is None:
             return row
-        return Sent(bare, passes, rules, prices, row.cost.output, is_extra)
+        return BareCall(bare, passes, rules, prices, row.cost.output, is_extra)
 
-    def prompts(self, step: Step) -> list[Prompt]:
-        """The prompts of a step's passes, marked."""
+    def prompts(self, step: PlanStep) -> list[Prompt]:
+        """The prompts of a step's passes with its breakpoints."""
         sent, marks = step
         if len(sent.passes) == 1:
             return [replace(sent.prompt, marks=marks)]
         if step not in self._several:
             assert self._scribe is not None
-            passes = self._scribe.simulated(marked(step)).passes
+            passes = self._scribe.simulated(build_call(step)).passes
             self._several[step] = [one.prompt for one in passes]
         return self._several[step]
 
-    def done(self, cache: PrefixCache, step: Step) -> Done:
+    def run_step(self, cache: PrefixCache, step: PlanStep) -> StepResult:
         """Make one call against `cache`."""
         sent = step.sent
         usage, first = Usage(), None
@@ -127,16 +128,16 @@ class Bench:
             outcome = cache.call(prompt, sent.rules, *moment, one.sizes)
             usage, first = usage + outcome.usage, first or outcome
         assert first is not None
-        return Done(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
+        return StepResult(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
 
-    def run(self, steps: Iterable[Step]) -> Iterator[Done]:
-        """Make all calls of a plan, in their order, against a cache of their own."""
+    def run(self, steps: Iterable[PlanStep]) -> Iterator[StepResult]:
+        """Make all calls of a plan, in their order, against an empty cache."""
         cache = PrefixCache()
-        return (self.done(cache, step) for step in steps)
+        return (self.run_step(cache, step) for step in steps)
 
-    def cost(self, steps: Iterable[Step]) -> Decimal:
+    def cost(self, steps: Iterable[PlanStep]) -> Decimal:
         """USD of a plan, answers included."""
-        return sum((done.usd for done in self.run(steps)), Decimal(0))
+        return sum((done.usd for done in self.run(steps)), ZERO)
 
 
 def simulation_of(terms: Terms, name: str = "optimum", over: dict[str, object] | None = None) -> Simulation:
@@ -146,23 +147,23 @@ def simulation_of(terms: Terms, name: str = "optimum", over: dict[str, object] |
     return made
 
 
-def unmarked(request: Request) -> Request:
-    """The same bytes without `cache_control`."""
+def remove_breakpoints(request: Request) -> Request:
+    """The same request without `cache_control`."""
     return replace(request, marks=(), automatic=None)
 
 
 def input_usd(usage: Usage, prices: Prices) -> Decimal:
-    """USD of what was sent, exact."""
+    """USD of the input tokens, exact."""
     return (
         usage.input_tokens * prices.input
         + usage.read * prices.read
         + usage.write_5m * prices.write_5m
         + usage.write_1h * prices.write_1h
-    ).scaleb(-6)
+    ).scaleb(PER_TOKEN)
 
 
 def can_mark(prefix: Prefix) -> bool:
-    """Whether a mark may end here and is heeded: no salt, no thinking, no empty text, no tool of the server's own."""
+    """Whether a breakpoint here is legal and has an effect: no key, thinking, empty text or server tool."""
     block = prefix.block
     if block is None or not is_markable(block):
         return False
@@ -170,15 +171,15 @@ def can_mark(prefix: Prefix) -> bool:
 
 
 def deepest(one: Pass, rules: ModelRules) -> Prefix | None:
-    """The deepest block of a prompt that can be cached: markable, and its prefix reaches the minimum; None: no."""
+    """The deepest block of a prompt that can be cached and whose prefix reaches the minimum; None: none can."""
     node: Prefix | None = one.prompt.end
     while node is not None and not can_mark(node):
         node = node.parent
     return node if node is not None and one.sizes.of(node) >= rules.minimum_tokens else None
 
 
-def marked(step: Step) -> Call:
-    """The call with its marks on the request: what is really sent."""
+def build_call(step: PlanStep) -> Call:
+    """The call with the step's breakpoints on its request."""
     wanted = {mark.prefix: mark.ttl for mark in step.marks}
     found: list[Mark] = []
     for place in places(step.sent.prompt, step.sent.call.request) if wanted else ():
@@ -191,8 +192,8 @@ def marked(step: Step) -> Call:
     return replace(step.sent.call, request=request)
 
 
-def rendered_marks(sent: Sent, request: Request) -> Marks:
-    """The marks of `request` (the automatic one resolved) on the prompt of the same call without marks."""
+def rendered_marks(sent: BareCall, request: Request) -> Marks:
+    """The breakpoints of `request`, the automatic one resolved, on the prompt of the same call without them."""
     keys = {mark.block_key: mark.ttl for mark in marks_sent(request).marks}
     found: list[MarkedPrefix] = []
     for place in places(sent.prompt, sent.call.request) if keys else ():

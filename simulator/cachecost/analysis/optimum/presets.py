@@ -1,4 +1,4 @@
-"""What the built-in placements would have marked in the same calls."""
+"""The built-in placements of breakpoints, tried on the same calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Bench, Marks, Step, rendered_marks
+from cachecost.analysis.optimum.plan_evaluator import Marks, PlanEvaluator, PlanStep, rendered_marks
 from cachecost.prompts.refusals import marks_sent, refusal
 from cachecost.prompts.request import TTL, Request
 from cachecost.strategies.placements import Placement, ThreadIndex, View
@@ -24,27 +24,27 @@ LEADING = (
 )
 TTLS: tuple[TTL, ...] = ("5m", "1h")
 MOST_CALLS = 600
-"""Recordings with more calls than these are tried with the leading placements alone."""
+"""Recordings with more calls are tried with the leading placements only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A placement on these calls: its marks, what they cost, and how many calls the API would refuse."""
+class PresetResult:
+    """A placement on these calls: its breakpoints, their cost, and how many calls the API would refuse."""
 
     name: str
-    steps: list[Step]
+    steps: list[PlanStep]
     usd: Decimal
     refused: int = 0
 
 
-def tried(bench: Bench, progress: Callable[[str, int], None]) -> list[Tried]:
-    """Every built-in placement at 5m and at 1h; those that come to the same marks as an earlier one cost nothing."""
+def try_presets(evaluator: PlanEvaluator, progress: Callable[[str, int], None]) -> list[PresetResult]:
+    """Every built-in placement at 5m and at 1h; equal breakpoints are evaluated once."""
     known: dict[tuple[Marks, ...], Decimal] = {}
     found = []
-    for name, placement in _placements(len(bench.sent) > MOST_CALLS):
-        one = _tried(bench, name, placement, known)
+    for name, placement in _placements(len(evaluator.sent) > MOST_CALLS):
+        one = _try_preset(evaluator, name, placement, known)
         found.append(one)
-        progress(name, len(bench.sent))
+        progress(name, len(evaluator.sent))
     return found
 
 
@@ -61,21 +61,23 @@ def _placements(leading_only: bool) -> Iterator[tuple[str, Placement]]:
                 yield f"{agent.name}@{ttl}", placement
 
 
-def _tried(bench: Bench, name: str, placement: Placement, known: dict[tuple[Marks, ...], Decimal]) -> Tried:
-    trail, steps, refused = ThreadIndex(), list[Step](), 0
-    for sent in bench.sent:
-        request = placed(sent.call.request, placement, trail)
+def _try_preset(
+    evaluator: PlanEvaluator, name: str, placement: Placement, known: dict[tuple[Marks, ...], Decimal]
+) -> PresetResult:
+    trail, steps, refused = ThreadIndex(), list[PlanStep](), 0
+    for sent in evaluator.sent:
+        request = place_breakpoints(sent.call.request, placement, trail)
         if refusal(request, marks_sent(request), sent.rules):
             refused += 1
             continue
-        steps.append(Step(sent, rendered_marks(sent, request)))
+        steps.append(PlanStep(sent, rendered_marks(sent, request)))
     marks = (*(step.marks for step in steps), ())
     if refused or marks not in known:
-        known[marks] = bench.cost(steps)
-    return Tried(name, steps, known[marks], refused)
+        known[marks] = evaluator.cost(steps)
+    return PresetResult(name, steps, known[marks], refused)
 
 
-def placed(request: Request, placement: Placement, trail: ThreadIndex) -> Request:
-    """The request as the placement would mark it."""
+def place_breakpoints(request: Request, placement: Placement, trail: ThreadIndex) -> Request:
+    """The request with the breakpoints of the placement."""
     marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
     return replace(request, marks=marks, automatic=automatic)

@@ -1,33 +1,36 @@
-"""Small changes to a plan, kept where the engine says that they are cheaper: bounded work."""
+"""Local search: small changes to a plan, kept if the simulation is cheaper, within a limit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Bench, Done, Marks, Step, can_mark
+from cachecost.analysis.optimum.plan_evaluator import Marks, PlanEvaluator, PlanStep, StepResult, can_mark
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
+from cachecost.providers.quotes import PER_TOKEN
 
 LEAST, MOST, CALLS = 40, 600, 150_000
 Progress = Callable[[str, int], None]
 
 
 def rounds(calls: int) -> int:
-    """How many changed plans may be tried: what is cheap for short recordings, never over 600 runs of the cache."""
+    """How many changed plans to try: at most 600, fewer for long recordings."""
     return max(LEAST, min(MOST, CALLS // max(1, calls)))
 
 
-def improved(bench: Bench, steps: Sequence[Step], floor: Decimal, progress: Progress) -> tuple[list[Step], Decimal]:
-    """The plan after all changes that helped, and its USD. Stops at the floor."""
-    best, cost = list(steps), bench.cost(steps)
+def improve_plan(
+    evaluator: PlanEvaluator, steps: Sequence[PlanStep], floor: Decimal, progress: Progress
+) -> tuple[list[PlanStep], Decimal]:
+    """The plan after all changes that helped, and its USD. Stops at the lower bound."""
+    best, cost = list(steps), evaluator.cost(steps)
     left = rounds(len(steps))
     found = True
     while found and left and cost > floor:
         found = False
-        for changed in _changes(bench, best):
+        for changed in _changes(evaluator, best):
             left -= 1
-            tried = bench.cost(changed)
+            tried = evaluator.cost(changed)
             progress("improving", len(steps))
             if tried < cost:
                 best, cost, found = changed, tried, True
@@ -37,24 +40,24 @@ def improved(bench: Bench, steps: Sequence[Step], floor: Decimal, progress: Prog
     return best, cost
 
 
-def _changes(bench: Bench, steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Changed plans, the most promising first: calls that paid most beyond reading come first."""
-    done = list(bench.run(steps))
+def _changes(evaluator: PlanEvaluator, steps: Sequence[PlanStep]) -> Iterator[list[PlanStep]]:
+    """Changed plans, starting with the calls that paid most for what they did not read."""
+    done = list(evaluator.run(steps))
     order = sorted(range(len(done)), key=lambda number: -_unread_usd(done[number]))
     for number in order:
         step = steps[number]
         if step.sent.is_extra:
             yield [*steps[:number], *steps[number + 1 :]]
         for marks in _other_marks(step):
-            yield [*steps[:number], Step(step.sent, marks), *steps[number + 1 :]]
+            yield [*steps[:number], PlanStep(step.sent, marks), *steps[number + 1 :]]
 
 
-def _unread_usd(done: Done) -> Decimal:
-    return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(-6)
+def _unread_usd(done: StepResult) -> Decimal:
+    return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(PER_TOKEN)
 
 
-def _other_marks(step: Step) -> Iterator[Marks]:
-    """One mark fewer, another lifetime up to or from a mark on, one mark a block further up, one more at the end."""
+def _other_marks(step: PlanStep) -> Iterator[Marks]:
+    """One breakpoint fewer, another TTL up to or from one, one a block further up, or one more at the end."""
     marks, accepted = step.marks, step.sent.rules.accepted_ttls
     for number in range(len(marks)):
         yield (*marks[:number], *marks[number + 1 :])
@@ -63,10 +66,10 @@ def _other_marks(step: Step) -> Iterator[Marks]:
             yield tuple(MarkedPrefix(one.prefix, "1h") if n <= number else one for n, one in enumerate(marks))
         if mark.ttl == "1h" and "5m" in accepted:
             yield tuple(MarkedPrefix(one.prefix, "5m") if n >= number else one for n, one in enumerate(marks))
-    yield from _moved(step)
+    yield from _move_breakpoints(step)
 
 
-def _moved(step: Step) -> Iterator[Marks]:
+def _move_breakpoints(step: PlanStep) -> Iterator[Marks]:
     marks = step.marks
     end = _up(step.sent.prompt.end)
     if end is not None and len(marks) < step.sent.rules.maximum_marks and all(one.prefix is not end for one in marks):

@@ -1,4 +1,4 @@
-"""Which calls contain a block under its prefix, as lists that share their ends.
+"""Which calls contain a block with its prefix, as lists that share their ends.
 
 A `Tail` is a list of calls in time order, built from its end and interned: equal lists are one object, and the list of
 a block is mostly the rest of its parent's. So what is worked out for one block serves all blocks with the same future.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cachecost.analysis.optimum.plan_evaluator import Sent, deepest
+from cachecost.analysis.optimum.plan_evaluator import BareCall, deepest
 from cachecost.prompts.blocks import Prefix
 
 
@@ -21,7 +21,7 @@ class Event:
     """
 
     number: int
-    sent: Sent
+    sent: BareCall
     index: int
     start: float
     deepest: Prefix | None
@@ -33,7 +33,7 @@ class Event:
 
 
 class Tail:
-    """A call that contains the block, then the later ones. What the call can do for the block is said here:
+    """A call that contains the block, then the later ones, and what the call can do for the block:
 
     `may_extend`: something deeper can be cached in the same call, so that a 1h mark there makes the block live an hour
     without being paid for again. `may_be_extended`: the same for a ping before it, which repeats what was sent.
@@ -74,10 +74,10 @@ class Node:
     own: Tail | None = None
 
 
-class Tree:
+class BlockTree:
     """The blocks that can be cached, and the calls through each."""
 
-    def __init__(self, sent: Sequence[Sent]) -> None:
+    def __init__(self, sent: Sequence[BareCall]) -> None:
         self.nodes: dict[Prefix, Node] = {}
         self.events: list[Event] = []
         self._interned: dict[tuple[int, bool, bool, int], Tail] = {}
@@ -89,7 +89,7 @@ class Tree:
     def node(self, prefix: Prefix | None) -> Node | None:
         return self.nodes.get(prefix) if prefix is not None else None
 
-    def _enter(self, sent: Sent, index: int) -> None:
+    def _enter(self, sent: BareCall, index: int) -> None:
         last = deepest(sent.passes[index], sent.rules)
         new: list[Prefix] = []
         node = last
@@ -113,7 +113,7 @@ class Tree:
             parent.children.append(made)
 
     def _list(self) -> None:
-        """Lists of calls from the leaves up: a node is entered after its parent, so the last ones first."""
+        """Build the lists of calls from the leaves up: nodes are entered after their parents, so in reverse order."""
         for node in reversed(list(self.nodes.values())):
             lists = [child.above for child in node.children if child.above is not None]
             own: Tail | None = None
@@ -121,9 +121,9 @@ class Tree:
                 own = self._tail(event, True, True, own)
             merged = own
             for other in lists:
-                merged = self._merged(merged, other)
+                merged = self._merge_tails(merged, other)
             node.above = merged
-            node.own = self._patched(node, merged)
+            node.own = self._patch_tail(node, merged)
 
     def _tail(self, event: Event, may_extend: bool, may_be_extended: bool, following: Tail | None) -> Tail:
         key = (event.number, may_extend, may_be_extended, id(following))
@@ -132,7 +132,7 @@ class Tree:
             found = self._interned[key] = Tail(event, may_extend, may_be_extended, following)
         return found
 
-    def _merged(self, one: Tail | None, other: Tail | None) -> Tail | None:
+    def _merge_tails(self, one: Tail | None, other: Tail | None) -> Tail | None:
         """Both lists in time order; the rest of the longer one is shared."""
         taken: list[Tail] = []
         while one is not None and other is not None:
@@ -147,8 +147,8 @@ class Tree:
             rest = self._tail(tail.event, tail.may_extend, tail.may_be_extended, rest)
         return rest
 
-    def _patched(self, node: Node, tail: Tail | None) -> Tail | None:
-        """The list as `node` itself sees it: no call extends it that ends with it, no ping by what is new."""
+    def _patch_tail(self, node: Node, tail: Tail | None) -> Tail | None:
+        """The list for `node` itself: a call that ends with it cannot extend it, nor a keep-alive before a new one."""
         ends = {event.number for event in node.ends}
         begins = {event.number for event in node.begins}
         left = len(ends | begins)

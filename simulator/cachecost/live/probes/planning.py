@@ -66,4 +66,4 @@ def _dearest(tokens: int, output: int, uses_1h: bool, prices: Prices) -> Decimal
 
 def cost(usage: Usage, prices: Prices) -> Decimal:
     """Dollars of a bill."""
-    return sum(prices.cost(usage).values(), Decimal(0))
+    return prices.total_cost(usage)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from cachecost.ledger.results import ZERO, Cost
-from cachecost.ledger.unread import Wasted
+from cachecost.ledger.unread import UnreadWrites
 from cachecost.live.server.conversations import title
 from cachecost.live.server.loops import Loop, loops_of
 from cachecost.live.server.meter import Meter, Taken
@@ -30,7 +30,7 @@ class Share:
     usage: Usage
     cost: Cost
     unmarked: Decimal
-    unread: Wasted
+    unread: UnreadWrites
 
     @property
     def hit_share(self) -> Decimal | None:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.base.seeded_draws import seeded_share
-from cachecost.caches.breakpoints import lag_s
+from cachecost.caches.breakpoints import TTLS, lag_s
 from cachecost.providers.rules import ModelRules, Switches
 from cachecost.sweep.montecarlo.draws import Floats
-from cachecost.sweep.montecarlo.structure import LIVES, Candidate, Spot, Visit
+from cachecost.sweep.montecarlo.structure import Candidate, Spot, Visit
 
 Some = NDArray[np.bool_]
 NEVER = -np.inf
@@ -86,7 +86,7 @@ class Entries:
         if not seeds.any():
             return
         self._written += seeds
-        lives = np.array([rules.ttl_s.get(name, 0.0) for name in LIVES])
+        lives = np.array([rules.ttl_s.get(name, 0.0) for name in TTLS])
         on_time = start + first_token + self._lag(rules.switches, seeds)
         new = (
             (self._started, start),
@@ -121,7 +121,7 @@ class Entries:
         return np.where(early, self._share("life", early), 1.0)
 
     def _share(self, what: str, seeds: Some) -> Floats:
-        """The engine's own draws (cache.py) for the entry that each of `seeds` wrote last; NaN is not drawn yet."""
+        """The draws of `seeded_share` for the entry that each of `seeds` wrote last; NaN is not drawn yet."""
         if what not in self._shares:
             self._shares[what] = np.full((len(self._seeds), self._writes + 1), np.nan)
         known = self._shares[what]

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from cachecost.caches.breakpoints import Outcome, PrefixCache
+from cachecost.caches.breakpoints import TTLS, Outcome, PrefixCache
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.lookback import lookback_steps
+from cachecost.prompts.lookback import lookback_window
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import Prices
@@ -24,12 +24,11 @@ from cachecost.replay.workload import Traffic
 from cachecost.sweep.montecarlo.times import MAIN
 
 Key = tuple[Prefix, str]
-LIVES = ("5m", "1h")
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A mark: the number of the entry it writes, how deep it stands, and its lifetime as an index of LIVES."""
+    """A mark: the number of the entry it writes, how deep it stands, and its lifetime as an index of TTLS."""
 
     entry: int
     depth: int
@@ -136,29 +135,18 @@ def _visits(
 
 def _spot(mark: MarkedPrefix, rules: ModelRules, entries: dict[Key, int]) -> Spot:
     entry = entries.setdefault(_key(mark.prefix, mark.ttl, rules), len(entries))
-    return Spot(entry, mark.prefix.depth, LIVES.index(mark.ttl))
+    return Spot(entry, mark.prefix.depth, TTLS.index(mark.ttl))
 
 
 def _candidates(asked: _Asked, entries: dict[Key, int]) -> Iterator[Candidate]:
     """The entries that rule 9 looks at, as far as an earlier call could have written them, each once."""
     seen: set[int] = set()
     for mark in reversed(asked.prompt.marks):
-        for node in _window(mark.prefix, asked.rules):
+        for node in lookback_window(mark.prefix, asked.rules):
             entry = entries.get(_key(node, mark.ttl, asked.rules))
             if entry is not None and entry not in seen:
                 seen.add(entry)
                 yield Candidate(entry, node.depth, asked.sizes.of(node))
-
-
-def _window(mark: Prefix, rules: ModelRules) -> Iterator[Prefix]:
-    """The blocks from a mark back to the end of its lookback."""
-    node: Prefix | None = mark
-    while node is not None:
-        if lookback_steps(mark, node, rules) >= rules.lookback_positions:
-            return
-        if node.block:
-            yield node
-        node = node.parent
 
 
 def _divided(asked: _Asked, found: Candidate | None, output: int) -> Usage:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.caches.breakpoints import Entry
+from cachecost.caches.breakpoints import Entry, new_entry, refresh_before_hit
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage
 from cachecost.sweep.totals.lookback import Numbers
 from cachecost.sweep.totals.structure import TOO_LONG, Sort, Structure
 
-ZERO = Decimal(0)
 HOUR = "1h"
 
 
@@ -57,7 +56,7 @@ class _Walk:
     def totals(self) -> Totals:
         errors = self._walk()
         used = [(bill.usage(), bill.prices) for bill in self._bills]
-        cost = sum((dollars for usage, prices in used for dollars in prices.cost(usage).values()), ZERO)
+        cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
         return Totals(len(self._told.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
 
     def _walk(self) -> int:
@@ -113,37 +112,27 @@ class _Walk:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
         found, depth = self._entries[hit], self._depths[hit]
         assert found is not None
-        if now > found.touched:
-            found.touched = now
-        if answer.reading == "ignore":
-            return
+        found.touch(now)
         for spot, ttl in zip(spots, answer.ttls, strict=True):
             if self._depths[spot] <= depth:
-                entry = self._entries[spot]
-                if entry is not None and entry.state(now) == "live":
-                    if now > entry.touched:
-                        entry.touched = now
-                elif answer.reading == "rewrite":
-                    self._entries[spot] = answer.entry(answer.shorter(ttl, found.ttl), now, first_token_s)
+                again = refresh_before_hit(self._entries[spot], ttl, found.ttl, now, answer.rules)
+                if again is not None:
+                    self._entries[spot] = answer.entry(again, now, first_token_s)
 
 
 class _Answer:
     """How calls of a sort are answered, their lifetimes known."""
 
-    __slots__ = ("_ttl_s", "minimum", "reading", "ttls")
+    __slots__ = ("minimum", "rules", "ttls")
 
     def __init__(self, rules: ModelRules, ttls: tuple[str, ...]) -> None:
-        self.reading = rules.switches.shallow_marks
+        self.rules = rules
         self.minimum = rules.minimum_tokens
         self.ttls = ttls
-        self._ttl_s = rules.ttl_s
 
     def entry(self, ttl: str, start: float, first_token_s: float) -> Entry:
         """What a call that starts now writes."""
-        return Entry(self.minimum, ttl, self._ttl_s[ttl], start, start, start + first_token_s)
-
-    def shorter(self, one: str, other: str) -> str:
-        return min(one, other, key=self._ttl_s.__getitem__)
+        return new_entry(self.rules, ttl, self.rules.ttl_s[ttl], start, start + first_token_s)
 
 
 def _answer(sort: Sort, ttl: TTL) -> _Answer | None:

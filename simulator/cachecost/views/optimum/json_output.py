@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cachecost.analysis.optimum.optimum import Optimum
-from cachecost.analysis.optimum.plan_evaluator import Step, marked
+from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call
 from cachecost.base.formatting import exact
 from cachecost.prompts.refusals import wire_path
 from cachecost.views.optimum.sentences import plan_words
@@ -47,7 +47,7 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
-    call = marked(step)
+def _step(step: PlanStep) -> dict[str, Any]:
+    call = build_call(step)
     marks = [{"path": wire_path(call.request, mark), "ttl": mark.ttl} for mark in call.request.marks]
     return {"start": call.start, "purpose": call.purpose, "marks": marks}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cachecost.analysis.optimum.plan_evaluator import Step, marked
-from cachecost.analysis.optimum.tree import Tree
+from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call
+from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.formatting import counted
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.request import Mark, Request, place_as_sent
@@ -29,7 +29,7 @@ class Habit:
         return len(self.hours) + len(self.fives)
 
 
-def plan_words(plan: Sequence[Step]) -> str:
+def plan_words(plan: Sequence[PlanStep]) -> str:
     """One sentence: what to do."""
     real = [step for step in plan if not step.sent.is_extra]
     habits = habits_of(real)
@@ -68,7 +68,7 @@ def _minutes(seconds: float) -> str:
     return f"{max(300.0, seconds) / 60:.0f} min"
 
 
-def extra_words(plan: Sequence[Step]) -> Iterator[str]:
+def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
     """What is sent beside the calls."""
     pings = sum(step.sent.call.purpose == "ping" for step in plan)
     warms = sum(step.sent.call.purpose == "warm" for step in plan)
@@ -78,12 +78,12 @@ def extra_words(plan: Sequence[Step]) -> Iterator[str]:
         yield f"Send {counted(warms, 'call')} without an answer ahead of parallel ones."
 
 
-def habits_of(real: Sequence[Step]) -> dict[str, Habit]:
+def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:
     """Where the calls are marked, the beginning of the prompt first."""
-    tree = Tree([step.sent for step in real])
+    tree = BlockTree([step.sent for step in real])
     found: dict[str, Habit] = {}
     for step in real:
-        request = marked(step).request
+        request = build_call(step).request
         for mark, placed in zip(request.marks, step.marks, strict=True):
             habit = found.setdefault(place_of(request, mark), Habit(place_of(request, mark)))
             gaps = habit.hours if mark.ttl == "1h" else habit.fives
@@ -92,7 +92,7 @@ def habits_of(real: Sequence[Step]) -> dict[str, Habit]:
     return dict(sorted(found.items(), key=lambda item: next((n for n, part in enumerate(order) if part in item[0]), 2)))
 
 
-def _gap(tree: Tree, step: Step, prefix: Prefix) -> float:
+def _gap(tree: BlockTree, step: PlanStep, prefix: Prefix) -> float:
     """Seconds until the next call that contains what was marked."""
     node = tree.nodes.get(prefix)
     for tail in node.above if node is not None and node.above is not None else ():

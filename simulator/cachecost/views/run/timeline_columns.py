@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.ledger.results import CallRow, Ledger
-from cachecost.ledger.timelines import NO_STRIP, Strip
+from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline
 
 MOST = 400
 """Columns that a picture shows at most."""
@@ -23,7 +23,7 @@ class Column:
     """A call, and how many calls it stands for: it is the one of them that paid most for what was not read."""
 
     row: CallRow
-    strip: Strip
+    strip: CallTimeline
     stands_for: int = 1
 
     @property
@@ -37,7 +37,7 @@ class Column:
 
 def columns_of(ledger: Ledger, most: int = MOST) -> list[Column]:
     """At most `most` columns, from neighbouring calls as many each as it takes."""
-    strips = ledger.strips or [NO_STRIP] * len(ledger.rows)
+    strips = ledger.strips or [EMPTY_TIMELINE] * len(ledger.rows)
     pairs = [Column(row, strip) for row, strip in zip(ledger.rows, strips, strict=True)]
     step = -(-len(pairs) // most) if pairs else 1
     return [_dearest(group) for group in in_groups(pairs, step)]

@@ -9,7 +9,7 @@ from decimal import Decimal
 from cachecost.analysis.comparison.summary import CLASS_NAMES
 from cachecost.base.formatting import counted, dollars, tokens
 from cachecost.ledger.results import ZERO, CallRow, LayerTokens
-from cachecost.ledger.timelines import MarkAt, Strip
+from cachecost.ledger.timelines import CallTimeline, MarkAt
 from cachecost.prompts.blocks import Layer
 from cachecost.views.html.frame import Table
 from cachecost.views.run.timeline_columns import Column, in_groups
@@ -86,7 +86,7 @@ def _marks(marks: Sequence[MarkAt]) -> str:
     return ", ".join(f"{tokens(mark.tokens)} ({mark.ttl})" for mark in marks)
 
 
-def _kinds(strip: Strip) -> str:
+def _kinds(strip: CallTimeline) -> str:
     return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in strip.fresh)
 
 

@@ -1,4 +1,4 @@
-"""A replay that is watched, and replays in which a cause is taken away."""
+"""A replay that records what each call lost, and replays without some of the causes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.explain.alignment import path
-from cachecost.analysis.explain.lineage import Earlier, Lineage
-from cachecost.analysis.explain.losses import Looking, Loss
+from cachecost.analysis.explain.lineage import EarlierCall, Lineage
+from cachecost.analysis.explain.losses import CallInspection, Loss
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import ancestor
 from cachecost.conversations.calls import Call
@@ -21,12 +21,12 @@ from cachecost.providers.rules import ModelRules
 from cachecost.replay.simulation import Simulation
 
 Simulate = Callable[[PrefixCache], Simulation]
-"""A fresh simulation of the log on its ground, around the cache it is given."""
+"""Makes a fresh simulation of the log with this cache."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lone:
-    """A call whose conversation had no other, and what it wrote in vain, should nobody read it: its marked prefixes."""
+class LoneCall:
+    """The only call of a conversation, and the prefixes that it wrote: wasted if no other call reads them."""
 
     call: int
     passed: int
@@ -36,18 +36,18 @@ class Lone:
 
 
 @dataclass(slots=True)
-class Watched:
-    """What a replay showed: the rows, the prices of each call, and what each lost."""
+class ObservedReplay:
+    """What a replay recorded: the rows, and the prices and losses of each call."""
 
     rows: list[CallRow] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
-    lone: list[Lone] = field(default_factory=list)
+    lone: list[LoneCall] = field(default_factory=list)
 
 
-def watch(calls: Iterable[Call], simulate: Simulate) -> Watched:
-    """Replay the calls, and see for each what it paid for again."""
-    cache = WatchedCache()
+def observe_replay(calls: Iterable[Call], simulate: Simulate) -> ObservedReplay:
+    """Replay the calls, and record what each paid for again."""
+    cache = ObservingCache()
     simulation = simulate(cache)
     for call in calls:
         cache.about = call
@@ -59,14 +59,14 @@ def watch(calls: Iterable[Call], simulate: Simulate) -> Watched:
     return cache.told
 
 
-class WatchedCache(PrefixCache):
-    """Looks at each call before it is made. `about` is the call whose first pass comes next."""
+class ObservingCache(PrefixCache):
+    """A cache that inspects each call before it is made. `about` is the call whose first pass comes next."""
 
     def __init__(self) -> None:
         super().__init__()
         self.about: Call | None = None
-        self.told = Watched()
-        self.alone: dict[object, Lone] = {}
+        self.told = ObservedReplay()
+        self.alone: dict[object, LoneCall] = {}
         self._lineage = Lineage()
         self._passed = 0
         self._hits: set[Prefix] = set()
@@ -90,13 +90,13 @@ class WatchedCache(PrefixCache):
             self._remember(about, prompt, rules, start, outcome)
         return outcome
 
-    def read_later(self, one: Lone) -> bool:
-        """Whether anybody read what this call wrote."""
+    def read_later(self, one: LoneCall) -> bool:
+        """Whether any call read what this one wrote."""
         return any(prefix in self._hits for prefix in one.written)
 
     def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: Sizes) -> None:
-        found = self._find(prompt.marks, rules, start, sizes)
-        looking = Looking(
+        found = self.find(prompt.marks, rules, start, sizes)
+        looking = CallInspection(
             len(self.told.rows) + 1,
             self._passed,
             call.request,
@@ -106,7 +106,7 @@ class WatchedCache(PrefixCache):
             sizes,
             self,
             found[0].depth if found else 0,
-            self._lineage.shared(prompt),
+            self._lineage.find_shared(prompt),
             self._lineage.forerunner(call.request, rules.model, rules.pool(call.workspace)),
         )
         self.told.losses += looking.losses()
@@ -120,16 +120,16 @@ class WatchedCache(PrefixCache):
         if self._lineage.is_followed(call.request.thread, pool):
             self.alone.pop(talk, None)
         elif written:
-            self.alone[talk] = Lone(number, self._passed, written, depth, outcome.write_5m + outcome.write_1h)
-        self._lineage.remember(Earlier(number, self._passed, start, call.request, prompt, rules, deepest), pool)
+            self.alone[talk] = LoneCall(number, self._passed, written, depth, outcome.write_5m + outcome.write_1h)
+        self._lineage.remember(EarlierCall(number, self._passed, start, call.request, prompt, rules, deepest), pool)
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
     """What is different in a replay without some causes, by the number of the pass.
 
-    `restored`: so many blocks are read as if they had been in the cache. `marked`: these prefixes (in blocks) are
-    marked, too. `unmarked`: marks behind so many blocks are left out. `any_length`: no minimum length holds.
+    `restored`: so many blocks are read as if they were cached. `marked`: these prefixes (in blocks) get a breakpoint,
+    too. `unmarked`: breakpoints after so many blocks are left out. `any_length`: no minimum length applies.
     """
 
     restored: dict[int, int] = field(default_factory=dict)
@@ -149,14 +149,14 @@ class Removal:
         return Removal(restored, marked, self.unmarked | other.unmarked, self.any_length | other.any_length)
 
 
-def without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
-    """The rows of the same calls where what `removal` says is different."""
-    simulation = simulate(RemovedCache(removal))
+def replay_without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
+    """The rows of the same calls with the differences of `removal`."""
+    simulation = simulate(CacheWithoutCauses(removal))
     return [simulation.row(call) for call in calls]
 
 
-class RemovedCache(PrefixCache):
-    """The cache as it would have been without some causes."""
+class CacheWithoutCauses(PrefixCache):
+    """The cache as it would be without some causes."""
 
     def __init__(self, removal: Removal) -> None:
         super().__init__()
@@ -185,19 +185,19 @@ class RemovedCache(PrefixCache):
         kept = (mark for mark in prompt.marks if mark.prefix.depth <= most)
         return tuple(sorted((*kept, *more), key=lambda mark: mark.prefix.depth)) if more else tuple(kept)
 
-    def _find(
+    def find(
         self, marks: Sequence[MarkedPrefix], rules: ModelRules, now: float, sizes: Sizes
     ) -> tuple[Prefix, Entry] | None:
-        found = super()._find(tuple(marks), rules, now, sizes)
+        found = super().find(tuple(marks), rules, now, sizes)
         depth = self._removal.restored.get(self._passed, 0)
         if self._end is None or depth <= (found[0].depth if found else 0):
             return found
         node = ancestor(self._end, depth)
         ttl = next((mark.ttl for mark in marks if mark.prefix.depth >= depth), "5m")
-        return node, self._restored(node, ttl, rules, now)
+        return node, self._revive_entry(node, ttl, rules, now)
 
-    def _restored(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
-        """The entry there, alive."""
+    def _revive_entry(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
+        """The entry at `node`, made live."""
         if self.state(node, ttl, rules, now) == "live":
             return self.entry(node, ttl, rules)
         return self.warm(node, ttl, rules, now)
