@@ -8,7 +8,7 @@ from dataclasses import replace
 from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 from cachecost.sweep.montecarlo.draws import Draw
-from cachecost.sweep.montecarlo.many import seeded_rules
+from cachecost.sweep.montecarlo.run import seeded_rules
 from cachecost.sweep.montecarlo.times import MAIN, Times, drawn_times, of_calls
 
 RETRIED = "failed"

@@ -24,7 +24,7 @@ from cachecost.replay.workload import Traffic, of_strategy, recorded
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resampled
 from cachecost.sweep.montecarlo.draws import numbers, uniforms
-from cachecost.sweep.montecarlo.retimed import retimed
+from cachecost.sweep.montecarlo.retiming import retimed
 from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"

@@ -196,7 +196,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("automatic", "progressive", "automatic"):
             terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes", rules=rules)
             assert assert_equal(shared, name, talks, terms)
-    assert len(shared._plans._known) == len(shared._structures) == len(shared._readings) == 1
+    assert len(shared._plans._known) == len(shared._tables) == len(shared._readings) == 1
 
 
 def test_placements_that_see_forks_say_so() -> None:

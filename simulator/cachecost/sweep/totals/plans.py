@@ -14,7 +14,7 @@ from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.replay.setup import in_time
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.plan import PlannedCall
-from cachecost.sweep.totals.lookback import Numbers, Tree
+from cachecost.sweep.lookback import EntryTree, Numbers
 
 UNSAID = cast("TTL", "as the placement says")
 """The lifetime of marks that name none."""
@@ -88,7 +88,7 @@ class Plan:
     starts: list[float] = field(default_factory=list)
     first_tokens: list[float] = field(default_factory=list)
     outputs: list[int | tuple[Block, ...]] = field(default_factory=list)
-    looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
+    looked: list[tuple[EntryTree, list[Numbers]]] = field(default_factory=list)
     unusual: list[tuple[Any, str | None]] = field(default_factory=list)
 
     def add(self, call: PlannedCall, sent: Sent) -> None:
@@ -97,12 +97,12 @@ class Plan:
         self.first_tokens.append(call.first_token_s or 0.0)
         self.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
 
-    def candidates(self, tree: Tree) -> list[Numbers]:
+    def candidates(self, tree: EntryTree) -> list[Numbers]:
         """Of each call the entries that it may find: the same on models whose prompts stand alike."""
         for known, found in self.looked:
             if known == tree:
                 return found
-        self.looked.append((tree, tree.candidates()))
+        self.looked.append((tree, tree.find_candidates()))
         return self.looked[-1][1]
 
 

@@ -16,9 +16,9 @@ from cachecost.replay.setup import Terms, own_readings
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
+from cachecost.sweep.totals.call_table import CallTable, build_call_table
 from cachecost.sweep.totals.plans import Plan, Plans, Unusual
 from cachecost.sweep.totals.prompts import Reading, ground_of
-from cachecost.sweep.totals.structure import Structure, structure_of
 from cachecost.sweep.totals.walk import Totals, walked
 
 MOST_CALLS = 50_000
@@ -43,7 +43,7 @@ class Shared:
         self._talks = talks
         self._plans = Plans(talks)
         self._readings: list[Reading] = []
-        self._structures: OrderedDict[_Key, Structure] = OrderedDict()
+        self._tables: OrderedDict[_Key, CallTable] = OrderedDict()
 
     def totals(self, spec: StrategySpec | str, terms: Terms) -> Totals | None:
         """What `terms.ledger(spec, talks)` adds up to, to the last digit; None where that must be asked itself."""
@@ -59,10 +59,10 @@ class Shared:
             with uncollected():
                 plan = self._plans.of(agent)
                 key = _Key(plan, self._reading(terms, read), terms.prices, agent.model)
-                structure = self._structure(key)
+                table = self._table(key)
         except (CannotEvaluate, Unusual):
             return None
-        return walked(structure, agent.placement.ttl)
+        return walked(table, agent.placement.ttl)
 
     def _reading(self, terms: Terms, book: RuleBook) -> Reading:
         ground = ground_of(terms, book)
@@ -73,19 +73,19 @@ class Shared:
         del self._readings[:-MOST_READINGS]
         return self._readings[-1]
 
-    def _structure(self, key: _Key) -> Structure:
-        found = self._structures.pop(key, None) or self._made(key)
-        self._structures[key] = found
-        while len(self._structures) > 1 and sum(len(one.starts) for one in self._structures.values()) > MOST_CALLS:
-            self._structures.popitem(last=False)
+    def _table(self, key: _Key) -> CallTable:
+        found = self._tables.pop(key, None) or self._made(key)
+        self._tables[key] = found
+        while len(self._tables) > 1 and sum(len(one.starts) for one in self._tables.values()) > MOST_CALLS:
+            self._tables.popitem(last=False)
         return found
 
-    def _made(self, key: _Key) -> Structure:
+    def _made(self, key: _Key) -> CallTable:
         tried = (key.reading.ground, key.model)
         if tried in key.plan.unusual:
             raise Unusual
         try:
-            return structure_of(key.plan, key.reading, key.prices, key.model)
+            return build_call_table(key.plan, key.reading, key.prices, key.model)
         except Unusual:
             key.plan.unusual.append(tried)
             raise

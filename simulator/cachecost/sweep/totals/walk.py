@@ -1,4 +1,4 @@
-"""One way through a structure: what the cache does at each call, for lifetimes that are known now (rules 7 to 16)."""
+"""One way through a call table: what the cache does at each call, for lifetimes that are known now (rules 7 to 16)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.sweep.totals.lookback import Numbers
-from cachecost.sweep.totals.structure import TOO_LONG, Sort, Structure
+from cachecost.sweep.lookback import Numbers
+from cachecost.sweep.totals.call_table import TOO_LONG, CallTable, Sort
 
 ZERO = Decimal(0)
 HOUR = "1h"
@@ -27,9 +27,9 @@ class Totals(NamedTuple):
     cost_usd: Decimal
 
 
-def walked(structure: Structure, ttl: TTL) -> Totals:
+def walked(table: CallTable, ttl: TTL) -> Totals:
     """The totals where marks that name no lifetime last for `ttl`."""
-    return _Walk(structure, ttl).totals()
+    return _Walk(table, ttl).totals()
 
 
 class _Bill:
@@ -46,34 +46,34 @@ class _Bill:
 
 
 class _Walk:
-    def __init__(self, structure: Structure, ttl: TTL) -> None:
-        self._told = structure
-        self._depths = structure.depths
-        self._sizes = structure.sizes
-        self._entries: list[Entry | None] = [None] * len(structure.depths)
-        self._answers = [_answer(sort, ttl) for sort in structure.sorts]
-        self._bills = [_Bill(prices) for prices in structure.prices]
+    def __init__(self, table: CallTable, ttl: TTL) -> None:
+        self._table = table
+        self._depths = table.depths
+        self._sizes = table.sizes
+        self._entries: list[Entry | None] = [None] * len(table.depths)
+        self._answers = [_answer(sort, ttl) for sort in table.sorts]
+        self._bills = [_Bill(prices) for prices in table.prices]
 
     def totals(self) -> Totals:
         errors = self._walk()
         used = [(bill.usage(), bill.prices) for bill in self._bills]
         cost = sum((dollars for usage, prices in used for dollars in prices.cost(usage).values()), ZERO)
-        return Totals(len(self._told.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
+        return Totals(len(self._table.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
 
     def _walk(self) -> int:
         """Make all calls; how many are refused."""
-        told, errors = self._told, 0
+        table, errors = self._table, 0
         calls = zip(
-            *(told.starts, told.first_tokens, told.sort, told.price),
-            *(told.totals, told.outputs, told.spots, told.looks),
+            *(table.starts, table.first_tokens, table.sort, table.price),
+            *(table.totals, table.outputs, table.writes, table.candidates),
             strict=True,
         )
-        for start, first_token_s, sort, price, total, output, spots, looks in calls:
+        for start, first_token_s, sort, price, total, output, writes, candidates in calls:
             answer = self._answers[sort]
             if answer is None or price == TOO_LONG:
                 errors += 1
                 continue
-            a, b, c = self._call(start, first_token_s, answer, spots, looks)
+            a, b, c = self._call(start, first_token_s, answer, writes, candidates)
             bill = self._bills[price]
             bill.read += a
             bill.write_1h += b - a
@@ -83,33 +83,33 @@ class _Walk:
         return errors
 
     def _call(
-        self, start: float, first_token_s: float, answer: _Answer, spots: Numbers, looks: Numbers
+        self, start: float, first_token_s: float, answer: _Answer, writes: Numbers, candidates: Numbers
     ) -> tuple[int, int, int]:
         """A, B and C of rule 15: what is read, up to where an hour is paid for, and up to where anything is written."""
         depths, sizes, entries = self._depths, self._sizes, self._entries
-        hit = self._found(looks, start)
+        hit = self._found(candidates, start)
         depth = a = 0
         if hit is not None:
             depth, a = depths[hit], sizes[hit]
-            self._read(hit, start, first_token_s, answer, spots)
+            self._read(hit, start, first_token_s, answer, writes)
         b = c = a
-        for spot, ttl in zip(spots, answer.ttls, strict=True):
-            if depths[spot] > depth:
-                entries[spot] = answer.entry(ttl, start, first_token_s)
-                if sizes[spot] >= answer.minimum:
-                    c = sizes[spot]
+        for write, ttl in zip(writes, answer.ttls, strict=True):
+            if depths[write] > depth:
+                entries[write] = answer.entry(ttl, start, first_token_s)
+                if sizes[write] >= answer.minimum:
+                    c = sizes[write]
                     b = c if ttl == HOUR else b
         return a, b, c
 
-    def _found(self, looks: Numbers, now: float) -> int | None:
+    def _found(self, candidates: Numbers, now: float) -> int | None:
         """Rule 9: the first entry that lives, can be read and is long enough."""
-        for number in looks:
+        for number in candidates:
             entry = self._entries[number]
             if entry is not None and self._sizes[number] >= entry.minimum and entry.state(now) == "live":
                 return number
         return None
 
-    def _read(self, hit: int, now: float, first_token_s: float, answer: _Answer, spots: Numbers) -> None:
+    def _read(self, hit: int, now: float, first_token_s: float, answer: _Answer, writes: Numbers) -> None:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
         found, depth = self._entries[hit], self._depths[hit]
         assert found is not None
@@ -117,14 +117,14 @@ class _Walk:
             found.touched = now
         if answer.reading == "ignore":
             return
-        for spot, ttl in zip(spots, answer.ttls, strict=True):
-            if self._depths[spot] <= depth:
-                entry = self._entries[spot]
+        for write, ttl in zip(writes, answer.ttls, strict=True):
+            if self._depths[write] <= depth:
+                entry = self._entries[write]
                 if entry is not None and entry.state(now) == "live":
                     if now > entry.touched:
                         entry.touched = now
                 elif answer.reading == "rewrite":
-                    self._entries[spot] = answer.entry(answer.shorter(ttl, found.ttl), now, first_token_s)
+                    self._entries[write] = answer.entry(answer.shorter(ttl, found.ttl), now, first_token_s)
 
 
 class _Answer:

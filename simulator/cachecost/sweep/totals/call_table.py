@@ -10,7 +10,7 @@ from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.replay.simulation import quoted
-from cachecost.sweep.totals.lookback import Entries, Numbers, tree_of
+from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
 from cachecost.sweep.totals.plans import SOME_MODEL, Plan, Sent, Shape, Way
 from cachecost.sweep.totals.prompts import Reading, Side
 
@@ -28,12 +28,12 @@ class Sort(NamedTuple):
 
 
 @thing
-class Structure:
-    """All calls in order, as columns. Times are seconds, `totals`, `outputs` and `sizes` tokens, depths blocks.
+class CallTable:
+    """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
 
-    Of each call `spots` are the entries that its marks write, in prompt order; `looks` those that it may find, in the
-    order it looks (rule 9). `depths` and `sizes` are those of the entries; `sort` and `price` are numbers of `sorts`
-    and `prices`.
+    `writes` are the entries that the marks of each call write, in prompt order; `candidates` those that it may find, in
+    the order it looks (rule 9). `depths` and `sizes` are those of the entries. `sort` and `price` are indices into
+    `sorts` and `prices`.
     """
 
     starts: list[float]
@@ -42,33 +42,33 @@ class Structure:
     price: list[int]
     totals: list[int]
     outputs: list[int]
-    spots: list[Numbers]
-    looks: list[Numbers]
+    writes: list[Numbers]
+    candidates: list[Numbers]
     depths: list[int]
     sizes: list[int]
     sorts: list[Sort]
     prices: list[Prices]
 
 
-def structure_of(plan: Plan, reading: Reading, prices: PriceBook, model: str | None) -> Structure:
+def build_call_table(plan: Plan, reading: Reading, prices: PriceBook, model: str | None) -> CallTable:
     """The structure of a plan on `model`. Raises Unusual, CannotEvaluate."""
     sides = [reading.side(way.host, _told(way.model, model), way.workspace) for way in plan.ways]
-    entries, totals, spots = Entries(), [], []
+    entries, totals, writes = EntryIndex(), [], []
     for sent in plan.sent:
         tokens, prefixes = sides[sent.way].prompt(sent)
         totals.append(tokens)
-        spots.append(tuple([entries.number(prefix) for prefix in prefixes]))
-    tree = tree_of(entries, spots, [side.rules for side in sides], [sent.way for sent in plan.sent])
+        writes.append(tuple([entries.number(prefix) for prefix in prefixes]))
+    tree = build_tree(entries, writes, [side.rules for side in sides], [sent.way for sent in plan.sent])
     quotes = _Quotes(prices, plan.ways, sides)
     shapes = len(plan.shapes)
-    return Structure(
+    return CallTable(
         plan.starts,
         plan.first_tokens,
         [sent.way * shapes + sent.shape for sent in plan.sent],
         list(map(quotes.number, plan.sent, totals)),
         totals,
         [_output(one, sides[sent.way]) for one, sent in zip(plan.outputs, plan.sent, strict=True)],
-        spots,
+        writes,
         plan.candidates(tree),
         tree.depths,
         [prefix.tokens for prefix in entries.prefixes],
