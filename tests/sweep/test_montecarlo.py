@@ -23,8 +23,8 @@ from cachecost.replay.setup import Terms
 from cachecost.replay.workload import Traffic, of_strategy, recorded
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resampled
+from cachecost.sweep.montecarlo.conversation_times import retimed
 from cachecost.sweep.montecarlo.draws import numbers, uniforms
-from cachecost.sweep.montecarlo.retiming import retimed
 from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.sweep import merging
+from cachecost.sweep import parts as part_files
 from cachecost.sweep.grid import Axis, Places
-from cachecost.sweep.merging import Cell, Stretch, merged
-from cachecost.sweep.parts import read_part, write_part
+from cachecost.sweep.parts import Cell, Stretch, merged, read_part, write_part
 from cachecost.sweep.rows import Key, Row
 from cachecost.sweep.tables import read, write
 
@@ -59,7 +58,7 @@ def test_a_part_is_read_when_its_first_cell_is_next(monkeypatch: pytest.MonkeyPa
         first = int(path.name)
         return [Cell(number, path, ROWS[number]) for number in (first, first + 1)]
 
-    monkeypatch.setattr(merging, "cells_of", cells)
+    monkeypatch.setattr(part_files, "cells_of", cells)
     stretches = [Stretch(first, first + 1, Path(str(first))) for first in (4, 0, 2)]
     seen = [(row.calls, len(opened)) for row in merged(stretches, PLACES)]
     assert seen == [(number, number // 2 + 1) for number in range(6) for _ in "pq"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -12,10 +13,17 @@ from cachecost.base.errors import Fault, InputError
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write the file, with its folders, or leave what was there. Raises OSError."""
+    with replacing(path) as part:
+        part.write_bytes(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields the path of a temporary file that replaces `path` when the block ends without an exception."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        part.write_bytes(content)
+        yield part
         part.replace(path)
     finally:
         with suppress(OSError):

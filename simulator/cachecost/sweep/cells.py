@@ -26,8 +26,8 @@ from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
 from cachecost.sweep.montecarlo import montecarlo, resampled
+from cachecost.sweep.montecarlo.conversation_times import retimed
 from cachecost.sweep.montecarlo.draws import Draw
-from cachecost.sweep.montecarlo.retiming import retimed
 from cachecost.sweep.rows import NO_SEED, Key, Row, faulty, row_of, used
 from cachecost.sweep.totals import Shared
 from cachecost.sweep.varying import Drawing, synthetic_draw, varies_in_times_only

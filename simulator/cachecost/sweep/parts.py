@@ -1,8 +1,10 @@
-"""Parts: files of some cells, which stay until the table is whole. JSON Lines, as they are quick and small."""
+"""Parts: JSON Lines files of some cells each, written in any order, merged into one table in the order of the grid."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from cachecost.base.atomic_files import write_whole
+from cachecost.sweep.grid import Places
 from cachecost.sweep.rows import Key, Row
 
 _encoder = msgspec.json.Encoder()
@@ -35,3 +38,49 @@ def read_part(path: Path) -> list[tuple[Key, list[Row]]]:
     """The cells of a part, with their rows."""
     rows = _decoder.decode_lines(path.read_bytes())
     return [(key, list(some)) for key, some in groupby(rows, attrgetter("key"))]
+
+
+class Stretch(NamedTuple):
+    """Where a part's cells stand in the grid, from its first to its last: others may stand between them."""
+
+    first: int
+    last: int
+    path: Path
+
+
+class Cell(NamedTuple):
+    """A cell of a part: its number in the grid, and its rows."""
+
+    number: int
+    path: Path
+    rows: list[Row]
+
+
+def merged(parts: Iterable[Stretch], places: Places) -> Iterator[Row]:
+    """The rows of all parts in the order of the grid, each cell once, whoever wrote it.
+
+    A part is in memory from its first cell to its last: one at a time, unless a sweep was interrupted, and whoever
+    went on with it filled gaps.
+    """
+    waiting = deque(sorted(parts))
+    heap: list[tuple[Cell, Iterator[Cell]]] = []
+    done = -1
+    while waiting or heap:
+        while waiting and (not heap or waiting[0].first <= heap[0][0].number):
+            _push(heap, iter(cells_of(waiting.popleft().path, places)))
+        cell, rest = heappop(heap)
+        if cell.number != done:
+            yield from cell.rows
+        done = cell.number
+        _push(heap, rest)
+
+
+def _push(heap: list[tuple[Cell, Iterator[Cell]]], cells: Iterator[Cell]) -> None:
+    if (cell := next(cells, None)) is not None:
+        heappush(heap, (cell, cells))
+
+
+def cells_of(path: Path, places: Places) -> list[Cell]:
+    """The cells of a part in the order of this grid; it may have been written for another."""
+    found = ((places(*key), rows) for key, rows in read_part(path))
+    return sorted(Cell(place, path, rows) for place, rows in found if place is not None)

@@ -13,11 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cachecost.base.atomic_files import safe_name
+from cachecost.base.atomic_files import safe_name, write_whole
 from cachecost.base.errors import Fault, InputError
 from cachecost.sweep.grid import Axis, Places
-from cachecost.sweep.merging import Stretch, cells_of, merged
-from cachecost.sweep.parts import Part, write_part
+from cachecost.sweep.parts import Part, Stretch, cells_of, merged, write_part
 from cachecost.sweep.rows import Row
 from cachecost.sweep.tables import read, suffix_of, write
 
@@ -101,8 +100,7 @@ def opened(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) 
     if told.exists():
         _compare(store, json.loads(told.read_text(encoding="utf-8")), resume)
     else:
-        store.folder.mkdir(parents=True, exist_ok=True)
-        told.write_text(json.dumps({"axes": list(axes), **about}, indent=1) + "\n", encoding="utf-8")
+        write_whole(told, (json.dumps({"axes": list(axes), **about}, indent=1) + "\n").encode())
     return store
 
 

@@ -20,8 +20,7 @@ from cachecost.scenario.models import Scenario
 from cachecost.sweep.backends import Workers, computed
 from cachecost.sweep.cells import Job, Task
 from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, Places, axes_of, label, points_of, put
-from cachecost.sweep.merging import Stretch
-from cachecost.sweep.parts import Part
+from cachecost.sweep.parts import Part, Stretch
 from cachecost.sweep.rows import NO_SEED
 from cachecost.sweep.store import Store
 from cachecost.sweep.varying import Drawing, varies_in_times_only

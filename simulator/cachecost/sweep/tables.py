@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from importlib import import_module
@@ -11,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.atomic_files import replacing
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.extras import is_installed, require
 from cachecost.base.formatting import exact
@@ -40,14 +40,9 @@ def suffix_of(out: Path) -> str:
 
 
 def write(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
-    """The rows as a table at `path`, whole or not at all, as they come: no more than a group of them is in memory."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    """Write the table whole or not at all. Rows are written as they come; at most one group of them is in memory."""
+    with replacing(path) as part:
         (_write_parquet if path.suffix == PARQUET else _write_csv)(part, axes, rows)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read(path: Path, axes: Sequence[str]) -> Iterator[Row]:

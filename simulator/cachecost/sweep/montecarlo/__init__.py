@@ -2,7 +2,7 @@
 
 from cachecost.sweep.montecarlo.distribution import Distribution
 from cachecost.sweep.montecarlo.draws import Draw, Retries
-from cachecost.sweep.montecarlo.resampling import resampled
 from cachecost.sweep.montecarlo.run import montecarlo
+from cachecost.sweep.montecarlo.times import resampled
 
 __all__ = ["Distribution", "Draw", "Retries", "montecarlo", "resampled"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cachecost.conversations.distributions import Choice
 from cachecost.replay.simulation import Call
 from cachecost.sweep.montecarlo.draws import PLACES, Draw, Floats, numbers, uniforms
 
@@ -84,3 +85,17 @@ def _pauses(anchors: Anchors, draw: Draw, number: int, uniform: Floats) -> Float
     planned = anchors.starts[number] - anchors.starts[number - 1] if number else 0.0
     of = draw.turn if anchors.after_human[number] else draw.loop
     return planned if of is None or not planned else numbers(of, uniform[:, 0], uniform[:, 1])
+
+
+def resampled(calls: Sequence[Call]) -> Draw:
+    """Pauses drawn from those that the calls have themselves, each as likely as it is frequent."""
+    anchors = of_calls(calls)
+    pauses: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(1, len(anchors.starts)):
+        if gap := round(anchors.starts[number] - anchors.starts[number - 1], PLACES):
+            pauses[anchors.after_human[number]].append(gap)
+    return Draw(turn=_frequencies(pauses[True]), loop=_frequencies(pauses[False]))
+
+
+def _frequencies(pauses: Sequence[float]) -> Choice | None:
+    return Choice(tuple(pauses), (1.0,) * len(pauses)) if pauses else None
