@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bodies import Body, assistant, body, mark_last, marked, text, tool, tool_result, tool_use, user
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.analysis.fidelity.evidence import evidence_of
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.ledger.results import Judgement
@@ -45,7 +45,7 @@ def judged(*rows: tuple[Body, Usage], factor: float = 1.0, **fields: Any) -> lis
     for number, (request, bill, *response) in enumerate(rows, 1):
         answer = tuple(block_of("assistant", item) for item in response[0]) if response else ()
         calls.append(LoggedCall(number, 10.0 * number, None, intake.body(request), bill, response=answer, **fields))
-    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
+    judge = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
     judgements, not_judged = judge.judge("log", calls)
     assert not not_judged
     return judgements
@@ -125,7 +125,7 @@ def test_passes_of_server_tools_are_told_apart_by_sums() -> None:
 def test_a_call_without_a_bill_still_writes() -> None:
     intake = Intake(keep_content=True)
     calls = [LoggedCall(1, 10.0, None, intake.body(FIRST)), LoggedCall(2, 20.0, None, intake.body(SECOND), HIT)]
-    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judge = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
     judgements, not_judged = judge.judge("log", calls)
     assert kinds(judgements) == [("hit", True)] and not_judged == [("log:1", "it has no usage")]
 
@@ -133,7 +133,7 @@ def test_a_call_without_a_bill_still_writes() -> None:
 def test_a_failed_call_writes_nothing() -> None:
     intake = Intake(keep_content=True)
     failed = LoggedCall(1, 10.0, None, intake.body(FIRST), status=529)
-    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judge = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
     judgements, _ = judge.judge("log", [failed, LoggedCall(2, 20.0, None, intake.body(SECOND), Usage(3, 0, 2500))])
     assert kinds(judgements) == [("cold", True)]
 

@@ -9,7 +9,7 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, mark_last, marked, text, user
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
@@ -33,7 +33,7 @@ def judged(
         start = datetime.fromisoformat(begin).timestamp() + after
         at = datetime.fromtimestamp(start, UTC).isoformat()
         calls.append(LoggedCall(number, start, at, intake.body({**request, "model": model}), bill))
-    judge = Judge(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
+    judge = FidelityChecker(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
     judgements, not_judged = judge.judge("log", calls)
     assert not not_judged
     return judgements

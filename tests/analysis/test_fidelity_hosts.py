@@ -8,7 +8,7 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, text, user
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.analysis.fidelity.earlier import GONE_S, Earlier
 from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
 from cachecost.analysis.fidelity.rule_claims import claimed, refused
@@ -34,7 +34,7 @@ def judged(host: str, model: str, *rows: tuple[Body, Usage], step_s: float = 10.
         LoggedCall(number, step_s * number, None, intake.body({**request, "model": model}), bill, host=host)
         for number, (request, bill) in enumerate(rows, 1)
     ]
-    judge = Judge(RuleBook(switches_from(rules)), PriceBook.load(), lambda generation: Crude())
+    judge = FidelityChecker(RuleBook(switches_from(rules)), PriceBook.load(), lambda generation: Crude())
     judgements, not_judged = judge.judge("log", calls)
     assert not not_judged
     return judgements

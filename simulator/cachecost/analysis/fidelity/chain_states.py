@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.conversations.steps import Step
 from cachecost.providers.usage import Usage
-
-TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
 
 
 class Span(NamedTuple):

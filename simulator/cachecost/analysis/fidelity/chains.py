@@ -30,14 +30,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cachecost.analysis.fidelity.chain_states import TOLERANCE, Entry, Span, State, in_loop, span_of, states_of
-from cachecost.base.errors import CannotEvaluate
+from cachecost.analysis.fidelity.chain_states import Entry, Span, State, in_loop, span_of, states_of
+from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of
 from cachecost.conversations.readers.claude_code.transcript import Step, read_steps
-from cachecost.ledger.results import ZERO, Judgement
+from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -85,41 +86,34 @@ def judge_steps(
     steps: Sequence[Step], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """As `judge_transcript`, of steps that are read already."""
-    room = _Room(steps, source, prices)
-    for step in steps:
-        try:
-            room.judge(step, rules.rules(host, step.model, None if step.answered is None else day_of(step.answered)))
-        except CannotEvaluate as error:
-            room.leave(step, str(error))
-    return room.judgements, room.not_judged
+    check = _TranscriptCheck(steps, source, rules, prices, host)
+    check.run(steps, check.judge)
+    return check.judgements, check.skipped
 
 
-class _Room:
-    """A transcript while it is judged, step by step."""
+class _TranscriptCheck(RecordingCheck):
+    """A transcript while it is checked, step by step."""
 
-    def __init__(self, steps: Sequence[Step], source: str, prices: PriceBook) -> None:
-        self.source = source
-        self.prices = prices
-        self.judgements: list[Judgement] = []
-        self.not_judged: list[tuple[str, str]] = []
+    def __init__(self, steps: Sequence[Step], source: str, rules: RuleBook, prices: PriceBook, host: str) -> None:
+        super().__init__(source, prices)
+        self.rules = rules
+        self.host = host
         self.states = states_of(steps)
         self.next = {step.before: step for step in reversed(steps) if in_loop(step)}
         self.written: dict[str, set[int]] = {}
 
-    def leave(self, step: Step, why: str) -> None:
-        """Count a step among those that were not judged."""
-        self.not_judged.append((f"{self.source}:{step.line}", why))
-
-    def judge(self, step: Step, rules: ModelRules) -> None:
-        """Predict a step from other bills, then look at its own."""
+    def judge(self, number: int, step: Step) -> None:
+        """Predict a step from other bills, then compare with its own. Raises CannotEvaluate for an unknown model."""
+        day = None if step.answered is None else day_of(step.answered)
+        rules = self.rules.rules(self.host, step.model, day)
         before = self.states[step.before] if step.before else None
         prediction = _predict(step, before, rules)
         usage = _usage(prediction, before, self.next.get(step.number))
         written = self.written.setdefault(step.chain, set())
         if step.usage.read == step.usage.write == prediction.read == 0:
-            self.leave(step, "nothing was cached, and nothing could have been read")
+            self.skip(step.line, "nothing was cached, and nothing could have been read")
         elif usage is None:
-            self.leave(step, "the first step of its chain, and no later one tells its length")
+            self.skip(step.line, "the first step of its chain, and no later one tells its length")
         else:
             self.judgements.append(self._judgement(step, rules, prediction, usage, written))
         if {"compaction", "edit"} & set(step.between):
@@ -153,13 +147,8 @@ class _Room:
         )
 
     def _dollars(self, step: Step, rules: ModelRules, usage: Usage) -> Decimal | None:
-        """Of the input side; None where no price is known."""
-        ways: dict[str, Any] = dict.fromkeys(step.modes, True)
-        try:
-            prices = self.prices.prices(rules.host, rules.model, rules.day, usage.total_input, **ways)
-        except CannotEvaluate:
-            return None
-        return sum(prices.cost(Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)).values(), ZERO)
+        modes: dict[str, Any] = dict.fromkeys(step.modes, True)
+        return input_cost(usage, partial(self.prices.prices, rules.host, rules.model, rules.day, **modes))
 
 
 # ------------------------------------------------------------------------------------------- prediction

@@ -11,14 +11,14 @@ from itertools import pairwise
 from cachecost.analysis.fidelity.earlier import Earlier
 from cachecost.analysis.fidelity.exercised_rules import Facts, broken, exercised
 from cachecost.analysis.fidelity.features import features_of
+from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
 from cachecost.analysis.fidelity.rule_claims import claimed, named, refused
 from cachecost.analysis.fidelity.verdicts import Held, Possible, Verdict, of_marks, of_prefixes, of_range
-from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import Hosts
 from cachecost.caches.warm_starts import SentBefore, SentCall
 from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.ledger.results import ZERO, Judgement
+from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
@@ -78,7 +78,7 @@ class _Prediction:
         return Held(case.billed, self.usage, self.hit, is_told, len(case.prompts), first_read)
 
 
-class Judge:
+class FidelityChecker:
     """Judges recordings, each a cache of its own. `counter_for` makes the estimates between what bills tell."""
 
     def __init__(
@@ -97,35 +97,32 @@ class Judge:
 
     def judge(self, source: str, calls: Sequence[LoggedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
-        room = _Room(self, source)
-        for number, call in enumerate(calls, 1):
-            room.take(number, call)
-        judgements = filter(None, [room.judgement(case) for case in room.cases])
-        return sorted(judgements, key=lambda judgement: judgement.call), room.not_judged
+        check = _LogCheck(self, source)
+        check.run(calls, check.add)
+        judgements = filter(None, [check.judgement(case) for case in check.cases])
+        return sorted(judgements, key=lambda judgement: judgement.call), check.skipped
 
 
-class _Room:
-    """One recording: its prompts, its bills, its caches."""
+class _LogCheck(RecordingCheck):
+    """A request log while it is checked: its prompts, its bills, its caches."""
 
-    def __init__(self, judge: Judge, source: str) -> None:
-        self.judge = judge
-        self.source = source
+    def __init__(self, checker: FidelityChecker, source: str) -> None:
+        super().__init__(source, checker.prices)
+        self.checker = checker
         self.cases: list[_Case] = []
-        self.not_judged: list[tuple[str, str]] = []
         self.anchors = Anchors()
-        self.hosts = Hosts(judge.counter_for)
+        self.hosts = Hosts(checker.counter_for)
         self.written: set[Prefix] = set()
         self.sent = SentBefore()
         self.earlier = Earlier()
 
-    def take(self, number: int, call: LoggedCall) -> None:
-        """Render a call, and learn what its bill tells; calls without a bill only take part in the cache."""
-        try:
-            rules = self.judge.rules.rules(call.host or self.judge.host, call.request.model, call.day)
-            case = self._case(number, call, rules)
-        except CannotEvaluate as error:
-            self.not_judged.append((f"{self.source}:{call.line}", str(error)))
-            return
+    def add(self, number: int, call: LoggedCall) -> None:
+        """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
+
+        Raises CannotEvaluate for a model that is not known.
+        """
+        rules = self.checker.rules.rules(call.host or self.checker.host, call.request.model, call.day)
+        case = self._case(number, call, rules)
         if case is None:
             return
         self.cases.append(case)
@@ -134,14 +131,14 @@ class _Room:
 
     def _case(self, number: int, call: LoggedCall, rules: ModelRules) -> _Case | None:
         if call.failed or call.billed is None:
-            self.not_judged.append((f"{self.source}:{call.line}", "it failed" if call.failed else "it has no usage"))
+            self.skip(call.line, "it failed" if call.failed else "it has no usage")
         if call.why_unknown and not call.failed:
-            self.not_judged.append((f"{self.source}:{call.line}", call.why_unknown))
+            self.skip(call.line, call.why_unknown)
         if call.failed or call.why_unknown:
             return None
         sent = self.hosts.sent(call.request, rules)
         if why := refusal(sent.told.request, sent.marks, rules):
-            self.not_judged.append((f"{self.source}:{call.line}", f"the API would refuse it: {why}"))
+            self.skip(call.line, f"the API would refuse it: {why}")
             return None
         prompts = self.hosts.prompts(sent, logged(call).response, rules, call.workspace)
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
@@ -210,7 +207,7 @@ class _Room:
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
-        return self.anchors.without(case.number, prompt) if self.judge.anchored else Estimates()
+        return self.anchors.without(case.number, prompt) if self.checker.anchored else Estimates()
 
     def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[Possible]:
         """Each entry that could be there, the longest first."""
@@ -253,12 +250,8 @@ class _Room:
         return _Prediction(tuple(outcomes), cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
-        try:
-            prices = quoted(self.judge.prices, case.call.request, case.rules, usage.total_input, case.call.is_batch)
-        except CannotEvaluate:
-            return None
-        paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
-        return sum(prices.cost(paid).values(), ZERO)
+        call = case.call
+        return input_cost(usage, lambda tokens: quoted(self.prices, call.request, case.rules, tokens, call.is_batch))
 
 
 def _shared(before: Prompt, after: Prompt) -> Prefix | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
-TOLERANCE = 2
 BY_CAUSE = {
     "tools_changed": "2 tools",
     "system_changed": "2 system",

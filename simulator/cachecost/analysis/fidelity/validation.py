@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cachecost.analysis.fidelity.chains import judge_transcript
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import InputError
 from cachecost.conversations.checked import opened
 from cachecost.conversations.readers.claude_code import transcript
@@ -45,7 +45,7 @@ class Validation:
 
     def fidelity(self) -> Fidelity:
         """Every call judged. Files that cannot be read are told in `not_judged`, fault by fault."""
-        judge = Judge(self.rules, self.prices, self._counter, self.host, self.anchored)
+        judge = FidelityChecker(self.rules, self.prices, self._counter, self.host, self.anchored)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
         for log in self.logs:
@@ -80,7 +80,7 @@ class Validation:
         return self.counters[generation]
 
 
-def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
+def _judged(judge: FidelityChecker, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """A transcript tells usage and times only: its chains are judged. Everything else holds requests."""
     said: list[str] = []
     try:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import VisibilityLag
 from cachecost.providers.usage import Usage
 
-TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
 ESTIMATE = 0.01
 """Share that an estimated length may be off and still count as one that the recording could have written."""
 

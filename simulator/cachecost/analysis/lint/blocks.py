@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.analysis.lint.excerpts import excerpt, first_difference, texts
-from cachecost.analysis.lint.volatile import kind_of, only_words_changed
+from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
 from cachecost.prompts.blocks import Block
 
 VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"
-KINDS = {"time": "a time", "date": "a date", "id": "an id", "number": "a number", "counter": "a counter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volat
 def _told(path: str, old: str, new: str, is_volatile: bool) -> Difference:
     at = first_difference(old, new)
     shown = excerpt(new, at)
-    what = f"{KINDS[kind_of(new, min(at, len(new) - 1))]} differs" if is_volatile and new else "differs"
+    what = f"{KIND_NAMES[kind_of(new, min(at, len(new) - 1))]} differs" if is_volatile and new else "differs"
     words = f'{what} from the request before at character {at:,}: "{shown}"'
     return Difference(VOLATILE if is_volatile else CHANGED, path, words, at, shown)
 

@@ -8,11 +8,10 @@ from itertools import takewhile
 from cachecost.analysis.lint.excerpts import excerpt, texts
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.sent import LAYERS, Place, Sent, message_blocks, message_place
-from cachecost.analysis.lint.volatile import Volatile, volatiles
+from cachecost.analysis.lint.volatile import KIND_NAMES, Volatile, volatiles
 from cachecost.prompts.blocks import Block, Layer
 
 SURE, MAYBE = "CC531", "CC532"
-WORDS = {"time": "a time", "date": "a date", "id": "an id", "counter": "a counter"}
 Candidate = tuple[str, str, Volatile]
 """Path within the block, the text there, the word in it."""
 
@@ -67,7 +66,7 @@ def _finding(sent: Sent, place: Place, block: Block, candidate: Candidate) -> Li
     in_head = LAYERS[place[0]] is not Layer.MESSAGES
     path = inner_path(sent.path(place), inner)
     shown = excerpt(text, word.end, word.end - word.start)
-    words = f'{WORDS[word.kind]} at character {word.start:,}: "{shown}"'
+    words = f'{KIND_NAMES[word.kind]} at character {word.start:,}: "{shown}"'
     code = SURE if word.strong and in_head else MAYBE
     return LintFinding(code, path, words, sent.behind(block), word.start, shown, digest=block.digest)
 

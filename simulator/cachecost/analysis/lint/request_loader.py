@@ -26,8 +26,8 @@ UNSIZED = "bytes"
 """What stands in for a counter where a recording has no counts: lengths then only tell what comes first."""
 
 
-class Desk:
-    """Takes in what is to be linted. One for all requests that may share content; lengths are in tokens of `tokens`."""
+class RequestLoader:
+    """Loads what is to be linted. Use one for all requests that may share content; `tokens` names the counter."""
 
     def __init__(self, rules: RuleBook, host: str, tokens: str) -> None:
         self._rules = rules

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST_WORD = 80
+KIND_NAMES = {"time": "a time", "date": "a date", "id": "an id", "number": "a number", "counter": "a counter"}
 BEFORE = 56
 """How many characters before a word are looked at to learn what it is called."""
 
