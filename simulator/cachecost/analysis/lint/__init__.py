@@ -14,9 +14,9 @@ from cachecost.analysis.lint.request_loader import RequestLoader
 __all__ = [
     "MARGIN",
     "Code",
-    "RequestLoader",
     "LintFinding",
     "LintedLog",
+    "RequestLoader",
     "codes",
     "lint",
     "lint_bodies",

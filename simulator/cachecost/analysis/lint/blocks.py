@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.analysis.lint.excerpts import excerpt, first_difference, texts
+from cachecost.analysis.explain.alignment import first_difference
+from cachecost.analysis.lint.excerpts import excerpt, texts
 from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
 from cachecost.prompts.blocks import Block
 
