@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.budgets.accepting import LARGEST, baseline_of
 from cachecost.budgets.baseline import Baseline, baseline_text, read_baseline, write_baseline
-from cachecost.budgets.checking import CheckResult, check_scenarios
-from cachecost.budgets.playing import played
+from cachecost.budgets.check import CheckResult, check_scenarios
+from cachecost.budgets.new_baseline import LARGEST, baseline_of
+from cachecost.budgets.strategy_replays import played
 from cachecost.budgets.verdicts import Verdict
 from cachecost.scenario import load
 from cachecost.views.check.json_output import check_object

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.budgets.amounts import against, percent_apart
-from cachecost.budgets.checking import check_scenarios
+from cachecost.budgets.check import check_scenarios
 from cachecost.budgets.verdicts import Verdict, exit_code, overall
 from check_projects import (
     MARK,

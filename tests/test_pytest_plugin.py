@@ -12,7 +12,7 @@ import anthropic  # noqa: F401
 import pytest
 
 # pytester forgets what a run imported: what is imported here is not imported anew by every run
-import cachecost.budgets.checking
+import cachecost.budgets.check
 import cachecost.testing.scenarios  # noqa: F401
 
 pytest_plugins = ["pytester"]

@@ -9,7 +9,7 @@ from test_fidelity import Crude
 
 from bodies import Body, assistant, body, text, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
-from cachecost.analysis.fidelity.earlier import GONE_S, Earlier
+from cachecost.analysis.fidelity.earlier_prompts import GONE_S, Earlier
 from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
 from cachecost.analysis.fidelity.rule_claims import claimed, refused
 from cachecost.conversations.readers.request_log.reader import LoggedCall

@@ -11,10 +11,10 @@ import pytest
 from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool_result, tool_use, user
+from cachecost.analysis.whatif.alternatives import YES
 from cachecost.analysis.whatif.assumptions import other_readings
-from cachecost.analysis.whatif.facts import YES
 from cachecost.analysis.whatif.pauses import needed, pauses, pings_worth
-from cachecost.analysis.whatif.study import near, what_if
+from cachecost.analysis.whatif.report import near, what_if
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.workload import recorded

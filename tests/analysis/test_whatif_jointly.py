@@ -14,12 +14,12 @@ import pytest
 from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool, user
+from cachecost.analysis.whatif.alternatives import Whatif
 from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import Whatif
 from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.analysis.whatif.replaying import Replays
+from cachecost.analysis.whatif.replays import Replays
+from cachecost.analysis.whatif.report import what_if
 from cachecost.analysis.whatif.steps import cost
-from cachecost.analysis.whatif.study import what_if
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -11,9 +11,9 @@ import pytest
 from whatif_logs import Row, promise, told, traffic, two_calls, usd
 
 from bodies import HOUR, MARK, Body, assistant, body, marked, text, thinking, tool, tool_result, tool_use, user
-from cachecost.analysis.whatif.facts import YES
-from cachecost.analysis.whatif.serving import must_be_served, served
-from cachecost.analysis.whatif.study import what_if
+from cachecost.analysis.whatif.alternatives import YES
+from cachecost.analysis.whatif.report import what_if
+from cachecost.analysis.whatif.served_models import must_be_served, served
 from cachecost.base.errors import CannotEvaluate
 
 COLD = usd(2_000, 3.75, 2_300, 3.75)

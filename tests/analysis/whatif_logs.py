@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bodies import Body, assistant, body, marked, text, user
-from cachecost.analysis.whatif.facts import Promise, Whatif
-from cachecost.analysis.whatif.study import what_if
+from cachecost.analysis.whatif.alternatives import Promise, Whatif
+from cachecost.analysis.whatif.report import what_if
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.workload import Traffic, recorded

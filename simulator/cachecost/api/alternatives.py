@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.analysis.whatif.facts import Promise, Whatif
+    from cachecost.analysis.whatif.alternatives import Promise, Whatif
 
 COLUMNS = ("name", "kind", "does", "cost", "saving", "share", "error", "calls_changed", "extra_calls", "keeps_answers")
 IN_DOLLARS = {"cost": "cost_usd", "saving": "saving_usd", "error": "error_usd"}
@@ -109,7 +109,7 @@ def whatif(
     (None: the last). `readings`: ask which promises turn under other readings of the open rules (None: if the log is
     not long). Raises InputError, CannotEvaluate.
     """
-    from cachecost.analysis.whatif.study import what_if
+    from cachecost.analysis.whatif.report import what_if
 
     return Alternatives(what_if(traffic_of(source, **options), jointly, actions, at, readings))
 

@@ -8,11 +8,11 @@ from decimal import Decimal
 
 from cachecost.analysis.explain.explaining import explain
 from cachecost.budgets.baseline import Baseline, Figures, Row
-from cachecost.budgets.playing import Played
-from cachecost.budgets.prints import Prints
+from cachecost.budgets.change_texts import HeadChange, effect_of, happened, not_as_in_the_baseline
+from cachecost.budgets.fingerprints import Prints
+from cachecost.budgets.strategy_replays import Played
 from cachecost.budgets.traits import without_lookback
 from cachecost.budgets.verdicts import Change
-from cachecost.budgets.wording import HeadChange, effect_of, happened, not_as_in_the_baseline
 from cachecost.ledger.findings import Finding
 from cachecost.ledger.results import ZERO
 
@@ -134,7 +134,7 @@ def _shortened(told: Sequence[Change]) -> tuple[Change, ...]:
 
 def _moved(before: Figures, today: Figures, prints: Prints, played: Played) -> Iterator[_Moved]:
     """Rows of today that cost something else, cut as the baseline's."""
-    from cachecost.budgets.accepting import rows_of
+    from cachecost.budgets.new_baseline import rows_of
 
     step, known = before.calls_a_row, {row.call: row for row in before.rows}
     for row in rows_of(played, prints, step):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.budgets.playing import Played
+from cachecost.budgets.strategy_replays import Played
 from cachecost.caches.breakpoints import Outcome
 from cachecost.ledger.unread import Unread
 from cachecost.prompts.blocks import Layer, Thread

@@ -13,34 +13,34 @@ from typing import NamedTuple
 import msgspec
 
 from cachecost.base.atomic_files import write_whole
-from cachecost.sweep.grid import Places
-from cachecost.sweep.rows import Key, Row
+from cachecost.sweep.grid import CellOrder
+from cachecost.sweep.rows import CellKey, SweepRow
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Row)
+_decoder = msgspec.json.Decoder(SweepRow)
 
 
-class Part(NamedTuple):
+class PartFile(NamedTuple):
     """A part, its first and last cell in the order of the grid that it was computed for, and how many they are."""
 
     path: Path
-    first: Key
-    last: Key
+    first: CellKey
+    last: CellKey
     cells: int
 
 
-def write_part(path: Path, rows: Sequence[Row]) -> None:
+def write_part(path: Path, rows: Sequence[SweepRow]) -> None:
     """The rows as a part at `path`, whole or not at all."""
     write_whole(path, _encoder.encode_lines(rows))
 
 
-def read_part(path: Path) -> list[tuple[Key, list[Row]]]:
+def read_part(path: Path) -> list[tuple[CellKey, list[SweepRow]]]:
     """The cells of a part, with their rows."""
     rows = _decoder.decode_lines(path.read_bytes())
     return [(key, list(some)) for key, some in groupby(rows, attrgetter("key"))]
 
 
-class Stretch(NamedTuple):
+class PartRange(NamedTuple):
     """Where a part's cells stand in the grid, from its first to its last: others may stand between them."""
 
     first: int
@@ -53,10 +53,10 @@ class Cell(NamedTuple):
 
     number: int
     path: Path
-    rows: list[Row]
+    rows: list[SweepRow]
 
 
-def merged(parts: Iterable[Stretch], places: Places) -> Iterator[Row]:
+def merge_parts(parts: Iterable[PartRange], places: CellOrder) -> Iterator[SweepRow]:
     """The rows of all parts in the order of the grid, each cell once, whoever wrote it.
 
     A part is in memory from its first cell to its last: one at a time, unless a sweep was interrupted, and whoever
@@ -67,7 +67,7 @@ def merged(parts: Iterable[Stretch], places: Places) -> Iterator[Row]:
     done = -1
     while waiting or heap:
         while waiting and (not heap or waiting[0].first <= heap[0][0].number):
-            _push(heap, iter(cells_of(waiting.popleft().path, places)))
+            _push(heap, iter(read_cells(waiting.popleft().path, places)))
         cell, rest = heappop(heap)
         if cell.number != done:
             yield from cell.rows
@@ -80,7 +80,7 @@ def _push(heap: list[tuple[Cell, Iterator[Cell]]], cells: Iterator[Cell]) -> Non
         heappush(heap, (cell, cells))
 
 
-def cells_of(path: Path, places: Places) -> list[Cell]:
+def read_cells(path: Path, places: CellOrder) -> list[Cell]:
     """The cells of a part in the order of this grid; it may have been written for another."""
     found = ((places(*key), rows) for key, rows in read_part(path))
     return sorted(Cell(place, path, rows) for place, rows in found if place is not None)

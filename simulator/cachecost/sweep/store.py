@@ -15,23 +15,23 @@ from typing import Any
 
 from cachecost.base.atomic_files import safe_name, write_whole
 from cachecost.base.errors import Fault, InputError
-from cachecost.sweep.grid import Axis, Places
-from cachecost.sweep.parts import Part, Stretch, cells_of, merged, write_part
-from cachecost.sweep.rows import Row
-from cachecost.sweep.tables import read, suffix_of, write
+from cachecost.sweep.grid import Axis, CellOrder
+from cachecost.sweep.parts import PartFile, PartRange, merge_parts, read_cells, write_part
+from cachecost.sweep.rows import SweepRow
+from cachecost.sweep.tables import read_table, suffix_of, write_table
 
 ABOUT = "sweep.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StoredRows:
     """The rows of tables on disk, one table after the other, as often as one likes."""
 
     tables: tuple[Path, ...]
     axes: tuple[str, ...]
 
-    def __iter__(self) -> Iterator[Row]:
-        return (row for table in self.tables for row in read(table, self.axes))
+    def __iter__(self) -> Iterator[SweepRow]:
+        return (row for table in self.tables for row in read_table(table, self.axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +48,31 @@ class Store:
         """Where the parts are, until the table is whole."""
         return self.out.with_name(f"{self.out.name}.parts") if self.out.suffix else self.out / ".parts"
 
-    def keep(self, rows: Sequence[Row]) -> Part:
+    def keep(self, rows: Sequence[SweepRow]) -> PartFile:
         """Write a bundle's rows down: after this they are never computed again."""
         keys = list(dict.fromkeys(row.key for row in rows))
         path = self.folder / f"part-{blake2b(json.dumps(keys).encode(), digest_size=12).hexdigest()}.jsonl"
         write_part(path, rows)
-        return Part(path, keys[0], keys[-1], len(keys))
+        return PartFile(path, keys[0], keys[-1], len(keys))
 
-    def kept(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
+    def find_parts(self, places: CellOrder) -> Iterator[tuple[Path, list[int]]]:
         """The parts that are there already, and the cells of this grid that each has."""
         for path in sorted(self.folder.glob("part-*.jsonl")):
-            if cells := cells_of(path, places):
+            if cells := read_cells(path, places):
                 yield path, [cell.number for cell in cells]
 
-    def finish(self, parts: Iterable[Stretch], places: Places) -> None:
+    def finish(self, parts: Iterable[PartRange], places: CellOrder) -> None:
         """Write the table, or one a value of the first axis into a folder; the parts go."""
-        for path, rows in self._tables(merged(parts, places)):
-            write(path, self.axes, rows)
+        for path, rows in self._tables(merge_parts(parts, places)):
+            write_table(path, self.axes, rows)
         over = self.folder.with_name(f"{self.folder.name}.over")
         self.folder.replace(over)
         shutil.rmtree(over)
 
-    def rows(self, axes: Sequence[Axis]) -> Rows:
+    def rows(self, axes: Sequence[Axis]) -> StoredRows:
         """The rows of the finished table, in the order of the grid."""
         names = axes[0].labels if axes and not self.out.suffix else ("",)
-        return Rows(tuple(map(self._table, names)), self.axes)
+        return StoredRows(tuple(map(self._table, names)), self.axes)
 
     def _table(self, value: str) -> Path:
         """Where the rows of a value of the first axis go."""
@@ -80,7 +80,7 @@ class Store:
             return self.out
         return (self.out / f"{self.axes[0]}={safe_name(value)}" if self.axes else self.out) / f"rows{self.suffix}"
 
-    def _tables(self, rows: Iterable[Row]) -> Iterator[tuple[Path, Iterator[Row]]]:
+    def _tables(self, rows: Iterable[SweepRow]) -> Iterator[tuple[Path, Iterator[SweepRow]]]:
         if self.out.suffix or not self.axes:
             yield self._table(""), iter(rows)
             return
@@ -88,7 +88,7 @@ class Store:
             yield self._table(value), some
 
 
-def opened(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
+def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
     """The store of a sweep, with or without parts of one that was interrupted.
 
     Raises InputError where there are parts that nobody asked to go on with, or that are of another sweep, and
@@ -115,7 +115,7 @@ def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
 
 
 @contextmanager
-def anywhere(axes: Sequence[str]) -> Iterator[Store]:
+def temporary_store(axes: Sequence[str]) -> Iterator[Store]:
     """A store of a sweep whose table nobody wants to keep."""
     with TemporaryDirectory(prefix="cachecost-") as folder:
-        yield opened(Path(folder) / "rows.csv", axes, {}, False)
+        yield open_store(Path(folder) / "rows.csv", axes, {}, False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.fidelity.earlier import Earlier
+from cachecost.analysis.fidelity.earlier_prompts import Earlier
 from cachecost.analysis.fidelity.exercised_rules import Facts, broken, exercised
 from cachecost.analysis.fidelity.features import features_of
 from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost

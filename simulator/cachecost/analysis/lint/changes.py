@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from cachecost.analysis.lint.blocks import CHANGED, Difference, difference
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.guesses import inner_path
-from cachecost.analysis.lint.sent import Place, Sent
+from cachecost.analysis.lint.loaded_request import Place, Sent
 from cachecost.prompts.blocks import Block
 
 TOOL_ORDER, TOOL_SET, ON_CHANGING = "CC535", "CC536", "CC537"

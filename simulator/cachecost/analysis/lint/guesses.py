@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from cachecost.analysis.lint.excerpts import excerpt, texts
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.sent import LAYERS, Place, Sent, message_blocks, message_place
+from cachecost.analysis.lint.loaded_request import LAYERS, Place, Sent, message_blocks, message_place
 from cachecost.analysis.lint.volatile import KIND_NAMES, Volatile, volatiles
 from cachecost.prompts.blocks import Block, Layer
 

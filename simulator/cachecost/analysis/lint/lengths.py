@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.loaded_request import Sent, SizedMark
 from cachecost.analysis.lint.request_loader import state
-from cachecost.analysis.lint.sent import Sent, SizedMark
 from cachecost.prompts.blocks import Layer
 
 

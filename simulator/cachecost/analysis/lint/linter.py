@@ -14,11 +14,11 @@ from cachecost.analysis.lint.changes import TOOL_ORDER, system_changed, tools_ch
 from cachecost.analysis.lint.finding import LintFinding, merged
 from cachecost.analysis.lint.guesses import MAYBE, SURE, Guesser, early
 from cachecost.analysis.lint.lengths import lengths
+from cachecost.analysis.lint.loaded_request import Sent
+from cachecost.analysis.lint.message_changes import messages_changed
 from cachecost.analysis.lint.parameters import parameters
-from cachecost.analysis.lint.refused import refused
+from cachecost.analysis.lint.refusals import refused
 from cachecost.analysis.lint.request_loader import RequestLoader
-from cachecost.analysis.lint.rewritten import messages_changed
-from cachecost.analysis.lint.sent import Sent
 from cachecost.analysis.lint.tails import lookback, stuck
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import AUTO

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN, Linter
+from cachecost.analysis.lint.loaded_request import Sent
 from cachecost.analysis.lint.request_loader import RequestLoader
-from cachecost.analysis.lint.sent import Sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.conversations.sessions import CallTree, Turn

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.sent import Sent
+from cachecost.analysis.lint.loaded_request import Sent
 from cachecost.prompts.render import salts_of
 
 PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {

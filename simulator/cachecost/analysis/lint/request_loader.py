@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cachecost.analysis.lint.sent import Sent, SizedMark, State
+from cachecost.analysis.lint.loaded_request import Sent, SizedMark, State
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.prompts.blocks import Layer

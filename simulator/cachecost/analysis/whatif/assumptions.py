@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
+from cachecost.analysis.whatif.alternatives import Promise
 from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import Promise
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.base.formatting import dollars

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.whatif.compacting import compaction_option, compaction_options
+from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
 from cachecost.analysis.whatif.contents import tools_options
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import Pauses, pauses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from cachecost.analysis.whatif.facts import NOT_EVALUATED, NOT_SUPPORTED, YES, Jointly, Promise
+from cachecost.analysis.whatif.alternatives import NOT_EVALUATED, NOT_SUPPORTED, YES, Jointly, Promise
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import Pricing
 from cachecost.ledger.results import ZERO

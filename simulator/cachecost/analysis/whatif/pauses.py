@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.whatif.facts import BreakEven
+from cachecost.analysis.whatif.alternatives import BreakEven
 from cachecost.analysis.whatif.steps import talk_of
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.prices import Prices

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import partial
 
 from cachecost.analysis.whatif.option import MODEL, Option
-from cachecost.analysis.whatif.serving import must_be_served, served, withdrawn
+from cachecost.analysis.whatif.served_models import must_be_served, served, withdrawn
 from cachecost.analysis.whatif.steps import Step, each
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Thread

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Promise
+from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Promise
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.replaying import Replays
+from cachecost.analysis.whatif.replays import Replays
 from cachecost.analysis.whatif.steps import NO_CALL, Step, cost
 from cachecost.base.formatting import counted, percent, rough_dollars
 from cachecost.ledger.margin import open_usd

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.simulation import NOT_EVALUATED, Call
 from cachecost.replay.workload import Traffic
-from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, Distribution
+from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
 from cachecost.sweep.montecarlo.draws import Draw, Floats
 from cachecost.sweep.montecarlo.seed_caches import SeedCaches, Some
-from cachecost.sweep.montecarlo.times import MAIN, drawn_times, of_calls
+from cachecost.sweep.montecarlo.times import MAIN, draw_times, main_calls
 from cachecost.sweep.montecarlo.visits import Visit, VisitTable, build_visits
 
 SEEDS_AT_ONCE = 2_000
@@ -27,7 +27,7 @@ PER_TOKEN_PLACES = 6
 Ints = NDArray[np.int64]
 
 
-def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Distribution:
+def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> CostDistribution:
     """Dollars of the traffic's calls under each of `seeds` (a number: from 1 on), times drawn anew for each.
 
     Only times vary: which calls there are, what they send and the day whose rules and prices hold stay as planned. Each
@@ -48,7 +48,7 @@ def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Dist
     errors = tuple(error for _, error in table.errors)
     not_evaluated = tuple(error for kind, error in table.errors if kind == NOT_EVALUATED)
     calls = len(traffic.calls)
-    return Distribution(traffic.strategy, wanted, units, bills.places, tokens, calls, errors, not_evaluated)
+    return CostDistribution(traffic.strategy, wanted, units, bills.places, tokens, calls, errors, not_evaluated)
 
 
 def seeded_rules(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:
@@ -89,7 +89,7 @@ class _Chunk:
         self._calls = calls
         self._draw = draw
         self._visits = table.visits
-        self._times = drawn_times(of_calls(calls), draw, seeds)
+        self._times = draw_times(main_calls(calls), draw, seeds)
         writes = 2 * sum(len(visit.writes) for visit in table.visits)
         self._caches = SeedCaches(table.entries, seeds, writes)
         self._seeds = seeds
@@ -116,14 +116,14 @@ class _Chunk:
             start = self._start(call, column, visit.attempt.is_final)
             active = None if visit.attempt.is_final else self._times.retried[:, column]
             if active is None or active.any():
-                yield number, visit, start + visit.later_s, self._waited(call, column, visit), active
+                yield number, visit, start + visit.later_s, self._first_token(call, column, visit), active
 
     def _start(self, call: Call, column: int, is_final: bool) -> Floats:
         if call.purpose != MAIN:
             return self._times.at(call.start)
         return (self._times.final if is_final else self._times.first)[:, column]
 
-    def _waited(self, call: Call, column: int, visit: Visit) -> Floats | float:
+    def _first_token(self, call: Call, column: int, visit: Visit) -> Floats | float:
         drawn = self._times.waited if call.purpose == MAIN else None
         return visit.first_token_s if drawn is None else drawn[:, column]
 

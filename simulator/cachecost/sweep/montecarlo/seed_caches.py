@@ -93,7 +93,7 @@ class SeedCaches:
         new = (
             (self._started, start),
             (self._touched, start),
-            (self._readable_at, np.maximum(on_time, self._dated(rules, seeds, start))),
+            (self._readable_at, np.maximum(on_time, self._delayed_until(rules, seeds, start))),
             (self._ttl_s, ttl_s[ttl] * self._share_lived(rules.switches, seeds)),
             (self._ttl, ttl),
             (self._minimum, rules.minimum_tokens),
@@ -107,7 +107,7 @@ class SeedCaches:
         late = self._share("lag", seeds) < switches.visibility_lag_probability
         return np.where(late, switches.visibility_lag_s, 0.0)
 
-    def _dated(self, rules: ModelRules, seeds: Some, start: Floats) -> Floats:
+    def _delayed_until(self, rules: ModelRules, seeds: Some, start: Floats) -> Floats:
         """From when the dated rows let the entry be read, and what is shallower of the same call (seconds)."""
         lag, probability = rules.visibility_lag, rules.switches.visibility_lag_by_date
         if lag and probability:

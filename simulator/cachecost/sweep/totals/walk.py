@@ -12,7 +12,7 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.sweep.lookback import Numbers
-from cachecost.sweep.totals.call_table import TOO_LONG, CallTable, Sort
+from cachecost.sweep.totals.call_table import TOO_LONG, CallKind, CallTable
 
 ZERO = Decimal(0)
 HOUR = "1h"
@@ -27,9 +27,9 @@ class Totals(NamedTuple):
     cost_usd: Decimal
 
 
-def walked(table: CallTable, ttl: TTL) -> Totals:
+def compute_totals(table: CallTable, ttl: TTL) -> Totals:
     """The totals where marks that name no lifetime last for `ttl`."""
-    return _Walk(table, ttl).totals()
+    return _TotalsWalk(table, ttl).totals()
 
 
 class _Bill:
@@ -45,13 +45,13 @@ class _Bill:
         return Usage(self.input, self.read, self.write_5m, self.write_1h, self.output)
 
 
-class _Walk:
+class _TotalsWalk:
     def __init__(self, table: CallTable, ttl: TTL) -> None:
         self._table = table
         self._depths = table.depths
         self._sizes = table.sizes
         self._entries: list[Entry | None] = [None] * len(table.depths)
-        self._answers = [_answer(sort, ttl) for sort in table.sorts]
+        self._answers = [_call_rules(sort, ttl) for sort in table.sorts]
         self._bills = [_Bill(prices) for prices in table.prices]
 
     def totals(self) -> Totals:
@@ -69,11 +69,11 @@ class _Walk:
             strict=True,
         )
         for start, first_token_s, sort, price, total, output, writes, candidates in calls:
-            answer = self._answers[sort]
-            if answer is None or price == TOO_LONG:
+            rules = self._answers[sort]
+            if rules is None or price == TOO_LONG:
                 errors += 1
                 continue
-            a, b, c = self._call(start, first_token_s, answer, writes, candidates)
+            a, b, c = self._call(start, first_token_s, rules, writes, candidates)
             bill = self._bills[price]
             bill.read += a
             bill.write_1h += b - a
@@ -83,25 +83,25 @@ class _Walk:
         return errors
 
     def _call(
-        self, start: float, first_token_s: float, answer: _Answer, writes: Numbers, candidates: Numbers
+        self, start: float, first_token_s: float, rules: _CallRules, writes: Numbers, candidates: Numbers
     ) -> tuple[int, int, int]:
         """A, B and C of rule 15: what is read, up to where an hour is paid for, and up to where anything is written."""
         depths, sizes, entries = self._depths, self._sizes, self._entries
-        hit = self._found(candidates, start)
+        hit = self._find(candidates, start)
         depth = a = 0
         if hit is not None:
             depth, a = depths[hit], sizes[hit]
-            self._read(hit, start, first_token_s, answer, writes)
+            self._read(hit, start, first_token_s, rules, writes)
         b = c = a
-        for write, ttl in zip(writes, answer.ttls, strict=True):
+        for write, ttl in zip(writes, rules.ttls, strict=True):
             if depths[write] > depth:
-                entries[write] = answer.entry(ttl, start, first_token_s)
-                if sizes[write] >= answer.minimum:
+                entries[write] = rules.entry(ttl, start, first_token_s)
+                if sizes[write] >= rules.minimum:
                     c = sizes[write]
                     b = c if ttl == HOUR else b
         return a, b, c
 
-    def _found(self, candidates: Numbers, now: float) -> int | None:
+    def _find(self, candidates: Numbers, now: float) -> int | None:
         """Rule 9: the first entry that lives, can be read and is long enough."""
         for number in candidates:
             entry = self._entries[number]
@@ -109,25 +109,25 @@ class _Walk:
                 return number
         return None
 
-    def _read(self, hit: int, now: float, first_token_s: float, answer: _Answer, writes: Numbers) -> None:
+    def _read(self, hit: int, now: float, first_token_s: float, rules: _CallRules, writes: Numbers) -> None:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
         found, depth = self._entries[hit], self._depths[hit]
         assert found is not None
         if now > found.touched:
             found.touched = now
-        if answer.reading == "ignore":
+        if rules.reading == "ignore":
             return
-        for write, ttl in zip(writes, answer.ttls, strict=True):
+        for write, ttl in zip(writes, rules.ttls, strict=True):
             if self._depths[write] <= depth:
                 entry = self._entries[write]
                 if entry is not None and entry.state(now) == "live":
                     if now > entry.touched:
                         entry.touched = now
-                elif answer.reading == "rewrite":
-                    self._entries[write] = answer.entry(answer.shorter(ttl, found.ttl), now, first_token_s)
+                elif rules.reading == "rewrite":
+                    self._entries[write] = rules.entry(rules.shorter(ttl, found.ttl), now, first_token_s)
 
 
-class _Answer:
+class _CallRules:
     """How calls of a sort are answered, their lifetimes known."""
 
     __slots__ = ("_ttl_s", "minimum", "reading", "ttls")
@@ -146,9 +146,9 @@ class _Answer:
         return min(one, other, key=self._ttl_s.__getitem__)
 
 
-def _answer(sort: Sort, ttl: TTL) -> _Answer | None:
+def _call_rules(sort: CallKind, ttl: TTL) -> _CallRules | None:
     """None: calls of this sort are refused."""
     request, sent = sort.shape.lasting(ttl)
     if refusal(request, sent, sort.rules):
         return None
-    return _Answer(sort.rules, tuple([mark.ttl for mark in sent.marks]))
+    return _CallRules(sort.rules, tuple([mark.ttl for mark in sent.marks]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cachecost.base.formatting import exact
 
 if TYPE_CHECKING:
-    from cachecost.budgets.checking import CheckResult, StrategyCost
+    from cachecost.budgets.check import CheckResult, StrategyCost
     from cachecost.budgets.verdicts import Change, Verdict
 
 FORMAT = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.whatif.facts import Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.analysis.whatif.alternatives import Action, BreakEven, Jointly, Promise, Whatif
 from cachecost.base.formatting import exact
 
 FORMAT = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from cachecost.analysis.whatif.facts import NOT_EVALUATED, YES, Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.analysis.whatif.alternatives import NOT_EVALUATED, YES, Action, BreakEven, Jointly, Promise, Whatif
 from cachecost.base.formatting import all_of, change, counted, dollar_change, dollars, percent, tokens
 from cachecost.ledger.results import ZERO
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_SUPPORTED, Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_SUPPORTED, Action, BreakEven, Jointly, Promise, Whatif
 from cachecost.base.formatting import (
     counted,
     dollar_change,

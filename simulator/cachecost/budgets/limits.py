@@ -17,7 +17,7 @@ from cachecost.budgets.amounts import against, exact_share, percent_apart
 from cachecost.budgets.baseline import Baseline
 from cachecost.budgets.changes import Causes
 from cachecost.budgets.comparable import differences
-from cachecost.budgets.playing import Played
+from cachecost.budgets.strategy_replays import Played
 from cachecost.budgets.traits import OUT_OF_REACH, in_vain, least_margin, most_marks, unstable, without_lookback
 from cachecost.budgets.verdicts import Change, State, Verdict
 from cachecost.ledger.results import ZERO, CallRow, most_of

@@ -10,11 +10,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.budgets.accepting import baseline_of
 from cachecost.budgets.baseline import FILE_NAME, Baseline, read_baseline, write_baseline
 from cachecost.budgets.comparable import differences
-from cachecost.budgets.judging import judged
-from cachecost.budgets.playing import Played, played
+from cachecost.budgets.limits import judged
+from cachecost.budgets.new_baseline import baseline_of
+from cachecost.budgets.strategy_replays import Played, played
 from cachecost.budgets.verdicts import Change, State, Verdict, exit_code, overall
 from cachecost.replay.setup import Progress, quiet
 from cachecost.scenario import Scenario, load

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.loaded_request import Sent, place_of
 from cachecost.analysis.lint.request_loader import bare, only
-from cachecost.analysis.lint.sent import Sent, place_of
 from cachecost.prompts.refusals import SentMarks, refusal
 from cachecost.prompts.request import Mark, Request
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from statistics import median
 
+from cachecost.analysis.whatif.alternatives import Action
 from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import Action
 from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.analysis.whatif.serving import must_be_served
+from cachecost.analysis.whatif.served_models import must_be_served
 from cachecost.analysis.whatif.settings import Switched, switched
 from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent, talk_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError

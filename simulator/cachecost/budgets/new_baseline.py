@@ -12,8 +12,8 @@ from typing import Any
 from cachecost.base.formatting import exact
 from cachecost.base.version import __version__
 from cachecost.budgets.baseline import FORMAT, Baseline, Entry, Figures, HeadFrom, Row, baseline_text
-from cachecost.budgets.playing import Played
-from cachecost.budgets.prints import LAYERS, Prints, short
+from cachecost.budgets.fingerprints import LAYERS, Prints, short
+from cachecost.budgets.strategy_replays import Played
 from cachecost.ledger.results import TOKEN_CLASSES, ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date

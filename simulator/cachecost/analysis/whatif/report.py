@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from cachecost.analysis.whatif.action import actions
+from cachecost.analysis.whatif.action_costs import actions
+from cachecost.analysis.whatif.alternatives import BreakEven, Promise, Whatif
 from cachecost.analysis.whatif.assumptions import other_readings, turned
 from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import BreakEven, Promise, Whatif
 from cachecost.analysis.whatif.joint import best_together, jointly
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import break_even
 from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.analysis.whatif.replaying import Progress, Replays, quiet
+from cachecost.analysis.whatif.replays import Progress, Replays, quiet
 from cachecost.analysis.whatif.steps import cost
 from cachecost.conversations.bills import Bill
 from cachecost.replay.workload import Traffic

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from json import dumps
 from typing import Any
 
-from cachecost.budgets.playing import Played
+from cachecost.budgets.strategy_replays import Played
 from cachecost.prompts.blocks import Block, Part, Thread
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.request import Request

@@ -10,8 +10,8 @@ from typing import Any
 from cachecost.analysis.explain.alignment import first_difference
 from cachecost.base.formatting import counted
 from cachecost.budgets.baseline import Entry
-from cachecost.budgets.playing import Played
-from cachecost.budgets.prints import Entries
+from cachecost.budgets.fingerprints import Entries
+from cachecost.budgets.strategy_replays import Played
 from cachecost.ledger.findings import Finding
 from cachecost.ledger.results import CallRow, LayerTokens
 from cachecost.prompts.blocks import Block, Layer

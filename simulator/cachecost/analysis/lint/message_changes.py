@@ -8,7 +8,7 @@ from itertools import zip_longest
 from cachecost.analysis.lint.blocks import CHANGED, KEY_ORDER, VOLATILE, Difference
 from cachecost.analysis.lint.changes import changed, told
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.sent import Place, Sent, message_blocks, message_place
+from cachecost.analysis.lint.loaded_request import Place, Sent, message_blocks, message_place
 from cachecost.prompts.blocks import Block, Thread
 
 GONE = Difference(CHANGED, "", "is gone in the next request")
