@@ -14,7 +14,7 @@ from cachecost.base.errors import InputError
 from cachecost.budgets.baseline import Baseline, baseline_text, read_baseline, write_baseline
 from cachecost.budgets.check import CheckResult, check_scenarios
 from cachecost.budgets.new_baseline import LARGEST, baseline_of
-from cachecost.budgets.strategy_replays import played
+from cachecost.budgets.strategy_replays import replay_strategies
 from cachecost.budgets.verdicts import Verdict
 from cachecost.scenario import load
 from cachecost.views.check.json_output import check_object
@@ -77,7 +77,7 @@ def test_no_file_is_no_baseline(tmp_path: Path) -> None:
 
 def test_bundled_baselines_stay_small() -> None:
     scenario = load(ROOT / "scenarios" / "answer-inquiry.yaml")
-    text = baseline_text(baseline_of(scenario, list(played(scenario, ROOT / "scenarios"))))
+    text = baseline_text(baseline_of(scenario, list(replay_strategies(scenario, ROOT / "scenarios"))))
     assert LARGEST / 2 < len(text) <= LARGEST
 
 
@@ -329,7 +329,7 @@ def test_several_calls_a_line(tmp_path: Path) -> None:
     """A file that is thinned out tells between which calls it began."""
     path = project(tmp_path)
     scenario = load(path)
-    baseline = baseline_of(scenario, list(played(scenario, tmp_path)))
+    baseline = baseline_of(scenario, list(replay_strategies(scenario, tmp_path)))
     figures = {name: _thin(one) for name, one in baseline.model_dump(mode="json")["strategies"].items()}
     thin = Baseline.model_validate({**baseline.model_dump(mode="json"), "strategies": figures})
     write_baseline(tmp_path / "reports" / "mine" / "baseline.json", thin)

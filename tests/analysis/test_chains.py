@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cachecost.analysis.fidelity.chains import judge_steps, judge_transcript
+from cachecost.analysis.fidelity.chains import check_steps, check_transcript
 from cachecost.analysis.fidelity.evidence import evidence_of
 from cachecost.conversations.readers.claude_code.transcript import Step, steps_to_records
 from cachecost.ledger.results import Judgement
@@ -54,7 +54,7 @@ def after(
 
 def judged(*steps: Step) -> list[Judgement]:
     """The judgements of those steps that can be judged."""
-    return judge_steps(steps, "here.jsonl", RULES, PRICES)[0]
+    return check_steps(steps, "here.jsonl", RULES, PRICES)[0]
 
 
 def last(*steps: Step) -> Judgement:
@@ -335,7 +335,7 @@ def test_chains_are_told_apart() -> None:
 def test_what_cannot_be_judged_is_told() -> None:
     alone, plain = replace(FIRST, line=9), replace(FIRST, number=2, usage=Usage(50))
     odd = replace(FIRST, number=3, model="claude-opus-44")
-    made, left = judge_steps([alone, plain, odd], "here.jsonl", RULES, PRICES)
+    made, left = check_steps([alone, plain, odd], "here.jsonl", RULES, PRICES)
     assert made == []
     assert [where for where, _ in left] == ["here.jsonl:9", "here.jsonl:1", "here.jsonl:1"]
     assert [why for _, why in left][:2] == [
@@ -391,7 +391,7 @@ def test_a_file_is_judged_as_its_content_free_form_is(tmp_path: Path) -> None:
     path = tmp_path / "steps.jsonl"
     records = steps_to_records([FIRST, second, after(second, 400, 900, words=("human",))], "x")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    made, left = judge_transcript(path, RULES, PRICES)
+    made, left = check_transcript(path, RULES, PRICES)
     assert [(one.source, one.call, one.line, one.kind) for one in made] == [
         (str(path), 1, 2, "cold"),
         (str(path), 2, 3, "hit"),

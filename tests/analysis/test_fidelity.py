@@ -45,8 +45,8 @@ def judged(*rows: tuple[Body, Usage], factor: float = 1.0, **fields: Any) -> lis
     for number, (request, bill, *response) in enumerate(rows, 1):
         answer = tuple(block_of("assistant", item) for item in response[0]) if response else ()
         calls.append(LoggedCall(number, 10.0 * number, None, intake.body(request), bill, response=answer, **fields))
-    judge = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
-    judgements, not_judged = judge.judge("log", calls)
+    checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
+    judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
     return judgements
 
@@ -125,16 +125,18 @@ def test_passes_of_server_tools_are_told_apart_by_sums() -> None:
 def test_a_call_without_a_bill_still_writes() -> None:
     intake = Intake(keep_content=True)
     calls = [LoggedCall(1, 10.0, None, intake.body(FIRST)), LoggedCall(2, 20.0, None, intake.body(SECOND), HIT)]
-    judge = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
-    judgements, not_judged = judge.judge("log", calls)
+    checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judgements, not_judged = checker.check_calls("log", calls)
     assert kinds(judgements) == [("hit", True)] and not_judged == [("log:1", "it has no usage")]
 
 
 def test_a_failed_call_writes_nothing() -> None:
     intake = Intake(keep_content=True)
     failed = LoggedCall(1, 10.0, None, intake.body(FIRST), status=529)
-    judge = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
-    judgements, _ = judge.judge("log", [failed, LoggedCall(2, 20.0, None, intake.body(SECOND), Usage(3, 0, 2500))])
+    checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judgements, _ = checker.check_calls(
+        "log", [failed, LoggedCall(2, 20.0, None, intake.body(SECOND), Usage(3, 0, 2500))]
+    )
     assert kinds(judgements) == [("cold", True)]
 
 

@@ -33,8 +33,8 @@ def judged(
         start = datetime.fromisoformat(begin).timestamp() + after
         at = datetime.fromtimestamp(start, UTC).isoformat()
         calls.append(LoggedCall(number, start, at, intake.body({**request, "model": model}), bill))
-    judge = FidelityChecker(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
-    judgements, not_judged = judge.judge("log", calls)
+    checker = FidelityChecker(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
+    judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
     return judgements
 

@@ -60,7 +60,7 @@ def test_a_part_is_read_when_its_first_cell_is_next(monkeypatch: pytest.MonkeyPa
         first = int(path.name)
         return [Cell(number, path, ROWS[number]) for number in (first, first + 1)]
 
-    monkeypatch.setattr(part_files, "cells_of", cells)
+    monkeypatch.setattr(part_files, "read_cells", cells)
     stretches = [PartRange(first, first + 1, Path(str(first))) for first in (4, 0, 2)]
     seen = [(row.calls, len(opened)) for row in merge_parts(stretches, PLACES)]
     assert seen == [(number, number // 2 + 1) for number in range(6) for _ in "pq"]

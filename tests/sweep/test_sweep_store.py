@@ -43,7 +43,7 @@ class Stopped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.done: list[Task] = []
         self.after = after
-        monkeypatch.setattr(backends, "evaluated", self)
+        monkeypatch.setattr(backends, "evaluate_task", self)
 
     def __call__(self, job: Job, task: Task) -> list[SweepRow]:
         if len(self.done) == self.after:
@@ -95,7 +95,7 @@ def test_any_order_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.Monk
         Random(1).shuffle(mixed)
         return [[task] for task in mixed]
 
-    monkeypatch.setattr(backends, "bundles", shuffled)
+    monkeypatch.setattr(backends, "split_tasks", shuffled)
     assert table(sweep, tmp_path / "b.csv") == in_order
 
 

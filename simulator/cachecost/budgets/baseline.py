@@ -47,7 +47,7 @@ def _day(value: Any) -> date | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BaselineRow:
     """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the marks,
     tokens read, other input and output, dollars."""
 
@@ -76,7 +76,7 @@ class HeadFrom:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BlockEntry:
     """One block of a head: short digest, tokens; of a parameter its name."""
 
     digest: str
@@ -87,10 +87,10 @@ class Entry:
         return f"{self.digest} {self.tokens} {self.name}".rstrip()
 
 
-def _row(text: str) -> Row:
+def _row(text: str) -> BaselineRow:
     call, prompt, read, other, output, cost = text.split(" ")
     digest, marks = prompt.split(".")
-    return Row(int(call), digest, marks, int(read), int(other), int(output), _decimal(cost))
+    return BaselineRow(int(call), digest, marks, int(read), int(other), int(output), _decimal(cost))
 
 
 def _head(text: str) -> HeadFrom:
@@ -98,15 +98,15 @@ def _head(text: str) -> HeadFrom:
     return HeadFrom(int(call), layer, digest)
 
 
-def _entry(text: str) -> Entry:
+def _entry(text: str) -> BlockEntry:
     digest, tokens, *name = text.split(" ")
-    return Entry(digest, int(tokens), " ".join(name))
+    return BlockEntry(digest, int(tokens), " ".join(name))
 
 
 def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
     """Reads what is one line of text in the file."""
 
-    def validated(value: Any) -> Any:
+    def validate(value: Any) -> Any:
         if isinstance(value, kind):
             return value
         try:
@@ -114,7 +114,7 @@ def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
         except (AttributeError, ValueError):
             raise ValueError(f'expected a line like "{like}"; got {shown(value)}') from None
 
-    return BeforeValidator(validated)
+    return BeforeValidator(validate)
 
 
 AS_TEXT = PlainSerializer(str, return_type=str)
@@ -128,9 +128,11 @@ DayText = Annotated[
     PlainSerializer(lambda day: day and day.isoformat(), return_type=str | None),
     WithJsonSchema({"type": ["string", "null"]}),
 ]
-RowText: TypeAlias = Annotated[Row, _line(Row, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT]
+RowText: TypeAlias = Annotated[
+    BaselineRow, _line(BaselineRow, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT
+]
 HeadText: TypeAlias = Annotated[HeadFrom, _line(HeadFrom, _head, "18 tools 9f3a2b1c"), AS_TEXT, TEXT]
-EntryText: TypeAlias = Annotated[Entry, _line(Entry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
+EntryText: TypeAlias = Annotated[BlockEntry, _line(BlockEntry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
 
 
 class Figures(Strict):
@@ -190,7 +192,7 @@ def read_baseline(path: Path) -> Baseline | None:
         return None
     placed = yaml_text.read(path)
     if isinstance(placed.value, dict) and placed.value.get("format") == 1:
-        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, of an older cachecost: {MEND}")])
+        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, of an older cachecost: {REWRITE}")])
     try:
         baseline = Baseline.model_validate(placed.value)
     except ValidationError as error:
@@ -200,7 +202,7 @@ def read_baseline(path: Path) -> Baseline | None:
     return baseline
 
 
-MEND = "write it anew with `cachecost check --update`"
+REWRITE = "write it anew with `cachecost check --update`"
 
 
 def baseline_text(baseline: Baseline) -> str:
@@ -214,7 +216,7 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
     Raises InputError if the folder cannot be written.
     """
     text = baseline_text(baseline)
-    if _undated(_read(path)) == _undated(text):
+    if _without_day(_read(path)) == _without_day(text):
         return False
     write_text(path, text)
     return True
@@ -227,6 +229,6 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _undated(text: str) -> list[str]:
+def _without_day(text: str) -> list[str]:
     """The lines but those that change from day to day while the figures stay."""
     return [line for line in text.splitlines() if not line.startswith(' "accepted":')]

@@ -17,9 +17,16 @@ from cachecost.budgets.amounts import against, exact_share, percent_apart
 from cachecost.budgets.baseline import Baseline
 from cachecost.budgets.changes import Causes
 from cachecost.budgets.comparable import differences
-from cachecost.budgets.strategy_replays import Played
-from cachecost.budgets.traits import OUT_OF_REACH, in_vain, least_margin, most_marks, unstable, without_lookback
-from cachecost.budgets.verdicts import Change, State, Verdict
+from cachecost.budgets.strategy_replays import ReplayedStrategy
+from cachecost.budgets.traits import (
+    OUT_OF_REACH,
+    find_unread_writes,
+    find_unstable_layer,
+    least_margin,
+    most_marks,
+    without_lookback,
+)
+from cachecost.budgets.verdicts import CostChange, State, Verdict
 from cachecost.ledger.results import ZERO, CallRow, most_of
 from cachecost.prompts.blocks import Layer
 from cachecost.replay.simulation import REFUSED
@@ -28,57 +35,61 @@ from cachecost.scenario import Scenario
 SHOWN_CALLS = 3
 
 
-def judged(scenario: Scenario, plays: Sequence[Played], now: Baseline, baseline: Baseline | None) -> Iterator[Verdict]:
+def check_budgets(
+    scenario: Scenario, replays: Sequence[ReplayedStrategy], now: Baseline, baseline: Baseline | None
+) -> Iterator[Verdict]:
     """The verdict on each budget of `scenario`, for the strategy it names, else for each; in the file's order.
 
     Judged are the figures of the scenario as written; its variants are other questions.
     """
-    judges = {one.strategy: Judge(scenario, one, now, baseline) for one in plays}
+    checkers = {one.strategy: LimitChecker(scenario, one, now, baseline) for one in replays}
     named = [spec.name for spec in scenario.strategies]
     for number, budget in enumerate(scenario.budget):
         for strategy in [budget.strategy] if budget.strategy else named:
             for name, limit in budget.limits.items():
-                yield judges[strategy].verdict(number, name, limit)
+                yield checkers[strategy].verdict(number, name, limit)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Result:
     """What a limit came to: the verdict without its surroundings."""
 
     state: State
     actual: Decimal | None
     message: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[CostChange, ...] = ()
 
 
-class Judge:
+class LimitChecker:
     """One strategy of a scenario, held against limits."""
 
-    def __init__(self, scenario: Scenario, played: Played, now: Baseline, baseline: Baseline | None) -> None:
+    def __init__(
+        self, scenario: Scenario, replayed: ReplayedStrategy, now: Baseline, baseline: Baseline | None
+    ) -> None:
         self._scenario = scenario
-        self._played = played
-        self._ledger = played.ledger
+        self._replayed = replayed
+        self._ledger = replayed.ledger
         self._now = now
         self._baseline = baseline
-        self._causes = Causes(played)
+        self._causes = Causes(replayed)
 
     def verdict(self, number: int, name: str, limit: Any) -> Verdict:
         """What became of the limit called `name` in the `number`-th budget (from 0)."""
         found = self._limits[name](limit)
         return Verdict(
             self._scenario.name,
-            self._played.strategy,
+            self._replayed.strategy,
             name,
             limit if isinstance(limit, Decimal) else Decimal(_number(limit)),
             found.actual,
             found.state,
-            f"{self._played.strategy} {found.message}",
+            f"{self._replayed.strategy} {found.message}",
             self._scenario.budget_place(number, name),
             found.changes,
         )
 
     @property
-    def _limits(self) -> Mapping[str, Callable[[Any], _Found]]:
+    def _limits(self) -> Mapping[str, Callable[[Any], _Result]]:
         return {
             "max_cost_usd": self._cost,
             "max_cost_per_call_usd": self._per_call,
@@ -94,40 +105,40 @@ class Judge:
 
     # ------------------------------------------------------------------------------------------- dollars
 
-    def _cost(self, limit: Decimal) -> _Found:
+    def _cost(self, limit: Decimal) -> _Result:
         return self._dollars(self._ledger.rows, limit, "")
 
-    def _per_call(self, limit: Decimal) -> _Found:
+    def _per_call(self, limit: Decimal) -> _Result:
         return self._shared_out(self._ledger.rows, len(self._ledger.rows), limit, "call")
 
-    def _per_turn(self, limit: Decimal) -> _Found:
-        return self._shared_out(self._ledger.rows, self._played.turns, limit, "turn")
+    def _per_turn(self, limit: Decimal) -> _Result:
+        return self._shared_out(self._ledger.rows, self._replayed.turns, limit, "turn")
 
-    def _per_inquiry(self, limit: Decimal) -> _Found:
+    def _per_inquiry(self, limit: Decimal) -> _Result:
         rows = self._ledger.inquiries
         return self._shared_out(rows, len({row.inquiry for row in rows}), limit, "question")
 
-    def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Found:
+    def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Result:
         if not count:
-            return _Found("not_comparable", None, f"has no {noun}, so none has a cost.")
+            return _Result("not_comparable", None, f"has no {noun}, so none has a cost.")
         return self._dollars(rows, limit * count, f" a {noun}", count)
 
-    def _dollars(self, rows: Sequence[CallRow], limit: Decimal, each: str, count: int = 1) -> _Found:
+    def _dollars(self, rows: Sequence[CallRow], limit: Decimal, each: str, count: int = 1) -> _Result:
         """What `rows` cost against `limit`, both `count` times what is told; of best effort, the most they may cost."""
         if why := self._incomplete():
             return why
         total, missed = self._ledger.cost_of(rows), most_of(rows)
         one, most = exact_share(total, count), exact_share(limit, count)
-        told = (exact_dollars if dollars(one) == dollars(most) and count == 1 else dollars)(one)
+        words = (exact_dollars if dollars(one) == dollars(most) and count == 1 else dollars)(one)
         if total <= limit < missed:
-            may = f"may cost {told}{each}, and {dollars(exact_share(missed, count))} where no hit comes about"
-            return _Found("not_comparable", one, f"{may}: none is promised. The limit is {exact_dollars(most)}.")
+            may = f"may cost {words}{each}, and {dollars(exact_share(missed, count))} where no hit comes about"
+            return _Result("not_comparable", one, f"{may}: none is promised. The limit is {exact_dollars(most)}.")
         if total <= limit:
-            return _Found("pass", one, f"costs {told}{each}; the limit is {exact_dollars(most)}.")
+            return _Result("pass", one, f"costs {words}{each}; the limit is {exact_dollars(most)}.")
         over = f"{dollars(exact_share(total - limit, count))} more than the limit of {exact_dollars(most)}"
-        return _Found("fail", one, f"costs {told}{each}, {over}.", self._why())
+        return _Result("fail", one, f"costs {words}{each}, {over}.", self._why())
 
-    def _regression(self, limit: Decimal) -> _Found:
+    def _regression(self, limit: Decimal) -> _Result:
         before = self._before()
         if not isinstance(before, Decimal):
             return before
@@ -136,38 +147,38 @@ class Judge:
         day = self._baseline.accepted if self._baseline else None
         message = f"costs {against(total, before, change, limit, day)}; the limit is {exact(limit * 100)}%."
         if total - before > before * limit:
-            return _Found("fail", change, message, self._why())
-        return _Found("pass", change, message)
+            return _Result("fail", change, message, self._why())
+        return _Result("pass", change, message)
 
-    def _before(self) -> Decimal | _Found:
+    def _before(self) -> Decimal | _Result:
         """What this strategy cost at the baseline, or why that says nothing about it now."""
-        baseline, name = self._baseline, self._played.strategy
+        baseline, name = self._baseline, self._replayed.strategy
         if baseline is None or name not in baseline.strategies:
-            told = "has no baseline to be compared with." if baseline is None else "is not in the baseline."
-            return _Found("not_comparable", None, told)
+            words = "has no baseline to be compared with." if baseline is None else "is not in the baseline."
+            return _Result("not_comparable", None, words)
         if changed := differences(baseline, self._now, name):
-            told = "is not comparable with its baseline, whatever became of the prompts"
-            return _Found("not_comparable", None, f"{told}: {'; '.join(changed)}.")
+            words = "is not comparable with its baseline, whatever became of the prompts"
+            return _Result("not_comparable", None, f"{words}: {'; '.join(changed)}.")
         before, now = baseline.strategies[name], self._now.strategies[name]
         same = now.calls and (before.errors, before.refused) == (now.errors, now.refused)
         return before.cost_usd if same else self._incomplete() or before.cost_usd
 
-    def _incomplete(self) -> _Found | None:
+    def _incomplete(self) -> _Result | None:
         """Why the sum of these calls is not what the conversation costs; None if it is."""
         rows = self._ledger.rows
         if not rows:
-            return _Found("not_comparable", None, "makes no call, so it has no cost.")
+            return _Result("not_comparable", None, "makes no call, so it has no cost.")
         failed = [row for row in rows if row.error is not None]
         refused = [row for row in failed if row.error_type == REFUSED]
         if refused:
-            told = f"sends {_of(refused, rows)} that the API refuses, first call {refused[0].call}: {refused[0].error}"
-            return _Found("fail", None, told)
+            words = f"sends {_of(refused, rows)} that the API refuses, first call {refused[0].call}: {refused[0].error}"
+            return _Result("fail", None, words)
         if failed:
-            told = f"has {_of(failed, rows)} without a cost, so its dollars say nothing: {failed[0].error}"
-            return _Found("not_comparable", None, told)
+            words = f"has {_of(failed, rows)} without a cost, so its dollars say nothing: {failed[0].error}"
+            return _Result("not_comparable", None, words)
         return None
 
-    def _why(self) -> tuple[Change, ...]:
+    def _why(self) -> tuple[CostChange, ...]:
         """Why it costs so much: what changed since a baseline that it can be compared with, else what was avoidable."""
         before = self._before()
         if isinstance(before, Decimal) and self._baseline and self._ledger.cost.total > before:
@@ -176,33 +187,33 @@ class Judge:
 
     # ------------------------------------------------------------------------------------ marks and reads
 
-    def _hit_share(self, limit: Decimal) -> _Found:
+    def _hit_share(self, limit: Decimal) -> _Result:
         if why := self._incomplete():
             return why
         usage = self._ledger.usage
         if not usage.total_input:
-            return _Found("not_comparable", None, "sends no input, so nothing of it can be read.")
-        share, told = exact_share(usage.read, usage.total_input), exact(limit * 100)
-        message = f"reads {percent_apart(share, limit)} of its input from the cache; at least {told}% is asked for."
+            return _Result("not_comparable", None, "sends no input, so nothing of it can be read.")
+        share, words = exact_share(usage.read, usage.total_input), exact(limit * 100)
+        message = f"reads {percent_apart(share, limit)} of its input from the cache; at least {words}% is asked for."
         broken = usage.read < limit * usage.total_input
         if not broken and self._ledger.most is not None:
             may = f"may read {percent_apart(share, limit)} of its input from the cache, but no hit is promised"
-            return _Found("not_comparable", share, f"{may}; at least {told}% is asked for.")
-        return _Found("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
+            return _Result("not_comparable", share, f"{may}; at least {words}% is asked for.")
+        return _Result("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
 
-    def _marks(self, limit: int) -> _Found:
-        if not self._played.calls:
-            return _Found("not_comparable", None, "makes no call, so it sends no marks.")
-        most = most_marks(self._played)
+    def _marks(self, limit: int) -> _Result:
+        if not self._replayed.calls:
+            return _Result("not_comparable", None, "makes no call, so it sends no marks.")
+        most = most_marks(self._replayed)
         message = f"sends {counted(most.value, 'mark')} in call {most.call}; the limit is {limit}."
-        return _Found("fail" if most.value > limit else "pass", Decimal(most.value), message)
+        return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
 
-    def _margin(self, limit: int) -> _Found:
-        if other := without_lookback(self._played):
-            return _Found("not_comparable", None, f"has a cache without lookback: {other.way_in_words}.")
-        least = least_margin(self._played)
+    def _margin(self, limit: int) -> _Result:
+        if other := without_lookback(self._replayed):
+            return _Result("not_comparable", None, f"has a cache without lookback: {other.way_in_words}.")
+        least = least_margin(self._replayed)
         if least is None:
-            return _Found("not_comparable", None, "reads nothing from the cache, so no lookback has a margin.")
+            return _Result("not_comparable", None, "reads nothing from the cache, so no lookback has a margin.")
         asked = f"at least {limit} {'is' if limit == 1 else 'are'} asked for."
         if least.value == OUT_OF_REACH:
             message = (
@@ -213,28 +224,28 @@ class Judge:
             message = f"has {left} left in call {least.call}; {asked}"
         broken = least.value < limit or least.value == OUT_OF_REACH
         changes = self._causes.avoidable() if broken else ()
-        return _Found("fail" if broken else "pass", Decimal(least.value), message, changes)
+        return _Result("fail" if broken else "pass", Decimal(least.value), message, changes)
 
-    def _in_vain(self, limit: bool) -> _Found:
+    def _in_vain(self, limit: bool) -> _Result:
         if why := self._incomplete():
             return why
-        found = in_vain(self._played)
+        found = find_unread_writes(self._replayed)
         if not found.tokens:
-            return _Found("pass", ZERO, "writes nothing that no later call reads.")
+            return _Result("pass", ZERO, "writes nothing that no later call reads.")
         where = f"{_calls(found.calls)}: {dollars(found.extra)} more than sending them unmarked"
-        told = f"writes {found.tokens:,} tokens that no later call reads, in {where}."
-        return _Found("fail", Decimal(found.tokens), told, self._causes.avoidable())
+        words = f"writes {found.tokens:,} tokens that no later call reads, in {where}."
+        return _Result("fail", Decimal(found.tokens), words, self._causes.avoidable())
 
-    def _stable(self, limit: list[str]) -> _Found:
-        if not self._played.calls:
-            return _Found("not_comparable", None, "makes no call, so nothing can change.")
-        found = [one for layer in Layer if layer in limit if (one := unstable(self._played, layer))]
+    def _stable(self, limit: list[str]) -> _Result:
+        if not self._replayed.calls:
+            return _Result("not_comparable", None, "makes no call, so nothing can change.")
+        found = [one for layer in Layer if layer in limit if (one := find_unstable_layer(self._replayed, layer))]
         if not found:
-            return _Found("pass", ZERO, f"keeps {_named(limit)} as they are within each conversation.")
+            return _Result("pass", ZERO, f"keeps {_layer_names(limit)} as they are within each conversation.")
         parts = (f"{one.layer} in {_calls(one.calls)}" for one in found)
         calls = {call for one in found for call in one.calls}
-        told = f"changes {' and '.join(parts)}, within a conversation; {_named(limit)} are to stay as they are."
-        return _Found("fail", Decimal(len(calls)), told, self._causes.avoidable())
+        words = f"changes {' and '.join(parts)}, within a conversation; {_layer_names(limit)} are to stay as they are."
+        return _Result("fail", Decimal(len(calls)), words, self._causes.avoidable())
 
 
 def _number(limit: object) -> int:
@@ -256,5 +267,5 @@ def _calls(calls: Sequence[int]) -> str:
     return f"calls {', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _named(layers: Sequence[str]) -> str:
+def _layer_names(layers: Sequence[str]) -> str:
     return " and ".join(dict.fromkeys(layers))

@@ -19,7 +19,7 @@ from cachecost.scenario import Scenario, talks_of
 
 
 @dataclass(frozen=True)
-class Played:
+class ReplayedStrategy:
     """The calls of one strategy, and what the simulation made of each. `turns` are the human turns they serve."""
 
     traffic: Traffic
@@ -60,20 +60,20 @@ class Played:
         return one.workspace, one.request.thread.up_to(1)
 
 
-def played(scenario: Scenario, folder: Path, progress: Progress = quiet) -> Iterator[Played]:
+def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = quiet) -> Iterator[ReplayedStrategy]:
     """What each strategy of a scenario comes to, as written; the recorded calls too, where a budget asks for them.
 
     Raises InputError, CannotEvaluate.
     """
     told = _turns(scenario, folder)
-    for traffic in (*of_scenario(scenario, folder), *_recorded(scenario, folder)):
+    for traffic in (*of_scenario(scenario, folder), *_recorded_workload(scenario, folder)):
         turns = _turns_sent(traffic) if traffic.strategy == AS_RECORDED else told
         simulation = traffic.simulation()
         simulated = []
         for number, call in enumerate(traffic.calls, 1):
             simulated.append(simulation.simulated(call))
             progress(traffic.strategy, number)
-        yield Played(traffic, simulated, turns)
+        yield ReplayedStrategy(traffic, simulated, turns)
 
 
 def _turns(scenario: Scenario, folder: Path) -> int:
@@ -89,7 +89,7 @@ def _turns_sent(traffic: Traffic) -> int:
     return len({(call.workspace, human) for call in traffic.calls if (human := call.request.thread.human)})
 
 
-def _recorded(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
+def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
     """The calls just as they were sent, marks included."""
     if not any(budget.strategy == AS_RECORDED for budget in scenario.budget):
         return

@@ -21,7 +21,7 @@ RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CostChange:
     """Why calls cost more or less: `what` happened and its `effect`, in words.
 
     `call` is the first of them (from 1), `calls` how many there are, `cost` their dollars over those of the baseline
@@ -58,7 +58,7 @@ class Verdict:
     verdict: State
     message: str
     place: Place | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[CostChange, ...] = ()
 
 
 def overall(verdicts: Iterable[Verdict]) -> State:

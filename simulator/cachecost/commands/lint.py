@@ -99,7 +99,7 @@ class _Linting:
 
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
         """Of bodies as one sequence, and of each recording. Raises InputError with the faults of all files."""
-        from cachecost.analysis.lint import sorted_findings
+        from cachecost.analysis.lint import sort_findings
         from cachecost.base.errors import InputError
 
         bodies = list(self._bodies(paths))
@@ -108,7 +108,7 @@ class _Linting:
         found += self._sequence([(_shown(path), body) for path, body in bodies])
         if self.faults:
             raise InputError(self.faults)
-        return sorted_findings(found)
+        return sort_findings(found)
 
     def _is_faulty(self, path: Path) -> bool:
         return any(fault.file == _shown(path) for fault in self.faults)

@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cachecost.analysis.fidelity.chain_states import Entry, Span, State, in_loop, span_of, states_of
+from cachecost.analysis.fidelity.chain_states import ChainEntry, ChainState, TimeRange, in_loop, request_time, states_of
 from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of
 from cachecost.conversations.readers.claude_code.transcript import Step, read_steps
@@ -59,7 +59,7 @@ WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
 
 
 @dataclass(frozen=True, slots=True)
-class _Prediction:
+class _StepPrediction:
     """How many tokens a step reads, and why (`standing`), of the whole prefix before it and its lifetime.
 
     `doubt` is why the step is not knowable, "" if it is.
@@ -72,22 +72,22 @@ class _Prediction:
     doubt: str = ""
 
 
-def judge_transcript(
+def check_transcript(
     path: Path, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """(judgements, what could not be judged: file:line and words) of a transcript or its content-free form.
 
     Raises InputError where the file is not valid.
     """
-    return judge_steps(read_steps(path), str(path), rules, prices, host)
+    return check_steps(read_steps(path), str(path), rules, prices, host)
 
 
-def judge_steps(
+def check_steps(
     steps: Sequence[Step], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """As `judge_transcript`, of steps that are read already."""
     check = _TranscriptCheck(steps, source, rules, prices, host)
-    check.run(steps, check.judge)
+    check.run(steps, check.check_step)
     return check.judgements, check.skipped
 
 
@@ -102,7 +102,7 @@ class _TranscriptCheck(RecordingCheck):
         self.next = {step.before: step for step in reversed(steps) if in_loop(step)}
         self.written: dict[str, set[int]] = {}
 
-    def judge(self, number: int, step: Step) -> None:
+    def check_step(self, number: int, step: Step) -> None:
         """Predict a step from other bills, then compare with its own. Raises CannotEvaluate for an unknown model."""
         day = None if step.answered is None else day_of(step.answered)
         rules = self.rules.rules(self.host, step.model, day)
@@ -122,7 +122,7 @@ class _TranscriptCheck(RecordingCheck):
             written.update(entry.tokens for entry in self.states[step.number].entries)
 
     def _judgement(
-        self, step: Step, rules: ModelRules, prediction: _Prediction, usage: Usage, written: set[int]
+        self, step: Step, rules: ModelRules, prediction: _StepPrediction, usage: Usage, written: set[int]
     ) -> Judgement:
         kind, exact = _verdict(step, prediction, written)
         knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
@@ -154,23 +154,23 @@ class _TranscriptCheck(RecordingCheck):
 # ------------------------------------------------------------------------------------------- prediction
 
 
-def _predict(step: Step, before: State | None, rules: ModelRules) -> _Prediction:
+def _predict(step: Step, before: ChainState | None, rules: ModelRules) -> _StepPrediction:
     if before is None or not (before.entries or before.step.summed):
-        return _Prediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
-    whole = before.entries[0] if before.entries else Entry(0, "", None)
+        return _StepPrediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
+    whole = before.entries[0] if before.entries else ChainEntry(0, "", None)
     doubt = _doubt(step, before, rules)
     if doubt:
-        return _Prediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
+        return _StepPrediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
     for entry in before.entries:
-        lives = _lives(entry, span_of(step, before), rules.ttl_s)
+        lives = _lives(entry, request_time(step, before), rules.ttl_s)
         if lives is None:
-            return _Prediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
+            return _StepPrediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
         if lives:
-            return _Prediction(entry.tokens, ALIVE if entry is whole else EXPIRED, whole.tokens, whole.ttl)
-    return _Prediction(0, EXPIRED, whole.tokens, whole.ttl)
+            return _StepPrediction(entry.tokens, ALIVE if entry is whole else EXPIRED, whole.tokens, whole.ttl)
+    return _StepPrediction(0, EXPIRED, whole.tokens, whole.ttl)
 
 
-def _doubt(step: Step, before: State, rules: ModelRules) -> str:
+def _doubt(step: Step, before: ChainState, rules: ModelRules) -> str:
     """Why the step is not knowable, its age apart."""
     named = next((words for name, words in DOUBTS.items() if name in step.between), "")
     if named:
@@ -184,7 +184,7 @@ def _doubt(step: Step, before: State, rules: ModelRules) -> str:
     return ""
 
 
-def _lives(entry: Entry, now: Span | None, ttl_s: Mapping[str, float]) -> bool | None:
+def _lives(entry: ChainEntry, now: TimeRange | None, ttl_s: Mapping[str, float]) -> bool | None:
     """Whether an entry lives; None where the times leave both open."""
     if entry.touched is None or now is None:
         return None
@@ -193,7 +193,7 @@ def _lives(entry: Entry, now: Span | None, ttl_s: Mapping[str, float]) -> bool |
     return False if now.earliest - entry.touched.latest >= ttl_s[entry.ttl] else None
 
 
-def _usage(prediction: _Prediction, before: State | None, after: Step | None) -> Usage | None:
+def _usage(prediction: _StepPrediction, before: ChainState | None, after: Step | None) -> Usage | None:
     """The predicted usage, sized by other steps' bills; None where none tells how long the prompt is."""
     length = _length(prediction, before, after)
     neighbour = before.step if before else after
@@ -204,15 +204,15 @@ def _usage(prediction: _Prediction, before: State | None, after: Step | None) ->
     return Usage(neighbour.usage.input_tokens, read, length - read - hour, hour)
 
 
-def _length(prediction: _Prediction, before: State | None, after: Step | None) -> int | None:
+def _length(prediction: _StepPrediction, before: ChainState | None, after: Step | None) -> int | None:
     """Tokens up to the last mark: what the next step of the loop reads, else as if the prompt grew as it last did."""
     least = 1 if prediction.doubt else max(1, prediction.read)
     if after is not None and not after.summed and after.usage.read >= least:
         return after.usage.read
-    return before.step.usage.read + before.step.usage.write + before.grown if before else None
+    return before.step.usage.read + before.step.usage.write + before.growth if before else None
 
 
-def _hour_part(read: int, written: int, before: State | None, after: Step | None) -> int:
+def _hour_part(read: int, written: int, before: ChainState | None, after: Step | None) -> int:
     """How much of what is written lives for an hour, going by the step before, else by the one after."""
     if before is None or not before.entries:
         return written if after and after.usage.write_1h else 0
@@ -225,7 +225,7 @@ def _hour_part(read: int, written: int, before: State | None, after: Step | None
 # ---------------------------------------------------------------------------------------------- verdict
 
 
-def _verdict(step: Step, prediction: _Prediction, written: set[int]) -> tuple[str, bool]:
+def _verdict(step: Step, prediction: _StepPrediction, written: set[int]) -> tuple[str, bool]:
     """(kind, exact) by the definitions at the top of this file."""
     read = step.usage.read
     exact = abs(prediction.read - read) <= TOLERANCE
@@ -239,7 +239,7 @@ def _verdict(step: Step, prediction: _Prediction, written: set[int]) -> tuple[st
     return "hit" if exact or missed or ends_at_write else "unknown", exact
 
 
-def _reason(step: Step, prediction: _Prediction, kind: str, exact: bool) -> str:
+def _reason(step: Step, prediction: _StepPrediction, kind: str, exact: bool) -> str:
     read, predicted = step.usage.read, prediction.read
     if prediction.doubt:
         return f"not knowable: {prediction.doubt}"
@@ -254,7 +254,7 @@ def _reason(step: Step, prediction: _Prediction, kind: str, exact: bool) -> str:
     return WRITTEN_BY_OTHERS.format(read) + _where(step, prediction)
 
 
-def _where(step: Step, prediction: _Prediction) -> str:
+def _where(step: Step, prediction: _StepPrediction) -> str:
     """What may explain a read that ends where no recorded write did."""
     if prediction.standing == FIRST:
         return ""
@@ -265,7 +265,7 @@ def _where(step: Step, prediction: _Prediction) -> str:
     return f"; predicted {prediction.read:,}: the client may have changed what comes after them"
 
 
-def _features(step: Step, prediction: _Prediction) -> tuple[str, ...]:
+def _features(step: Step, prediction: _StepPrediction) -> tuple[str, ...]:
     told = {
         "transcript": True,
         prediction.ttl: bool(prediction.ttl),

@@ -8,12 +8,19 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.fidelity.earlier_prompts import Earlier
-from cachecost.analysis.fidelity.exercised_rules import Facts, broken, exercised
+from cachecost.analysis.fidelity.earlier_prompts import EarlierPrompts
+from cachecost.analysis.fidelity.exercised_rules import CallFacts, find_broken_rules, find_exercised_rules
 from cachecost.analysis.fidelity.features import features_of
 from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
-from cachecost.analysis.fidelity.rule_claims import claimed, named, refused
-from cachecost.analysis.fidelity.verdicts import Held, Possible, Verdict, of_marks, of_prefixes, of_range
+from cachecost.analysis.fidelity.rule_claims import claim_name, find_claims, find_refuted_claims
+from cachecost.analysis.fidelity.verdicts import (
+    BillComparison,
+    BillVerdict,
+    PossibleEntry,
+    judge_breakpoint_hit,
+    judge_prefix_hit,
+    judge_range,
+)
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import Hosts
 from cachecost.caches.warm_starts import SentBefore, SentCall
@@ -31,7 +38,7 @@ from cachecost.replay.simulation import logged, quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
-VERDICTS = {"grid": of_prefixes, "units": of_prefixes, "best_effort": of_range}
+VERDICTS = {"grid": judge_prefix_hit, "units": judge_prefix_hit, "best_effort": judge_range}
 """By what the rules of a host without marks state as `matching`."""
 
 
@@ -52,12 +59,12 @@ class _Case:
         return bills if len(bills) == len(self.prompts) else ()
 
     @property
-    def billed(self) -> Usage:
+    def bill_usage(self) -> Usage:
         return self.bill or Usage()
 
 
 @dataclass(frozen=True, slots=True)
-class _Prediction:
+class _CallPrediction:
     outcomes: tuple[Outcome, ...]
     cause: str
 
@@ -69,13 +76,13 @@ class _Prediction:
     def hit(self) -> Prefix | None:
         return self.outcomes[0].hit
 
-    def held(self, case: _Case, sizes: KnownSizes) -> Held:
+    def compare(self, case: _Case, sizes: KnownSizes) -> BillComparison:
         """Beside the bill of its call, where that has one."""
-        is_told = self.hit is not None and (
+        is_measured = self.hit is not None and (
             sizes.told_as_end(self.hit) if case.rules.is_unmarked else sizes.told(self.hit) is not None
         )
         first_read = case.pass_bills[0].read if case.pass_bills else None
-        return Held(case.billed, self.usage, self.hit, is_told, len(case.prompts), first_read)
+        return BillComparison(case.bill_usage, self.usage, self.hit, is_measured, len(case.prompts), first_read)
 
 
 class FidelityChecker:
@@ -95,7 +102,7 @@ class FidelityChecker:
         self.counter_for = counter_for
         self.host = host
 
-    def judge(self, source: str, calls: Sequence[LoggedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    def check_calls(self, source: str, calls: Sequence[LoggedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
         check = _LogCheck(self, source)
         check.run(calls, check.add)
@@ -114,7 +121,7 @@ class _LogCheck(RecordingCheck):
         self.hosts = Hosts(checker.counter_for)
         self.written: set[Prefix] = set()
         self.sent = SentBefore()
-        self.earlier = Earlier()
+        self.earlier = EarlierPrompts()
 
     def add(self, number: int, call: LoggedCall) -> None:
         """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
@@ -154,17 +161,19 @@ class _LogCheck(RecordingCheck):
         if case.bill is None:
             self.sent.add(case.prompts[0])
             return None
-        held = prediction.held(case, sizes[0])
+        comparison = prediction.compare(case, sizes[0])
         if case.rules.is_unmarked:
-            verdict = VERDICTS[case.rules.matching](held, reach)
+            verdict = VERDICTS[case.rules.matching](comparison, reach)
         else:
-            verdict = self._seen_alive(case, sizes[0], of_marks(held, possible, case.rules.visibility_lag))
+            verdict = self._seen_alive(
+                case, sizes[0], judge_breakpoint_hit(comparison, possible, case.rules.visibility_lag)
+            )
         self.sent.add(case.prompts[0])
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
-        return self._judged(case, prediction, verdict)
+        return self._build_judgement(case, prediction, verdict)
 
-    def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: Verdict) -> Verdict:
+    def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
         """What a bill proves to be in the cache although nobody recorded it is there for the calls that come after.
 
         It was written before the recording began, or kept alive by others.
@@ -181,7 +190,7 @@ class _LogCheck(RecordingCheck):
             self.hosts.warm(case.prompts[0], found, ttl, case.rules, case.call.start)
         return verdict
 
-    def _judged(self, case: _Case, prediction: _Prediction, verdict: Verdict) -> Judgement:
+    def _build_judgement(self, case: _Case, prediction: _CallPrediction, verdict: BillVerdict) -> Judgement:
         facts = _facts(case, prediction)
         proves, breaks = _evidence(facts, verdict)
         return Judgement(
@@ -209,17 +218,17 @@ class _LogCheck(RecordingCheck):
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
         return self.anchors.without(case.number, prompt) if self.checker.anchored else Estimates()
 
-    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[Possible]:
+    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
         """Each entry that could be there, the longest first."""
         now, is_single = case.call.start, len(case.prompts) == 1
         node: Prefix | None = case.prompts[0].end
         while node is not None:
             if node in self.written:
-                read, is_told = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
+                read, is_measured = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
                 entry = self.hosts.entry(node, case.rules)
                 age = now - entry.started if entry else math.inf
                 expired = now - entry.touched - entry.ttl_s if entry and entry.state(now) == "expired" else None
-                yield Possible(node, read, is_told, age, expired)
+                yield PossibleEntry(node, read, is_measured, age, expired)
             node = node.parent
 
     def _reach(self, case: _Case, sizes: KnownSizes) -> int:
@@ -229,32 +238,32 @@ class _LogCheck(RecordingCheck):
 
     def _read_after(self, case: _Case, sizes: Sequence[KnownSizes], hit: Prefix) -> int:
         """What the passes of a call read together when the first one reads `hit`."""
-        later = (_shared(before, after) for before, after in pairwise(case.prompts))
+        later = (_shared_prefix(before, after) for before, after in pairwise(case.prompts))
         read = sum(size.of(prefix) for prefix, size in zip(later, sizes[1:], strict=True) if prefix is not None)
         return sizes[0].of(hit) + read
 
-    def _learn_passes(self, case: _Case, prediction: _Prediction) -> None:
+    def _learn_passes(self, case: _Case, prediction: _CallPrediction) -> None:
         """What a sum over passes tells, if the first one read what was predicted, and earlier bills tell how much."""
         read = self.anchors.told_before(case.number, prediction.hit) if prediction.hit else 0
         marked = [prompt.marks[-1].prefix for prompt in case.prompts if prompt.marks]
         if read is None or not marked:
             return
-        self.anchors.learn_prefix(case.number, marked[-1], case.billed.write + read)
+        self.anchors.learn_prefix(case.number, marked[-1], case.bill_usage.write + read)
         if len(marked) == 2:
-            self.anchors.learn_prefix(case.number, marked[0], case.billed.read - read)
+            self.anchors.learn_prefix(case.number, marked[0], case.bill_usage.read - read)
 
-    def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _Prediction:
+    def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _CallPrediction:
         call = case.call
         times = call.start, call.first_token_s
         outcomes, cause = self.hosts.answers(call.request, case.prompts, case.rules, call.workspace, times, sizes)
-        return _Prediction(tuple(outcomes), cause)
+        return _CallPrediction(tuple(outcomes), cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         call = case.call
         return input_cost(usage, lambda tokens: quoted(self.prices, call.request, case.rules, tokens, call.is_batch))
 
 
-def _shared(before: Prompt, after: Prompt) -> Prefix | None:
+def _shared_prefix(before: Prompt, after: Prompt) -> Prefix | None:
     """The longest prefix that one pass marks and the next one begins with."""
     marked = {mark.prefix for mark in before.marks}
     node: Prefix | None = after.end
@@ -263,8 +272,8 @@ def _shared(before: Prompt, after: Prompt) -> Prefix | None:
     return node
 
 
-def _facts(case: _Case, prediction: _Prediction) -> Facts:
-    return Facts(
+def _facts(case: _Case, prediction: _CallPrediction) -> CallFacts:
+    return CallFacts(
         case.call.request,
         case.rules,
         case.prompts[0],
@@ -273,15 +282,15 @@ def _facts(case: _Case, prediction: _Prediction) -> Facts:
         len(case.prompts),
         case.call.timestamp is not None,
         prediction.usage,
-        case.billed,
+        case.bill_usage,
     )
 
 
-def _evidence(facts: Facts, verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
     rules = facts.rules
     if rules.speaks_marks:
-        return exercised(facts), broken(facts)
-    told = claimed(rules, verdict.kind, facts.predicted, facts.billed), refused(rules, facts.billed)
-    proves, breaks = (tuple(named(rules.host, claim) for claim in claims) for claims in told)
+        return find_exercised_rules(facts), find_broken_rules(facts)
+    told = find_claims(rules, verdict.kind, facts.predicted, facts.billed), find_refuted_claims(rules, facts.billed)
+    proves, breaks = (tuple(claim_name(rules.host, claim) for claim in claims) for claims in told)
     return proves, breaks

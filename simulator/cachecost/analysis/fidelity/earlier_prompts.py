@@ -9,7 +9,7 @@ GONE_S = 7 * 86_400.0
 """No host says that it keeps an entry for longer than a few days after its last use, in seconds."""
 
 
-class Earlier:
+class EarlierPrompts:
     """Prompts of a recording, with the answers that came back in later ones."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.analysis.fidelity.rule_claims import CLAIMS, OF_EACH_READ, named
+from cachecost.analysis.fidelity.rule_claims import CLAIMS, OF_EACH_READ, claim_name
 from cachecost.ledger.results import Evidence, Judgement
 
 RULES: dict[str, str] = {
@@ -56,7 +56,7 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
 def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     """As `evidence_of`, of what the rules of hosts with other caches claim: a row for each host and claim."""
     hosts = sorted({one.host for one in judgements})
-    rows = (_claim(named(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
+    rows = (_claim(claim_name(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
     return [row for row in rows if row.seen or row.contradicted]
 
 

@@ -19,11 +19,11 @@ OF_EACH_READ = ("step", "minimum")
 """Claims that a read proves or refuses by its number alone, also one that nobody recorded the writing of."""
 
 
-def named(host: str, claim: str) -> str:
+def claim_name(host: str, claim: str) -> str:
     return f"{host}: {claim}"
 
 
-def claimed(rules: ModelRules, kind: str, predicted: Usage, billed: Usage) -> Iterator[str]:
+def find_claims(rules: ModelRules, kind: str, predicted: Usage, billed: Usage) -> Iterator[str]:
     """The claims that a judged call is evidence for or against."""
     if billed.read:
         if rules.step_tokens > 1 or rules.reported_step_tokens > 1:
@@ -35,15 +35,15 @@ def claimed(rules: ModelRules, kind: str, predicted: Usage, billed: Usage) -> It
         yield "kept" if predicted.read else "nothing else"
 
 
-def refused(rules: ModelRules, billed: Usage) -> Iterator[str]:
+def find_refuted_claims(rules: ModelRules, billed: Usage) -> Iterator[str]:
     """Those that a read refuses by its number."""
-    if billed.read and billed.read != _told(billed.read, rules):
+    if billed.read and billed.read != _longest_reported(billed.read, rules):
         yield "step"
     if 0 < billed.read <= rules.minimum_tokens - rules.reported_step_tokens:
         yield "minimum"
 
 
-def _told(read: int, rules: ModelRules) -> int:
+def _longest_reported(read: int, rules: ModelRules) -> int:
     """The longest read that a grid can end at and usage can tell, up to `read`."""
     point = on_grid(read + rules.reported_step_tokens - 1, rules)
     return point - point % rules.reported_step_tokens

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cachecost.analysis.fidelity.chains import judge_transcript
+from cachecost.analysis.fidelity.chains import check_transcript
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import InputError
 from cachecost.conversations.checked import opened
@@ -45,11 +45,11 @@ class Validation:
 
     def fidelity(self) -> Fidelity:
         """Every call judged. Files that cannot be read are told in `not_judged`, fault by fault."""
-        judge = FidelityChecker(self.rules, self.prices, self._counter, self.host, self.anchored)
+        checker = FidelityChecker(self.rules, self.prices, self._counter, self.host, self.anchored)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
         for log in self.logs:
-            made, left = _judged(judge, log)
+            made, left = _check_log(checker, log)
             judgements += made
             not_judged += left
         sources = "; ".join(sorted({counter.source for counter in self.counters.values()}))
@@ -80,16 +80,16 @@ class Validation:
         return self.counters[generation]
 
 
-def _judged(judge: FidelityChecker, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
+def _check_log(checker: FidelityChecker, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """A transcript tells usage and times only: its chains are judged. Everything else holds requests."""
     said: list[str] = []
     try:
         if _is_transcript(log):
-            return judge_transcript(log, judge.rules, judge.prices, judge.host)
+            return check_transcript(log, checker.rules, checker.prices, checker.host)
         calls: list[LoggedCall] = list(read_calls(log, "auto", said.append, says_format=False))
     except InputError as error:
         return [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
-    judgements, left = judge.judge(str(log), calls)
+    judgements, left = checker.check_calls(str(log), calls)
     return judgements, [*left, *((str(log), words) for words in said)]
 
 

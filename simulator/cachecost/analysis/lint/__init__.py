@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from cachecost.analysis.lint.codes import Code, codes
-from cachecost.analysis.lint.finding import LintFinding, sorted_findings
+from cachecost.analysis.lint.codes import LintCode, codes
+from cachecost.analysis.lint.finding import LintFinding, sort_findings
 from cachecost.analysis.lint.linter import MARGIN, lint, lint_bodies
 from cachecost.analysis.lint.logs import LintedLog, lint_log
 from cachecost.analysis.lint.request_loader import RequestLoader
 
 __all__ = [
     "MARGIN",
-    "Code",
+    "LintCode",
     "LintFinding",
     "LintedLog",
     "RequestLoader",
@@ -21,5 +21,5 @@ __all__ = [
     "lint",
     "lint_bodies",
     "lint_log",
-    "sorted_findings",
+    "sort_findings",
 ]

@@ -42,11 +42,11 @@ def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volat
     """The first text that differs."""
     for (path, old), (other, new) in zip(before, after, strict=False):
         if path == other and old != new:
-            return _told(path, old, new, is_volatile)
+            return _text_difference(path, old, new, is_volatile)
     return Difference(CHANGED, "", "has other fields than in the request before")
 
 
-def _told(path: str, old: str, new: str, is_volatile: bool) -> Difference:
+def _text_difference(path: str, old: str, new: str, is_volatile: bool) -> Difference:
     at = first_difference(old, new)
     shown = excerpt(new, at)
     what = f"{KIND_NAMES[kind_of(new, min(at, len(new) - 1))]} differs" if is_volatile and new else "differs"
@@ -55,12 +55,12 @@ def _told(path: str, old: str, new: str, is_volatile: bool) -> Difference:
 
 
 def _order(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
-    path, before, after = _first_order(old, new, "")
+    path, before, after = _first_other_order(old, new, "")
     words = f"the same JSON, its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
     return Difference(KEY_ORDER, path, words)
 
 
-def _first_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[str]]:
+def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[str]]:
     """(path of the first object with another order of keys, the keys before, the keys after)."""
     if isinstance(old, Mapping):
         if list(old) != list(new):
@@ -73,7 +73,7 @@ def _first_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[st
     else:
         pairs = []
     for inner, one, two in pairs:
-        found = _first_order(one, two, inner)
+        found = _first_other_order(one, two, inner)
         if found[1]:
             return found
     return path, [], []

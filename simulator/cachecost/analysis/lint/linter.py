@@ -10,16 +10,16 @@ from typing import Any
 
 from cachecost.analysis.lint.blocks import KEY_ORDER
 from cachecost.analysis.lint.blocks import VOLATILE as CONFIRMED
-from cachecost.analysis.lint.changes import TOOL_ORDER, system_changed, tools_changed
-from cachecost.analysis.lint.finding import LintFinding, merged
-from cachecost.analysis.lint.guesses import MAYBE, SURE, Guesser, early
-from cachecost.analysis.lint.lengths import lengths
-from cachecost.analysis.lint.loaded_request import Sent
-from cachecost.analysis.lint.message_changes import messages_changed
-from cachecost.analysis.lint.parameters import parameters
-from cachecost.analysis.lint.refusals import refused
+from cachecost.analysis.lint.changes import TOOL_ORDER, check_system, check_tools
+from cachecost.analysis.lint.finding import LintFinding, merge_findings
+from cachecost.analysis.lint.guesses import MAYBE, SURE, Guesser, early_blocks
+from cachecost.analysis.lint.lengths import check_lengths
+from cachecost.analysis.lint.loaded_request import LoadedRequest
+from cachecost.analysis.lint.message_changes import check_messages
+from cachecost.analysis.lint.parameters import check_parameters
+from cachecost.analysis.lint.refusals import check_refusals
 from cachecost.analysis.lint.request_loader import RequestLoader
-from cachecost.analysis.lint.tails import lookback, stuck
+from cachecost.analysis.lint.tails import check_last_mark, check_lookback
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import AUTO
 
@@ -28,9 +28,9 @@ MARGIN = 3
 NOTHING, NO_MARK, HEAD_ONLY = "CC510", "CC520", "CC522"
 ACCIDENTS = frozenset({CONFIRMED, KEY_ORDER, TOOL_ORDER})
 """Changes that nobody makes on purpose."""
-REQUEST_CHECKS = (refused, lengths)
+REQUEST_CHECKS = (check_refusals, check_lengths)
 """Checks of one request."""
-PAIR_CHECKS = (parameters, tools_changed, system_changed, messages_changed)
+PAIR_CHECKS = (check_parameters, check_tools, check_system, check_messages)
 """Checks of a request with a breakpoint that counts, and the request after it."""
 Index = int
 Body = Mapping[str, Any]
@@ -49,7 +49,12 @@ class Linter:
         self._sent_again: set[bytes] = set()
 
     def add(
-        self, sent: Sent, before: Sent | None = None, before_index: Index | None = None, *, is_aside: bool = False
+        self,
+        loaded: LoadedRequest,
+        before: LoadedRequest | None = None,
+        before_index: Index | None = None,
+        *,
+        is_aside: bool = False,
     ) -> Index:
         """Look at a request, and at the step to it from the one before; its number.
 
@@ -57,55 +62,57 @@ class Linter:
         """
         index = len(self._before)
         self._before.append(before_index)
-        self._is_live.append(bool(sent.live))
-        self._is_log.append(sent.call is not None)
-        found = [*_check_request(sent), *self._guesser.guesses(sent)]
+        self._is_live.append(bool(loaded.live))
+        self._is_log.append(loaded.call is not None)
+        found = [*_check_request(loaded), *self._guesser.guesses(loaded)]
         if before is not None:
-            self._sent_again |= {one.digest for one in found if one.digest} & {block.digest for block in early(before)}
-            pair = _check_pair(before, sent, self._margin, {one.code for one in found})
+            self._sent_again |= {one.digest for one in found if one.digest} & {
+                block.digest for block in early_blocks(before)
+            }
+            pair = _check_pair(before, loaded, self._margin, {one.code for one in found})
             found += [one for one in pair if not is_aside or one.code in ACCIDENTS]
-        self._found += [(index, replace(one, request=sent.label, call=sent.call)) for one in found]
+        self._found += [(index, replace(one, request=loaded.label, call=loaded.call)) for one in found]
         return index
 
     @property
     def findings(self) -> list[LintFinding]:
         """All findings, the worst first, each told once."""
-        grows, in_pair = self._grown(), self._in_pairs()
+        continued, in_pair = self._find_continued(), self._in_pairs()
         kept = [
             one
             for index, one in self._found
-            if not (one.code == NOTHING and index in grows)
+            if not (one.code == NOTHING and index in continued)
             and not (one.code == NO_MARK and self._is_log[index] and index not in in_pair)
         ]
-        return merged(_settled(kept, self._sent_again))
+        return merge_findings(_drop_settled(kept, self._sent_again))
 
-    def _grown(self) -> set[Index]:
+    def _find_continued(self) -> set[Index]:
         """Requests that a later one with a mark that counts goes on from: their conversation was only short yet."""
-        grown: set[Index] = set()
+        continued: set[Index] = set()
         for index in range(len(self._before) - 1, -1, -1):
             before = self._before[index]
-            if before is not None and (self._is_live[index] or index in grown):
-                grown.add(before)
-        return grown
+            if before is not None and (self._is_live[index] or index in continued):
+                continued.add(before)
+        return continued
 
     def _in_pairs(self) -> set[Index]:
         pairs = [(index, before) for index, before in enumerate(self._before) if before is not None]
         return {one for pair in pairs for one in pair}
 
 
-def _check_request(sent: Sent) -> Iterator[LintFinding]:
-    return (finding for check in REQUEST_CHECKS for finding in check(sent))
+def _check_request(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    return (finding for check in REQUEST_CHECKS for finding in check(loaded))
 
 
-def _check_pair(a: Sent, b: Sent, margin: int, alone: set[str]) -> Iterator[LintFinding]:
+def _check_pair(a: LoadedRequest, b: LoadedRequest, margin: int, alone: set[str]) -> Iterator[LintFinding]:
     """What the step from a request to the next one loses, or may lose. `alone` are the codes found in `b` by itself."""
     for check in PAIR_CHECKS if a.live else ():
         yield from check(a, b)
-    yield from lookback(a, b, margin)
-    yield from (one for one in stuck(a, b) if HEAD_ONLY not in alone)
+    yield from check_lookback(a, b, margin)
+    yield from (one for one in check_last_mark(a, b) if HEAD_ONLY not in alone)
 
 
-def _settled(found: Sequence[LintFinding], sent_again: set[bytes]) -> Iterator[LintFinding]:
+def _drop_settled(found: Sequence[LintFinding], sent_again: set[bytes]) -> Iterator[LintFinding]:
     """Without guesses that pairs have settled: the same block was sent again, or it was seen to change."""
     sightings = {(one.digest, one.request, one.call) for one in found if one.digest}
     again = Counter(digest for digest, _, _ in sightings)
@@ -140,7 +147,7 @@ def lint_bodies(bodies: Iterable[tuple[str, Body]], loader: RequestLoader, margi
     """As `lint`, for bodies that were sent one after another, each with a name."""
     linter, before = Linter(margin), None
     for number, (label, body) in enumerate(bodies):
-        sent = loader.body(body, label)
-        linter.add(sent, before, number - 1 if number else None)
-        before = sent
+        loaded = loader.body(body, label)
+        linter.add(loaded, before, number - 1 if number else None)
+        before = loaded
     return linter.findings

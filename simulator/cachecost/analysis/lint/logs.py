@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN, Linter
-from cachecost.analysis.lint.loaded_request import Sent
+from cachecost.analysis.lint.loaded_request import LoadedRequest
 from cachecost.analysis.lint.request_loader import RequestLoader
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.readers.request_log.reader import LoggedCall
@@ -29,7 +29,7 @@ class LintedLog:
 def lint_log(calls: Iterable[LoggedCall], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
     """Lint calls in time order. Failed calls and those without their request are left out."""
     pairing = _Pairing()
-    known: dict[int, Sent] = {}
+    known: dict[int, LoadedRequest] = {}
     wrong: dict[str, list[int]] = {}
     for number, call in enumerate(calls, 1):
         pairing.add(call, number)
@@ -39,17 +39,17 @@ def lint_log(calls: Iterable[LoggedCall], label: str, loader: RequestLoader, mar
             known[number] = loader.call(call, label, call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)
-    return LintedLog(_studied(known, pairing, margin), len(known), wrong)
+    return LintedLog(_lint_pairs(known, pairing, margin), len(known), wrong)
 
 
-def _studied(known: dict[int, Sent], pairing: _Pairing, margin: int) -> list[LintFinding]:
+def _lint_pairs(known: dict[int, LoadedRequest], pairing: _Pairing, margin: int) -> list[LintFinding]:
     linter = Linter(margin)
     indices: dict[int, int] = {}
-    for number, sent in known.items():
+    for number, loaded in known.items():
         before = pairing.before.get(number)
         earlier = known.get(before) if before is not None else None
         index = indices[before] if before is not None and earlier is not None else None
-        indices[number] = linter.add(sent, earlier, index, is_aside=pairing.is_aside(number))
+        indices[number] = linter.add(loaded, earlier, index, is_aside=pairing.is_aside(number))
     return linter.findings
 
 

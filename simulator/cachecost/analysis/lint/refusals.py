@@ -5,76 +5,82 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.loaded_request import Sent, place_of
-from cachecost.analysis.lint.request_loader import bare, only
+from cachecost.analysis.lint.loaded_request import LoadedRequest, place_of
+from cachecost.analysis.lint.request_loader import only_marks, strip_request
 from cachecost.prompts.refusals import SentMarks, refusal
 from cachecost.prompts.request import Mark, Request
 
 
-def refused(sent: Sent) -> Iterator[LintFinding]:
+def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """Every reason why this request is a 400."""
-    yield from _too_many(sent)
-    yield from (LintFinding("CC503", path, words) for path, words in sent.faults)
-    yield from _automatic(sent)
-    yield from _not_here(sent)
-    yield from _order(sent)
-    yield from _forced(sent)
-    yield from _too_long(sent)
+    yield from _check_count(loaded)
+    yield from (LintFinding("CC503", path, words) for path, words in loaded.faults)
+    yield from _check_automatic(loaded)
+    yield from _check_host(loaded)
+    yield from _check_order(loaded)
+    yield from _check_tool_choice(loaded)
+    yield from _check_length(loaded)
 
 
-def _asked(sent: Sent, request: Request, marks: SentMarks | None = None, tokens: int = 0) -> str | None:
-    return refusal(request, marks or only(), sent.rules, tokens)
+def _refusal(loaded: LoadedRequest, request: Request, marks: SentMarks | None = None, tokens: int = 0) -> str | None:
+    return refusal(request, marks or only_marks(), loaded.rules, tokens)
 
 
-def _path(sent: Sent, mark: Mark) -> str:
-    return sent.path(place_of(mark))
+def _path(loaded: LoadedRequest, mark: Mark) -> str:
+    return loaded.path(place_of(mark))
 
 
-def _too_many(sent: Sent) -> Iterator[LintFinding]:
-    most = sent.rules.maximum_marks
-    if words := _asked(sent, bare(sent.request), sent.sent) if len(sent.every) > most else None:
-        paths = ", ".join(_path(sent, mark) for mark in sent.every)
-        yield LintFinding("CC501", _path(sent, sent.every[most]), f"{words} They are {paths}.")
+def _check_count(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    most = loaded.rules.maximum_marks
+    if (
+        words := _refusal(loaded, strip_request(loaded.request), loaded.sent_marks)
+        if len(loaded.every) > most
+        else None
+    ):
+        paths = ", ".join(_path(loaded, mark) for mark in loaded.every)
+        yield LintFinding("CC501", _path(loaded, loaded.every[most]), f"{words} They are {paths}.")
 
 
-def _automatic(sent: Sent) -> Iterator[LintFinding]:
-    if sent.sent.fault and (words := _asked(sent, bare(sent.request), only(fault=sent.sent.fault))):
+def _check_automatic(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    if loaded.sent_marks.fault and (
+        words := _refusal(loaded, strip_request(loaded.request), only_marks(fault=loaded.sent_marks.fault))
+    ):
         yield LintFinding("CC504", "cache_control", words)
 
 
-def _not_here(sent: Sent) -> Iterator[LintFinding]:
+def _check_host(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """Automatic caching where the host has none, and each mark whose lifetime it does not accept."""
-    if words := _asked(sent, bare(sent.request, automatic=sent.request.automatic)):
+    if words := _refusal(loaded, strip_request(loaded.request, automatic=loaded.request.automatic)):
         yield LintFinding("CC505", "cache_control", words)
         return
-    for mark in sent.every:
-        if words := _asked(sent, bare(sent.request), only((mark,))):
-            yield LintFinding("CC505", _path(sent, mark), words)
+    for mark in loaded.every:
+        if words := _refusal(loaded, strip_request(loaded.request), only_marks((mark,))):
+            yield LintFinding("CC505", _path(loaded, mark), words)
 
 
-def _order(sent: Sent) -> Iterator[LintFinding]:
+def _check_order(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """Each 1h mark with a 5m mark before it."""
-    short = next((mark for mark in sent.every if mark.ttl == "5m"), None)
-    if short is None or "1h" not in sent.rules.accepted_ttls:
+    short = next((mark for mark in loaded.every if mark.ttl == "5m"), None)
+    if short is None or "1h" not in loaded.rules.accepted_ttls:
         return
-    for mark in sent.every[sent.every.index(short) :]:
-        if mark.ttl == "1h" and (words := _asked(sent, bare(sent.request), only((short, mark)))):
-            yield LintFinding("CC502", _path(sent, mark), f"{words} The 5m block is {_path(sent, short)}.")
+    for mark in loaded.every[loaded.every.index(short) :]:
+        if mark.ttl == "1h" and (words := _refusal(loaded, strip_request(loaded.request), only_marks((short, mark)))):
+            yield LintFinding("CC502", _path(loaded, mark), f"{words} The 5m block is {_path(loaded, short)}.")
 
 
-def _forced(sent: Sent) -> Iterator[LintFinding]:
-    if words := _asked(sent, bare(sent.request, params=sent.request.params)):
+def _check_tool_choice(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    if words := _refusal(loaded, strip_request(loaded.request, params=loaded.request.params)):
         yield LintFinding("CC506", "tool_choice", words)
 
 
-def _too_long(sent: Sent) -> Iterator[LintFinding]:
+def _check_length(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """Surely too long, or as long as the window within the error of the counts. Bytes are no tokens."""
-    window, tokens = sent.rules.context_window, sent.total
-    if not sent.sized or sent.band == 0:
+    window, tokens = loaded.rules.context_window, loaded.total
+    if not loaded.sized or loaded.band == 0:
         return
-    words = _asked(sent, bare(sent.request), tokens=tokens)
-    if words and tokens * (1 - sent.band) > window:
+    words = _refusal(loaded, strip_request(loaded.request), tokens=tokens)
+    if words and tokens * (1 - loaded.band) > window:
         yield LintFinding("CC507", "messages", words, tokens - window)
-    elif tokens * (1 + sent.band) > window:
-        about = f"about {tokens:,} tokens (±{sent.band:.1%}) of {window:,}: too near to tell whether it is refused"
+    elif tokens * (1 + loaded.band) > window:
+        about = f"about {tokens:,} tokens (±{loaded.band:.1%}) of {window:,}: too near to tell whether it is refused"
         yield LintFinding("CC508", "messages", about, abs(window - tokens))

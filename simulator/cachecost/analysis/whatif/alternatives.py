@@ -12,7 +12,7 @@ NOT_EVALUATED = "not evaluated: "
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class Alternative:
     """One other way to send the recording.
 
     `cost` is what it comes to in USD (None: not evaluated), `saving` how much less that is than now; a batch has
@@ -45,7 +45,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Jointly:
+class Combination:
     """Several promises replayed together: USD of all, beside the sum of what each saves alone. `why`: in words."""
 
     names: tuple[str, ...]
@@ -108,7 +108,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Whatif:
+class WhatifReport:
     """All promises on a recording.
 
     `cost` is that of the recording as sent, USD: `billed` if it has all bills and the simulation is near them, else
@@ -120,16 +120,16 @@ class Whatif:
     cost: Decimal
     simulated: Decimal
     billed: Decimal | None
-    promises: list[Promise] = field(default_factory=list)
+    alternatives: list[Alternative] = field(default_factory=list)
     break_even: BreakEven | None = None
-    jointly: Jointly | None = None
-    asked: Jointly | None = None
+    jointly: Combination | None = None
+    asked: Combination | None = None
     actions: list[Action] = field(default_factory=list)
     token_source: str = ""
     band: float = 0.0
     readings_asked: bool = False
     readings: list[str] = field(default_factory=list)
 
-    def promise(self, name: str) -> Promise:
+    def find(self, name: str) -> Alternative:
         """The promise of that name. Raises KeyError."""
-        return {one.name: one for one in self.promises}[name]
+        return {one.name: one for one in self.alternatives}[name]

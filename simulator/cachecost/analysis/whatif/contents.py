@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cachecost.analysis.whatif.option import CONTENT, Option
-from cachecost.analysis.whatif.steps import Parts, each
+from cachecost.analysis.whatif.steps import PartPool, change_calls
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of
 from cachecost.replay.simulation import Call
@@ -27,7 +27,7 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
         "tools=sorted",
         "tools",
         f"tools sorted by {'name' if by_name else 'digest, as the recording holds no names'}",
-        each(_Rewritten(_Sorted().of)),
+        change_calls(_WithTools(_SortedTools().of)),
         CONTENT,
         "The order of tools is assumed to change no answer",
         unchanged="" if any(count > 1 for count in orders.values()) else NEVER_ORDER,
@@ -36,7 +36,7 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
         "schemas=sorted",
         "schemas",
         "keys of tool definitions sorted, inside schemas too",
-        each(_Rewritten(_Canonical().of)),
+        change_calls(_WithTools(_Canonical().of)),
         CONTENT,
         "The order of keys is assumed to change no answer",
         unsupported="" if by_name else NO_WORDS,
@@ -54,19 +54,19 @@ def _keys_differ(lists: Sequence[Part]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rewritten:
+class _WithTools:
     """Calls with their tools told otherwise. Marks stay at their places in the list."""
 
-    told: Callable[[Part], Part]
+    rewrite: Callable[[Part], Part]
 
     def __call__(self, call: Call) -> Call:
-        tools = self.told(call.request.tools)
+        tools = self.rewrite(call.request.tools)
         return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
 
 
 @dataclass(slots=True)
-class _Sorted:
-    parts: Parts = field(default_factory=Parts)
+class _SortedTools:
+    parts: PartPool = field(default_factory=PartPool)
 
     def of(self, part: Part) -> Part:
         by_name = all(block.content is not None for block in part.blocks)
@@ -79,7 +79,7 @@ def _name(block: Block) -> str:
 
 @dataclass(slots=True)
 class _Canonical:
-    parts: Parts = field(default_factory=Parts)
+    parts: PartPool = field(default_factory=PartPool)
 
     def of(self, part: Part) -> Part:
         return self.parts.of([canonical(block) for block in part.blocks])
@@ -87,10 +87,10 @@ class _Canonical:
 
 def canonical(block: Block) -> Block:
     """The block with all keys sorted; itself where it holds no content."""
-    return block if block.content is None else block_of(block.role, _sorted(block.content))
+    return block if block.content is None else block_of(block.role, _sort_keys(block.content))
 
 
-def _sorted(value: Any) -> Any:
+def _sort_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(one) for one in value] if isinstance(value, list) else value
+        return {key: _sort_keys(value[key]) for key in sorted(value)}
+    return [_sort_keys(one) for one in value] if isinstance(value, list) else value

@@ -17,7 +17,7 @@ SECONDS_AN_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
+class RecordedPauses:
     """Seconds from each call that begins nothing new to the one before it; `are_known`: some call has a time.
 
     `hours` is the time in which conversations went on: pauses, of longer ones an hour.
@@ -36,7 +36,7 @@ class Pauses:
         return max(self.seconds, default=0.0)
 
 
-def pauses(calls: Sequence[Call]) -> Pauses:
+def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
     """The time since the call before: the one of the same conversation, else the last with the same head."""
     last: dict[object, float] = {}
     found = []
@@ -48,7 +48,7 @@ def pauses(calls: Sequence[Call]) -> Pauses:
             found.append(call.start - before)
         last[talk] = last[head] = call.start
     at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
-    return Pauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
+    return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
 
 
 def _head(call: Call) -> object:
@@ -56,7 +56,7 @@ def _head(call: Call) -> object:
     return request.model, request.tools.digest, request.system.digest, call.host, call.workspace
 
 
-def needed(prices: Prices) -> Decimal | None:
+def rewrites_to_break_even(prices: Prices) -> Decimal | None:
     """How many tokens must be written again after a pause, for each token that is new, before an hour pays.
 
     Per token, five minutes cost `write_5m` when it is new and `write_5m` instead of `read` each time that a pause of 5
@@ -79,14 +79,14 @@ def pings_worth(prices: Prices) -> int | None:
 
 
 def break_even(
-    rules: ModelRules, prices: Prices, found: Pauses, at_5m: Sequence[CallRow], at_1h: Sequence[CallRow]
+    rules: ModelRules, prices: Prices, found: RecordedPauses, at_5m: Sequence[CallRow], at_1h: Sequence[CallRow]
 ) -> BreakEven | None:
     """The edge for a model, and where the recording stands: it is replayed with all marks at 5m, and all at 1h.
 
     What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached,
     or not for an hour.
     """
-    limit = needed(prices)
+    limit = rewrites_to_break_even(prices)
     if limit is None or "1h" not in rules.accepted_ttls:
         return None
     short, hour = rules.ttl_s["5m"], rules.ttl_s["1h"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cachecost.analysis.whatif.option import LIFETIME, MARKS, Option
-from cachecost.analysis.whatif.pauses import Pauses
-from cachecost.analysis.whatif.steps import each_marked, has_marks
+from cachecost.analysis.whatif.pauses import RecordedPauses
+from cachecost.analysis.whatif.steps import change_marks, has_marks
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.refusals import last_markable, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
@@ -17,12 +17,12 @@ from cachecost.replay.simulation import Call
 SHORT, HOUR = 300.0, 3600.0
 
 
-def lifetime_options(calls: Sequence[Call], found: Pauses, short_s: float) -> Iterator[Option]:
+def lifetime_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
     why = _silent(calls, found, short_s)
     for ttl in ("5m", "1h"):
         yield _option(
-            calls, f"ttl={ttl}", f"every mark lives {'5 minutes' if ttl == '5m' else 'an hour'}", all_at(ttl), why
+            calls, f"ttl={ttl}", f"every mark lives {'5 minutes' if ttl == '5m' else 'an hour'}", set_ttl(ttl), why
         )
     for name, layers, words in (
         ("ttl=1h:tools", (Layer.TOOLS,), "marks on tools live an hour, all others 5 minutes"),
@@ -34,17 +34,17 @@ def lifetime_options(calls: Sequence[Call], found: Pauses, short_s: float) -> It
     ):
         there = any(mark.layer in layers for call in calls for mark in call.request.marks)
         missing = "" if there else f"no call has a mark on {' or '.join(layers)}"
-        yield replace(_option(calls, name, words, hour_for(layers), why), unchanged=missing)
+        yield replace(_option(calls, name, words, set_hour_on(layers), why), unchanged=missing)
 
 
 def _option(calls: Sequence[Call], name: str, does: str, timed: Callable[[Request], Request], why: str) -> Option:
     same = all(timed(call.request) is call.request for call in calls)
     return Option(
-        name, "lifetime", does, each_marked(timed), LIFETIME, unsupported=why, unchanged="it is so" if same else ""
+        name, "lifetime", does, change_marks(timed), LIFETIME, unsupported=why, unchanged="it is so" if same else ""
     )
 
 
-def _silent(calls: Sequence[Call], found: Pauses, short_s: float) -> str:
+def _silent(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> str:
     """Why a recording says nothing of lifetimes; "": it does."""
     if not found.are_known:
         return "no call has a time, so nothing is known of its pauses"
@@ -53,17 +53,17 @@ def _silent(calls: Sequence[Call], found: Pauses, short_s: float) -> str:
     return ""
 
 
-def all_at(ttl: TTL) -> Callable[[Request], Request]:
+def set_ttl(ttl: TTL) -> Callable[[Request], Request]:
     """Every mark with this lifetime."""
-    return partial(_timed, ttl_of=lambda layer: ttl)
+    return partial(_with_ttls, ttl_of=lambda layer: ttl)
 
 
-def hour_for(layers: Sequence[Layer]) -> Callable[[Request], Request]:
+def set_hour_on(layers: Sequence[Layer]) -> Callable[[Request], Request]:
     """An hour for marks on these layers, five minutes for others."""
-    return partial(_timed, ttl_of=lambda layer: "1h" if layer in layers else "5m")
+    return partial(_with_ttls, ttl_of=lambda layer: "1h" if layer in layers else "5m")
 
 
-def _timed(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
+def _with_ttls(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
     marks = tuple(replace(mark, ttl=ttl_of(mark.layer)) for mark in request.marks)
     automatic = ttl_of(Layer.MESSAGES) if request.automatic else None
     if marks == request.marks and automatic == request.automatic:
@@ -109,7 +109,7 @@ def mark_options(calls: Sequence[Call]) -> Iterator[Option]:
         ("marks=none", _Marking(False, False), "no caching at all"),
     ):
         same = all(_spots(marking(call.request)) == _spots(call.request) for call in calls)
-        yield Option(name, "marks", does, each_marked(marking), MARKS, unchanged="it is so" if same else "")
+        yield Option(name, "marks", does, change_marks(marking), MARKS, unchanged="it is so" if same else "")
 
 
 def _spots(request: Request) -> set[object]:

@@ -65,8 +65,8 @@ def _outcome(plan: Plan, planned: Planned, story: Story) -> Outcome:
     terms = plan.terms
     steps = {step.label: step for step in planned.steps}
     labels, calls = _logged(planned.name, steps, story)
-    judge = FidelityChecker(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
-    judged, _ = judge.judge(planned.name, calls)
+    checker = FidelityChecker(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
+    judged, _ = checker.check_calls(planned.name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
     pricing = Pricing(terms.prices, HOST)
     compared = tuple(
