@@ -36,7 +36,7 @@ def test_without_a_pause_nothing_is_known_of_lifetimes(tmp_path: Path, pause: fl
         found = told_of.find(name)
         assert (found.supported == YES) is supported, name
         if not supported:
-            assert found.supported == ("not supported by the data: no pause is as long as 300 s (the longest is 299 s)")
+            assert found.supported == ("not supported by the data: no pause reaches 300 s (the longest is 299 s)")
 
 
 def test_calls_without_times_tell_nothing_of_pauses(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_five_minutes_for_what_lived_an_hour(tmp_path: Path) -> None:
     ]
     found = told(tmp_path, rows)
     assert found.find("ttl=5m").cost == COLD
-    assert found.find("ttl=1h").supported == "no change: it is so"
+    assert found.find("ttl=1h").supported == "no change: already so"
 
 
 def test_an_hour_for_the_first_layers_alone(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def read_baseline(path: Path) -> Baseline | None:
         return None
     placed = yaml_text.read(path)
     if isinstance(placed.value, dict) and placed.value.get("format") == 1:
-        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, of an older cachecost: {REWRITE}")])
+        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, from an older cachecost: {REWRITE}")])
     try:
         baseline = Baseline.model_validate(placed.value)
     except ValidationError as error:
@@ -202,7 +202,7 @@ def read_baseline(path: Path) -> Baseline | None:
     return baseline
 
 
-REWRITE = "write it anew with `cachecost check --update`"
+REWRITE = "rewrite it with `cachecost check --update`"
 
 
 def baseline_text(baseline: Baseline) -> str:

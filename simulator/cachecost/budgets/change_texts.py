@@ -18,7 +18,7 @@ from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.refusals import wire_path
 from cachecost.prompts.request import Mark, Request, block_at, place_as_sent
 
-REORDERED = "the tools stand in another order"
+REORDERED = "the order of the tools changed"
 
 
 def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
@@ -105,16 +105,16 @@ def describe_head_change(
     None where nothing but digests differs and there is no content: a recording made anew has another key.
     """
     if layer == "parameters":
-        return HeadChange(layer, f"{_parameter(was, now)} not as in the baseline")
+        return HeadChange(layer, f"{_parameter(was, now)} from the baseline")
     if was is None:
-        return HeadChange(layer, f"the {layer} layer is not as in the baseline")
+        return HeadChange(layer, f"the {layer} layer differs from the baseline")
     old, new = [entry.digest for entry in was], [digest for digest, _, _ in now]
     noun = "tool" if layer == "tools" else "system block"
     if len(old) != len(new):
         words = counted(len(new), noun) if new else f"no {noun}s"
         return HeadChange(layer, f"{words} instead of {len(old) or 'none'}")
     if sorted(old) == sorted(new):
-        return HeadChange(layer, f"the {noun}s stand in another order than in the baseline")
+        return HeadChange(layer, f"the order of the {noun}s differs from the baseline")
     blocks = request.tools.blocks if layer == "tools" else request.system.blocks
     is_rekeyed = not set(old) & set(new) and all(block.content is None for block in blocks)
     index = _first_changed(was, now, by_size=is_rekeyed)
@@ -123,7 +123,7 @@ def describe_head_change(
     name = _block_name(request, Layer(layer), index)
     sizes = _sizes(was[index].tokens, now[index][1])
     path = wire_path(request, Mark(Layer(layer), index))
-    return HeadChange(layer, f"{name} is not as in the baseline ({sizes})", path)
+    return HeadChange(layer, f"{name} differs from the baseline ({sizes})", path)
 
 
 def _first_changed(was: Sequence[BlockEntry], now: Entries, by_size: bool) -> int | None:
@@ -142,7 +142,7 @@ def _parameter(was: Sequence[BlockEntry] | None, now: Entries) -> str:
     old = {entry.name: entry.digest for entry in was or ()}
     new = {name: digest for digest, _, name in now}
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}" if names else "parameters are"
+    return f"{' and '.join(names)} {'differs' if len(names) == 1 else 'differ'}" if names else "parameters differ"
 
 
 def effect_of(row: CallRow) -> str:

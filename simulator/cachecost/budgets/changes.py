@@ -84,7 +84,7 @@ class Causes:
         """What a row's difference comes from: a miss that today's replay explains, else what was sent."""
         plain = CostChange(one.calls[0], len(one.calls), one.delta, last=one.calls[-1] if len(one.calls) > 1 else 0)
         if one.before is None:
-            return replace(plain, what="calls that the baseline has not", last=0)
+            return replace(plain, what="calls that are not in the baseline", last=0)
         if one.now.read < one.before.read and (found := self._finding(one.calls)):
             return replace(self.change(found, plain.calls, plain.cost), last=0)
         head = next((changes for call in one.calls if (changes := heads.find_change(call))), None)
@@ -154,20 +154,20 @@ def _fewer(before: Figures, today: Figures) -> list[CostChange]:
     if not gone:
         return []
     cost = -sum((row.cost for row in gone), ZERO)
-    return [CostChange(gone[0].call, before.calls - today.calls, cost, "calls of the baseline that are no longer made")]
+    return [CostChange(gone[0].call, before.calls - today.calls, cost, "calls that are no longer made")]
 
 
 def _describe_request_change(before: BaselineRow, now: BaselineRow, is_head_known: bool) -> str:
     """What differs of a call that no change of the head and no finding explains."""
     if before.prompt != now.prompt:
-        return f"{'messages' if is_head_known else 'prompts'} are not as in the baseline"
+        return f"{'messages' if is_head_known else 'prompts'} differ from the baseline"
     if before.marks != now.marks:
-        return "the marks stand elsewhere than in the baseline"
+        return "the breakpoints moved since the baseline"
     if before.read != now.read:
-        return "equal prompts are found otherwise than in the baseline, by other times or calls between them"
+        return "identical prompts read other entries than in the baseline, because times or calls between them changed"
     if before.output != now.output:
-        return "answers have another length than in the baseline"
-    return "what is written lives longer or shorter than in the baseline"
+        return "answer lengths differ from the baseline"
+    return "the TTLs of cache writes differ from the baseline"
 
 
 class _Heads:

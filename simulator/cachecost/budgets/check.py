@@ -139,7 +139,8 @@ def _load_scenarios(paths: Sequence[Path]) -> list[tuple[Path, Scenario]]:
     first: dict[str, Path] = {}
     for path, scenario in loaded:
         if first.setdefault(scenario.name, path) != path:
-            expected = f"expected a name of its own, for its baseline; got '{scenario.name}', as {first[scenario.name]}"
+            same = f"got '{scenario.name}', as in {first[scenario.name]}"
+            expected = f"expected a unique name, as the baseline is stored under it; {same}"
             faults.append(replace(scenario.fault(("name",), expected), file=str(path)))
     if faults:
         raise InputError(faults)

@@ -22,9 +22,9 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
     found += _differing(_of(before.prices, old.prices), _of(now.prices, new.prices), "the {} price of {} {}, now {}")
     found += _differing(_of(before.rules, old.rules), _of(now.rules, new.rules), "{} of {} {}, now {}")
     if old.tokens != new.tokens:
-        found.append(f"tokens by {old.tokens}, now by {new.tokens}")
+        found.append(f"tokens counted by {old.tokens}, now by {new.tokens}")
     elif counted_otherwise(old, new):
-        found.append("equal prompts are counted otherwise")
+        found.append("the token counts of identical prompts changed")
     return found
 
 

@@ -120,7 +120,7 @@ class LimitChecker:
 
     def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Result:
         if not count:
-            return _Result("not_comparable", None, f"has no {noun}, so none has a cost.")
+            return _Result("not_comparable", None, f"has no {noun}s, so it has no cost per {noun}.")
         return self._dollars(rows, limit * count, f" a {noun}", count)
 
     def _dollars(self, rows: Sequence[CallRow], limit: Decimal, each: str, count: int = 1) -> _Result:
@@ -131,8 +131,10 @@ class LimitChecker:
         one, most = exact_share(total, count), exact_share(limit, count)
         words = (exact_dollars if dollars(one) == dollars(most) and count == 1 else dollars)(one)
         if total <= limit < missed:
-            may = f"may cost {words}{each}, and {dollars(exact_share(missed, count))} where no hit comes about"
-            return _Result("not_comparable", one, f"{may}: none is promised. The limit is {exact_dollars(most)}.")
+            may = f"may cost {words}{each}, or {dollars(exact_share(missed, count))} without a cache hit"
+            return _Result(
+                "not_comparable", one, f"{may}: hits are best effort here. The limit is {exact_dollars(most)}."
+            )
         if total <= limit:
             return _Result("pass", one, f"costs {words}{each}; the limit is {exact_dollars(most)}.")
         over = f"{dollars(exact_share(total - limit, count))} more than the limit of {exact_dollars(most)}"
@@ -154,10 +156,14 @@ class LimitChecker:
         """What this strategy cost at the baseline, or why that says nothing about it now."""
         baseline, name = self._baseline, self._replayed.strategy
         if baseline is None or name not in baseline.strategies:
-            words = "has no baseline to be compared with." if baseline is None else "is not in the baseline."
+            words = (
+                "has no baseline yet: write one with `cachecost check --update`."
+                if baseline is None
+                else "is not in the baseline: add it with `cachecost check --update`."
+            )
             return _Result("not_comparable", None, words)
         if changed := differences(baseline, self._now, name):
-            words = "is not comparable with its baseline, whatever became of the prompts"
+            words = "cannot be compared with its baseline, because more than the prompts changed"
             return _Result("not_comparable", None, f"{words}: {'; '.join(changed)}.")
         before, now = baseline.strategies[name], self._now.strategies[name]
         same = now.calls and (before.errors, before.refused) == (now.errors, now.refused)
@@ -167,14 +173,14 @@ class LimitChecker:
         """Why the sum of these calls is not what the conversation costs; None if it is."""
         rows = self._ledger.rows
         if not rows:
-            return _Result("not_comparable", None, "makes no call, so it has no cost.")
+            return _Result("not_comparable", None, "makes no calls, so it has no cost.")
         failed = [row for row in rows if row.error is not None]
         refused = [row for row in failed if row.error_type == REFUSED]
         if refused:
             words = f"sends {_of(refused, rows)} that the API refuses, first call {refused[0].call}: {refused[0].error}"
             return _Result("fail", None, words)
         if failed:
-            words = f"has {_of(failed, rows)} without a cost, so its dollars say nothing: {failed[0].error}"
+            words = f"has {_of(failed, rows)} that cannot be priced, so its total is unknown: {failed[0].error}"
             return _Result("not_comparable", None, words)
         return None
 
@@ -192,20 +198,20 @@ class LimitChecker:
             return why
         usage = self._ledger.usage
         if not usage.total_input:
-            return _Result("not_comparable", None, "sends no input, so nothing of it can be read.")
+            return _Result("not_comparable", None, "sends no input, so it has no cache hit rate.")
         share, words = exact_share(usage.read, usage.total_input), exact(limit * 100)
-        message = f"reads {percent_apart(share, limit)} of its input from the cache; at least {words}% is asked for."
+        message = f"has a cache hit rate of {percent_apart(share, limit)}; the minimum is {words}%."
         broken = usage.read < limit * usage.total_input
         if not broken and self._ledger.most is not None:
-            may = f"may read {percent_apart(share, limit)} of its input from the cache, but no hit is promised"
-            return _Result("not_comparable", share, f"{may}; at least {words}% is asked for.")
+            may = f"may reach a cache hit rate of {percent_apart(share, limit)}, but hits are best effort"
+            return _Result("not_comparable", share, f"{may}; the minimum is {words}%.")
         return _Result("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
 
     def _marks(self, limit: int) -> _Result:
         if not self._replayed.calls:
-            return _Result("not_comparable", None, "makes no call, so it sends no marks.")
+            return _Result("not_comparable", None, "makes no calls, so it places no breakpoints.")
         most = most_marks(self._replayed)
-        message = f"sends {counted(most.value, 'mark')} in call {most.call}; the limit is {limit}."
+        message = f"places {counted(most.value, 'breakpoint')} in call {most.call}; the limit is {limit}."
         return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
 
     def _margin(self, limit: int) -> _Result:
@@ -213,11 +219,11 @@ class LimitChecker:
             return _Result("not_comparable", None, f"has a cache without lookback: {other.way_in_words}.")
         least = least_margin(self._replayed)
         if least is None:
-            return _Result("not_comparable", None, "reads nothing from the cache, so no lookback has a margin.")
-        asked = f"at least {limit} {'is' if limit == 1 else 'are'} asked for."
+            return _Result("not_comparable", None, "reads nothing from the cache, so it has no lookback margin.")
+        asked = f"the minimum is {limit}."
         if least.value == OUT_OF_REACH:
             message = (
-                f"does not find in call {least.call} what an earlier one wrote: the lookback ends before it; {asked}"
+                f"misses in call {least.call} what an earlier call wrote, because the lookback ends before it; {asked}"
             )
         else:
             left = counted(least.value, "lookback position") if least.value else "no lookback position"
@@ -232,19 +238,19 @@ class LimitChecker:
         found = find_unread_writes(self._replayed)
         if not found.tokens:
             return _Result("pass", ZERO, "writes nothing that no later call reads.")
-        where = f"{_calls(found.calls)}: {dollars(found.extra)} more than sending them unmarked"
+        where = f"{_calls(found.calls)}: {dollars(found.extra)} more than sending them uncached"
         words = f"writes {found.tokens:,} tokens that no later call reads, in {where}."
         return _Result("fail", Decimal(found.tokens), words, self._causes.avoidable())
 
     def _stable(self, limit: list[str]) -> _Result:
         if not self._replayed.calls:
-            return _Result("not_comparable", None, "makes no call, so nothing can change.")
+            return _Result("not_comparable", None, "makes no calls, so nothing can change.")
         found = [one for layer in Layer if layer in limit if (one := find_unstable_layer(self._replayed, layer))]
         if not found:
-            return _Result("pass", ZERO, f"keeps {_layer_names(limit)} as they are within each conversation.")
+            return _Result("pass", ZERO, f"does not change {_layer_names(limit)} within a conversation.")
         parts = (f"{one.layer} in {_calls(one.calls)}" for one in found)
         calls = {call for one in found for call in one.calls}
-        words = f"changes {' and '.join(parts)}, within a conversation; {_layer_names(limit)} are to stay as they are."
+        words = f"changes {' and '.join(parts)} within a conversation; {_layer_names(limit)} must not change."
         return _Result("fail", Decimal(len(calls)), words, self._causes.avoidable())
 
 

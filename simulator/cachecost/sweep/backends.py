@@ -39,9 +39,9 @@ class Workers:
     def check(self) -> None:
         """Raises InputError for a cluster without an address, NotInstalled for a backend that is not."""
         if self.backend == "dask" and not self.scheduler:
-            raise InputError([Fault("--backend dask:", "expected --scheduler ADDRESS beside it; got none")])
+            raise InputError([Fault("--backend dask:", "expected --scheduler ADDRESS with it; got none")])
         if self.backend == "loky" and self.scheduler:
-            words = "expected --backend dask or ray beside it; got loky"
+            words = "expected --backend dask or ray with it; got loky"
             raise InputError([Fault(f"--scheduler {self.scheduler}:", words)])
         if self.backend in NEEDED:
             require(f"--backend {self.backend}", NEEDED[self.backend])
@@ -60,7 +60,7 @@ def compute_parts(job: Job, tasks: Iterable[Task], count: int, workers: Workers,
     try:
         yield from share_work(partial(keep_bundle, job, store), split_tasks(tasks, count, jobs), jobs)
     except BrokenProcessPool:
-        raise CannotEvaluate("a process of the sweep was killed; is memory short? --jobs 1 takes least") from None
+        raise CannotEvaluate("a sweep process was killed, perhaps for lack of memory; try --jobs 1") from None
 
 
 def keep_bundle(job: Job, store: Store, tasks: Sequence[Task]) -> PartFile:
@@ -136,4 +136,4 @@ def _ray(workers: Workers, stack: ExitStack) -> Cluster:
 
 
 def _no_cluster(workers: Workers, error: Exception) -> CannotEvaluate:
-    return CannotEvaluate(f"--scheduler {workers.scheduler}: no cluster answers ({error})")
+    return CannotEvaluate(f"--scheduler {workers.scheduler}: cannot reach the cluster ({error})")

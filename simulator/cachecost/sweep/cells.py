@@ -116,7 +116,7 @@ def _with_seed(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
     draw = drawing.apply_to(Draw(told.pauses.turn, told.pauses.loop, told.pauses.first_token))
     if draw.retries.rate:
         raise CannotEvaluate(
-            "retries are drawn where only times vary; here sizes, calls or questions vary with the seed"
+            "retries can be drawn only if times alone vary; here sizes, calls or side questions vary with the seed"
         )
     pauses = told.pauses.model_copy(update={"turn": draw.turn, "loop": draw.loop, "first_token": draw.first_token})
     source = scenario.conversation.model_copy(
@@ -172,7 +172,7 @@ def _is_timeless(spec: StrategySpec) -> bool:
 def _replan_row(spec: StrategySpec, talks: Sequence[Conversation], terms: Terms, draw: Draw, key: CellKey) -> SweepRow:
     """A strategy that plans anew for the times of one seed, in the engine itself."""
     if draw.retries.billed and draw.retries.rate:
-        raise CannotEvaluate(f"strategy '{spec.name}' looks at the clock: billed retries cannot be drawn for it")
+        raise CannotEvaluate(f"strategy '{spec.name}' depends on the clock, so billed retries cannot be drawn for it")
     rules = {**terms.rules, **draw.readings, "seed": key.seed}
     return ledger_row(key, replace(terms, rules=rules).ledger(spec, retime(talks, draw, key.seed)))
 

@@ -48,9 +48,7 @@ def parse_draws(texts: tuple[str, ...]) -> Drawing:
         except InputError as error:
             faults += [Fault(f"--draw {text}:", fault.message) for fault in error.faults]
     if any(name.startswith("retry_") for name in values) and "retry_rate" not in values:
-        faults.append(
-            Fault("--draw retry_rate:", "expected a share from 0 to 1 beside the other draws of retries; got none")
-        )
+        faults.append(Fault("--draw retry_rate:", "expected a share from 0 to 1 with the other retry draws; got none"))
     if faults:
         raise InputError(faults)
     return Drawing(values)

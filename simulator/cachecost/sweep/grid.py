@@ -96,7 +96,7 @@ def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
         is_wild = isinstance(value, str) and not WILD.isdisjoint(value)
         found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(value)) if is_wild else [value]
         if not found:
-            faults.append(Fault(f"--grid {axis.path}={value}:", f"expected a file; none matches in {folder}"))
+            faults.append(Fault(f"--grid {axis.path}={value}:", f"expected a file; nothing matches in {folder}"))
         values += found
     return Axis(axis.path, tuple(values))
 

@@ -88,7 +88,9 @@ def load_sweep(
     if faults := [fault for axis in axes for fault in _axis_faults(path.parent, placed, axis)]:
         raise InputError(faults)
     if not axes and not seeds:
-        raise InputError([Fault(str(path), "expected --grid a.b=V1,V2, --seeds N, or a sweep of its own; got none")])
+        raise InputError(
+            [Fault(str(path), "expected --grid a.b=V1,V2, --seeds N, or `sweep:` in the scenario; got none")]
+        )
     job = Job(placed.value, str(path), str(path.parent.resolve()), tuple(axes), drawing, readings, own)
     wanted = tuple(range(1, seeds + 1)) if seeds else (NO_SEED,)
     return Sweep(scenario.name, scenario.question, job, wanted, bool(seeds) and _times_only(scenario, axes))
@@ -106,7 +108,7 @@ def _axis_faults(folder: Path, placed: Placed, axis: Axis) -> list[Fault]:
     """What is wrong with each value of an axis by itself."""
     faults: list[Fault] = []
     if axis.path.partition(".")[0] in NOT_IN_CELLS:
-        return [Fault(f"--grid {axis.path}:", "expected what a strategy's cost depends on; this is only reported")]
+        return [Fault(f"--grid {axis.path}:", "expected a key that changes the cost; this one is only reported")]
     for value in axis.values:
         place = f"--grid {axis.path}={label(value)}:"
         try:

@@ -107,10 +107,12 @@ def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bo
 def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
     place = f"--out {store.out}:"
     if not resume:
-        raise InputError([Fault(place, f"holds an unfinished sweep; go on with --resume, or remove {store.folder}")])
+        raise InputError(
+            [Fault(place, f"holds an unfinished sweep; continue it with --resume, or remove {store.folder}")]
+        )
     now = json.loads(json.dumps({"axes": list(store.axes), **store.about}))
     if other := [name for name in now if now[name] != found.get(name)]:
-        words = f"expected the sweep that was begun; got another {', '.join(other)}; remove {store.folder}"
+        words = f"expected the sweep that was started; got another {', '.join(other)}; remove {store.folder}"
         raise InputError([Fault("--resume:", words)])
 
 

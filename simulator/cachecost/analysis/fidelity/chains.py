@@ -50,9 +50,9 @@ DOUBTS = {
     "edit": "old tool results were taken out before it",
     "model": "the step before it was of another model",
     "client": "the step before it was by another version of the client",
-    "fork": "another step went on from the same one",
+    "fork": "another step continues from the same one",
 }
-AGE = "its age may be to either side of the lifetime"
+AGE = "its age may be on either side of the TTL"
 RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
 """The rule that a knowable step is evidence for or against: an alive one only within a tool loop."""
 WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
@@ -113,7 +113,7 @@ class _TranscriptCheck(RecordingCheck):
         if step.usage.read == step.usage.write == prediction.read == 0:
             self.skip(step.line, "nothing was cached, and nothing could have been read")
         elif usage is None:
-            self.skip(step.line, "the first step of its chain, and no later one tells its length")
+            self.skip(step.line, "the first step of its chain, and no later one gives its length")
         else:
             self.judgements.append(self._judgement(step, rules, prediction, usage, written))
         if {"compaction", "edit"} & set(step.between):
@@ -178,9 +178,9 @@ def _doubt(step: Step, before: ChainState, rules: ModelRules) -> str:
     if step.summed or before.step.summed:
         return "it, or the step before it, sums several passes"
     if before.thought and not rules.keeps_thinking and "human" in step.between:
-        return "earlier thinking was stripped, for a person spoke"
+        return "earlier thinking was stripped, because a person spoke"
     if step.blocks >= rules.lookback_positions:
-        return f"{step.blocks} blocks were added, and a mark may not look back so far"
+        return f"{step.blocks} blocks were added, and a breakpoint may not look back that far"
     return ""
 
 
@@ -248,7 +248,7 @@ def _reason(step: Step, prediction: _StepPrediction, kind: str, exact: bool) -> 
     if kind == "cold":
         return f"a hit of {predicted:,} tokens was predicted, and nothing was read: evicted, or the prompt was changed"
     if kind == "hit" and prediction.standing == EXPIRED:
-        return f"read {read:,} tokens whose lifetime had run out; predicted {predicted:,}"
+        return f"read {read:,} tokens that had expired; predicted {predicted:,}"
     if kind == "hit":
         return f"read {read:,} of {predicted:,} tokens: evicted early, or the prompt was changed"
     return WRITTEN_BY_OTHERS.format(read) + _where(step, prediction)
@@ -259,7 +259,7 @@ def _where(step: Step, prediction: _StepPrediction) -> str:
     if prediction.standing == FIRST:
         return ""
     if step.usage.read > prediction.whole:
-        return f"; predicted {prediction.read:,}: the client may have called on the side"
+        return f"; predicted {prediction.read:,}: the client may have made a side call"
     if prediction.standing == EXPIRED:
         return f"; predicted {prediction.read:,}: others may have kept it alive"
     return f"; predicted {prediction.read:,}: the client may have changed what comes after them"

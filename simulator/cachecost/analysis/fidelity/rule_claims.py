@@ -9,10 +9,10 @@ from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
 CLAIMS: dict[str, str] = {
-    "step": "what is read ends on the host's grid, as usage tells it",
+    "step": "a read ends at a block boundary of the host, as usage reports it",
     "minimum": "nothing shorter than the minimum is read",
-    "kept": "what an earlier call left is read, all of it",
-    "nothing else": "nothing is read that no call left",
+    "kept": "everything that an earlier call cached is read",
+    "nothing else": "nothing is read that no call cached",
     "range": "what is read is no more than earlier calls sent",
 }
 OF_EACH_READ = ("step", "minimum")

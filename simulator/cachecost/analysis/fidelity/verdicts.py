@@ -162,9 +162,9 @@ def _another(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> s
     nearest = min(possible, key=lambda one: abs(one.read - read))
     if nearest.prefix is comparison.hit:
         words = (
-            "other bills tell another length"
+            "other bills give another length"
             if comparison.is_measured
-            else "its length is an estimate: no other bill tells it"
+            else "its length is an estimate: no other bill gives it"
         )
         return f"the same prefix, {predicted - read:+,} tokens off; {words}"
     return f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"

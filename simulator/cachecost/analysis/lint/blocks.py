@@ -28,7 +28,7 @@ class Difference:
 def difference(old: Block, new: Block) -> Difference:
     """The difference of two blocks whose digests differ. Without content it is only known that they do."""
     if old.content is None or new.content is None:
-        return Difference(CHANGED, "", "differs from the request before")
+        return Difference(CHANGED, "", "differs from the previous request")
     if old.content == new.content:
         return _order(old.content, new.content)
     before, after = list(texts(old.content)), list(texts(new.content))
@@ -43,20 +43,20 @@ def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volat
     for (path, old), (other, new) in zip(before, after, strict=False):
         if path == other and old != new:
             return _text_difference(path, old, new, is_volatile)
-    return Difference(CHANGED, "", "has other fields than in the request before")
+    return Difference(CHANGED, "", "has other fields than in the previous request")
 
 
 def _text_difference(path: str, old: str, new: str, is_volatile: bool) -> Difference:
     at = first_difference(old, new)
     shown = excerpt(new, at)
     what = f"{KIND_NAMES[kind_of(new, min(at, len(new) - 1))]} differs" if is_volatile and new else "differs"
-    words = f'{what} from the request before at character {at:,}: "{shown}"'
+    words = f'{what} from the previous request at character {at:,}: "{shown}"'
     return Difference(VOLATILE if is_volatile else CHANGED, path, words, at, shown)
 
 
 def _order(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
     path, before, after = _first_other_order(old, new, "")
-    words = f"the same JSON, its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
+    words = f"the same JSON with its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
     return Difference(KEY_ORDER, path, words)
 
 

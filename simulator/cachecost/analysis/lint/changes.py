@@ -26,7 +26,7 @@ def difference_finding(
     """The finding about a difference. A mark of `a` on a block that is simply another one can never be read."""
     is_marked = at[0] != TOOLS and any(mark.place == at for mark in a.live)
     code = ON_CHANGING if how.code == CHANGED and is_marked else how.code
-    words = f"the mark stands on what {how.words}" if code == ON_CHANGING else how.words
+    words = f"the breakpoint is on a block that {how.words}" if code == ON_CHANGING else how.words
     return LintFinding(code, inner_path(path, how.inner), words, a.behind(old), how.offset, how.excerpt)
 
 
@@ -41,7 +41,7 @@ def check_tools(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
         return
     before, after = _tools_by_name(old), _tools_by_name(new)
     if before is None or after is None:
-        yield _set_finding(a, b, first, "the definitions differ from the request before")
+        yield _set_finding(a, b, first, "the definitions differ from the previous request")
         return
     yield from _check_names(a, b, before, after, first)
     for name in (name for name in after if name in before):
@@ -64,7 +64,7 @@ def _check_names(
 ) -> Iterator[LintFinding]:
     came, went = [name for name in after if name not in before], [name for name in before if name not in after]
     if came or went:
-        parts = [("new: ", came), ("gone: ", went)]
+        parts = [("added: ", came), ("removed: ", went)]
         yield _set_finding(a, b, first, "; ".join(words + ", ".join(names) for words, names in parts if names))
         return
     old, new = [block for _, block in before.values()], [block for _, block in after.values()]
@@ -78,7 +78,7 @@ def _order_finding(
     a: LoadedRequest, b: LoadedRequest, old: Sequence[Block], new: Sequence[Block], first: int
 ) -> LintFinding:
     names = _name(new[first]), _name(old[first])
-    shown = f": {names[0]} stands where {names[1]} stood" if all(names) else ""
+    shown = f": {names[0]} is now where {names[1]} was" if all(names) else ""
     return LintFinding(
         TOOL_ORDER, b.path((TOOLS, 0, first)), f"the same tools in another order{shown}", a.behind(old[first])
     )
@@ -118,8 +118,8 @@ def check_system(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     least = min(len(old), len(new))
     if len(old) > least and a.reaches(old[least][0]):
         yield difference_finding(
-            a, b, *old[least], a.path(old[least][0]), Difference(CHANGED, "", "is gone in the next request")
+            a, b, *old[least], a.path(old[least][0]), Difference(CHANGED, "", "is missing from the next request")
         )
     elif len(new) > least and a.reaches((MESSAGES, 0, 0)):
         lost = a.live[-1].tokens - a.prompt.system_tokens if a.sized else None
-        yield LintFinding(CHANGED, b.path(new[least][0]), "a block came into the system prompt", lost)
+        yield LintFinding(CHANGED, b.path(new[least][0]), "a block was added to the system prompt", lost)

@@ -24,7 +24,9 @@ def check_lengths(loaded: LoadedRequest) -> Iterator[LintFinding]:
 def _check_unmarked(loaded: LoadedRequest) -> Iterator[LintFinding]:
     minimum = loaded.rules.minimum_tokens
     if not loaded.sent_marks.marks and length_state(loaded.total, minimum, loaded.band) == "enough":
-        words = f"{_about(loaded, loaded.total)} tokens and no mark: nothing is cached (the minimum is {minimum:,})"
+        words = (
+            f"{_about(loaded, loaded.total)} tokens and no breakpoint: nothing is cached (the minimum is {minimum:,})"
+        )
         yield LintFinding("CC520", "cache_control", words, loaded.total)
 
 
@@ -35,7 +37,7 @@ def _check_short(loaded: LoadedRequest) -> Iterator[LintFinding]:
         yield _nothing_cached(loaded, loaded.marks[-1])
         return
     for mark in near:
-        words = f"{_about(loaded, mark.tokens)} tokens, where {_minimum(loaded)}: too near to tell"
+        words = f"{_about(loaded, mark.tokens)} tokens, where {_minimum(loaded)}: too close to tell"
         yield LintFinding("CC511", mark.path, words + _first(first), abs(_missing(loaded, mark)))
     for mark in loaded.marks:
         if mark.state == "short":
@@ -49,7 +51,7 @@ def _nothing_cached(loaded: LoadedRequest, last: SizedMark) -> LintFinding:
     deeper = length_state(loaded.total, loaded.rules.minimum_tokens, loaded.band) == "enough"
     after = f"; with the {rest:,} after it the request is long enough" if deeper else ""
     words = (
-        f"{_missing(loaded, last):,} tokens short: {_about(loaded, last.tokens)} up to the last mark, "
+        f"{_missing(loaded, last):,} tokens short: {_about(loaded, last.tokens)} up to the last breakpoint, "
         f"where {_minimum(loaded)}{after}"
     )
     return LintFinding("CC510", last.path, words, _missing(loaded, last))
@@ -68,7 +70,7 @@ def _about(loaded: LoadedRequest, tokens: int) -> str:
 
 
 def _first(mark: SizedMark | None) -> str:
-    return f"; the first mark that counts is {mark.path} ({mark.tokens:,} tokens)" if mark else ""
+    return f"; the first breakpoint that counts is {mark.path} ({mark.tokens:,} tokens)" if mark else ""
 
 
 def _check_head_only(loaded: LoadedRequest) -> Iterator[LintFinding]:
@@ -78,5 +80,5 @@ def _check_head_only(loaded: LoadedRequest) -> Iterator[LintFinding]:
     if len(in_head) < loaded.rules.maximum_marks or len(in_head) < len(loaded.marks) or not goes_on:
         return
     tokens = loaded.total - in_head[-1].tokens
-    words = f"all {len(in_head)} marks stand in tools and system: the {tokens:,} tokens after them are never cached"
+    words = f"all {len(in_head)} breakpoints are in tools and system: the {tokens:,} tokens after them are never cached"
     yield LintFinding("CC522", in_head[-1].path, words, tokens)

@@ -11,7 +11,7 @@ from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, Place, message_blocks, message_place
 from cachecost.prompts.blocks import Block, Thread
 
-GONE = Difference(CHANGED, "", "is gone in the next request")
+GONE = Difference(CHANGED, "", "is missing from the next request")
 
 
 def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:

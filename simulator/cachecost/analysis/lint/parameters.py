@@ -72,7 +72,7 @@ def _finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: 
     if not a.reaches((layer, 0, 0)):
         return
     start = (0, a.prompt.tools_tokens, a.prompt.system_tokens)[layer]
-    differ = f"{now}, before {was}" if now != was else "another one than before"
+    differ = f"{now}, before {was}" if now != was else "changed"
     yield LintFinding(code, path, f"{differ}: {LOST[layer]}", a.live[-1].tokens - start if a.sized else None)
 
 

@@ -82,5 +82,5 @@ def _check_length(loaded: LoadedRequest) -> Iterator[LintFinding]:
     if words and tokens * (1 - loaded.band) > window:
         yield LintFinding("CC507", "messages", words, tokens - window)
     elif tokens * (1 + loaded.band) > window:
-        about = f"about {tokens:,} tokens (±{loaded.band:.1%}) of {window:,}: too near to tell whether it is refused"
+        about = f"about {tokens:,} tokens (±{loaded.band:.1%}) of {window:,}: too close to tell whether it is refused"
         yield LintFinding("CC508", "messages", about, abs(window - tokens))

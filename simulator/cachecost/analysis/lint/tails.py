@@ -27,7 +27,7 @@ def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedMark) -> LintF
     more = b.request.thread.length - a.request.thread.length
     tokens = b.total - last.tokens
     how_long = f"the {tokens:,} tokens after it are" if b.sized else "what comes after it is"
-    words = f"the last mark stays here while the conversation grew by {more} messages: {how_long} not cached"
+    words = f"the last breakpoint stays here while the conversation grew by {more} messages: {how_long} not cached"
     return LintFinding("CC521", last.path, words, tokens if b.sized else None)
 
 
@@ -63,8 +63,8 @@ def _is_within(entry: Prefix, end: Prefix) -> bool:
 def _close_finding(a: LoadedRequest, b: LoadedRequest, mark: SizedMark, left: int) -> LintFinding:
     more = "one more block puts" if left == 1 else f"{left} more blocks put"
     words = (
-        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last mark of the request before "
-        f"({a.live[-1].path}), where {b.rules.lookback_positions - 1} are looked at: {more} it out of reach"
+        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
+        f"({a.live[-1].path}); the lookback covers {b.rules.lookback_positions - 1}: {more} it out of reach"
     )
     return LintFinding("CC523", mark.path, words, a.live[-1].tokens if a.sized else None)
 
@@ -74,8 +74,8 @@ def _exceeded_finding(a: LoadedRequest, b: LoadedRequest, mark: SizedMark, left:
     reached = [one.tokens for one in a.live[:-1] if _reaches(b, one.prefix)]
     lost = a.live[-1].tokens - max(reached, default=0)
     words = (
-        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last mark of the request before "
-        f"({a.live[-1].path}), {1 - left} too many: it is not found"
+        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
+        f"({a.live[-1].path}), {1 - left} too many: it is missed"
     )
     return LintFinding("CC524", mark.path, words, lost if a.sized else None)
 

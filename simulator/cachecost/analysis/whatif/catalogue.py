@@ -85,7 +85,7 @@ class RecordingProfile:
                 faults.append(Fault("--jointly", f"{name}: {error}"))
                 continue
             if option is None:
-                words = f"expected the name of a promise, as in the table; got '{name}'{nearest(name, known)}"
+                words = f"expected the name of an alternative from the table; got '{name}'{nearest(name, known)}"
                 faults.append(Fault("--jointly", words))
             else:
                 found.append(option)
@@ -115,7 +115,7 @@ def _find_conflicts(options: Sequence[Option]) -> list[Fault]:
     faults = []
     for option in options:
         if option.kind in by_kind and by_kind[option.kind] != option.name:
-            faults.append(Fault("--jointly", f"'{by_kind[option.kind]}' and '{option.name}' exclude each other"))
+            faults.append(Fault("--jointly", f"'{by_kind[option.kind]}' and '{option.name}' cannot be combined"))
         by_kind.setdefault(option.kind, option.name)
     return faults
 

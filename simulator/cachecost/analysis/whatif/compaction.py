@@ -20,8 +20,7 @@ SUMMARY_TOKENS = 2_000
 INSTRUCTION_TOKENS = 500
 WAIT_S = 10.0
 ASSUMED = (
-    f"A summary of {SUMMARY_TOKENS:,} tokens is asked for in a call of its own and is worth what it replaces; the "
-    "calls after it answer as they did"
+    f"A separate call writes a summary of {SUMMARY_TOKENS:,} tokens; later calls are assumed to answer as they did"
 )
 
 
@@ -38,7 +37,7 @@ def compaction_option(traffic: Traffic, lengths: dict[int, int], limit: int) -> 
     return Option(
         f"compaction={name}",
         "compaction",
-        f"once a prompt is longer than {limit:,} tokens, all before the last human turn is summed up",
+        f"once a prompt exceeds {limit:,} tokens, a summary replaces everything before the last human turn",
         partial(compact_steps, traffic=traffic, lengths=lengths, limit=limit),
         COMPACTION,
         ASSUMED,

@@ -13,9 +13,9 @@ from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of
 from cachecost.replay.simulation import Call
 
-NEVER_ORDER = "the same tools never came in another order"
-NEVER_KEYS = "the same schema never came with its keys in another order"
-NO_WORDS = "the recording holds no words, so nobody can see the keys"
+NEVER_ORDER = "the order of the tools never changes"
+NEVER_KEYS = "the key order of a schema never changes"
+NO_WORDS = "the recording has no content, so key order is unknown"
 
 
 def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
@@ -26,19 +26,19 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
     yield Option(
         "tools=sorted",
         "tools",
-        f"tools sorted by {'name' if by_name else 'digest, as the recording holds no names'}",
+        f"tools sorted by {'name' if by_name else 'digest, because the recording has no names'}",
         change_calls(_WithTools(_SortedTools().of)),
         CONTENT,
-        "The order of tools is assumed to change no answer",
+        "The order of tools is assumed not to affect answers",
         unchanged="" if any(count > 1 for count in orders.values()) else NEVER_ORDER,
     )
     yield Option(
         "schemas=sorted",
         "schemas",
-        "keys of tool definitions sorted, inside schemas too",
+        "keys of tool definitions sorted, including those of schemas",
         change_calls(_WithTools(_Canonical().of)),
         CONTENT,
-        "The order of keys is assumed to change no answer",
+        "The order of keys is assumed not to affect answers",
         unsupported="" if by_name else NO_WORDS,
         unchanged="" if not by_name or _keys_differ(lists) else NEVER_KEYS,
     )

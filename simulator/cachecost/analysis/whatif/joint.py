@@ -66,7 +66,7 @@ def jointly(pricing: AlternativePricing, options: Sequence[Option], known: dict[
         return Combination(names, None, None, sum(savings, ZERO), best, supported=NOT_EVALUATED + why)
     saving = pricing.saving(options)
     doubtful = [part.name for part in parts if part.supported.startswith(NOT_SUPPORTED)]
-    supported = f"{NOT_SUPPORTED}nor are its parts {', '.join(doubtful)}" if doubtful else YES
+    supported = f"{NOT_SUPPORTED}neither are {', '.join(doubtful)}" if doubtful else YES
     return Combination(
         names, pricing.now - saving, saving, sum(savings, ZERO), best, _why(parts, saving, best), supported
     )
@@ -82,5 +82,5 @@ def _why(parts: Sequence[Alternative], saving: Decimal, best: Decimal) -> str:
         return ""
     losers = [part.name for part in parts if part.saving is not None and part.saving < 0]
     if losers:
-        return f"{', '.join(losers)} costs more than it saves, here as alone"
-    return "they mend the same thing: what one saves, the other pays for and does not need"
+        return f"{', '.join(losers)} costs more than it saves, also on its own"
+    return "they avoid the same cost, so one pays for what the other makes unnecessary"

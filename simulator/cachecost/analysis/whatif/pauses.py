@@ -31,6 +31,14 @@ class RecordedPauses:
         """How many last `least` seconds or longer, and less than `most`. An entry at its lifetime has expired."""
         return sum(least <= one < most for one in self.seconds)
 
+    def missing_reason(self, least: float) -> str:
+        """Why the recording cannot show what a TTL of `least` seconds changes; "" if it can."""
+        if not self.are_known:
+            return "the recording has no timestamps, so its pauses are unknown"
+        if not self.between(least):
+            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
+        return ""
+
     @property
     def longest(self) -> float:
         return max(self.seconds, default=0.0)

@@ -14,7 +14,7 @@ from cachecost.strategies.plan import PlannedCall
 
 INTERVALS = (120.0, 240.0, 295.0)
 FEW = (1, 3)
-ASSUMED = "Nobody knows that a call is the last one, so pings go on after it; each asks for no output"
+ASSUMED = "A client cannot know which call is the last, so keep-alives also follow it; each requests no output"
 
 
 def ping_options(
@@ -41,21 +41,13 @@ def ping_option(
     return Option(
         f"keep-alive={value}",
         "keep-alive",
-        f"a ping {every_s:g} s after a call and after each ping, at most {times}: bridges up to {bridged:.0f} min",
+        f"a keep-alive {every_s:g} s after each call and keep-alive, at most {times}: bridges up to {bridged:.0f} min",
         lambda steps: add_pings(steps, habit),
         PINGS,
         ASSUMED,
-        _why_not(calls, found, short_s),
-        "" if is_marked else "no call is marked, so there is nothing to keep alive",
+        found.missing_reason(short_s),
+        "" if is_marked else "no call has a breakpoint, so there is nothing to keep alive",
     )
-
-
-def _why_not(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> str:
-    if not found.are_known:
-        return "no call has a time, so nothing is known of its pauses"
-    if not found.between(short_s):
-        return f"no pause is as long as {short_s:g} s (the longest is {found.longest:,.0f} s)"
-    return ""
 
 
 def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive) -> list[ReplayStep]:

@@ -21,13 +21,13 @@ from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
-SAME_WORDS = "The other model is assumed to answer in as many tokens and to take as many turns"
+SAME_WORDS = "The other model is assumed to need as many output tokens and turns"
 SAME_OUTPUT = "The model there is assumed to answer the same"
 ELSEWHERE = (
-    "A bare name of a model stands for the host's own default endpoint. Automatic caching becomes a mark on the last "
-    "block where the host has none"
+    "A bare model name means the host's default endpoint. Automatic caching becomes a breakpoint on the last block "
+    "where the host has none"
 )
-BATCH = "Hits in batches are best effort: from all that the order of the recording gives to none at all"
+BATCH = "Cache hits in batches are best effort: the range is from every possible hit to none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,11 @@ def model_option(traffic: Traffic, main: MainModel, name: str) -> Option:
     return Option(
         f"model={name}",
         "model",
-        f"what {main.rules.model} was sent goes to {name}",
+        f"calls to {main.rules.model} go to {name}",
         change_calls(partial(_to_model, traffic=traffic, main=main, name=name)),
         MODEL,
-        SAME_WORDS + (f"; tokens are those of its own tokenizer ({generation})" if _is_other(main, generation) else ""),
+        SAME_WORDS
+        + (f"; tokens are counted by its own tokenizer ({generation})" if _is_other(main, generation) else ""),
         keeps_answers=False,
         counts_anew=_is_other(main, generation),
     )
@@ -140,7 +141,7 @@ def batch_options(calls: Sequence[Call], waiting: int) -> Iterator[Option]:
     """All calls in batches; `waiting` go on from another's answer."""
     there = all(call.is_batch for call in calls)
     why = (
-        f"{waiting:,} of {len(calls):,} calls go on from an answer, and a batch gives it within a day"
+        f"{waiting:,} of {len(calls):,} calls depend on an earlier answer, which a batch returns within a day"
         if waiting
         else ""
     )
@@ -152,7 +153,7 @@ def batch_options(calls: Sequence[Call], waiting: int) -> Iterator[Option]:
         MODEL,
         BATCH,
         why,
-        "they are" if there else "",
+        "all calls are in batches already" if there else "",
         is_batch=True,
     )
 

@@ -154,11 +154,13 @@ class AlternativePricing:
         if option.unsupported or self.distrust:
             return NOT_SUPPORTED + (option.unsupported or self.distrust)
         if not any(changes) and not made.extra_calls:
-            return NO_CHANGE + "no call costs more or less"
+            return NO_CHANGE + "no call changes in cost"
         if error and abs(saving) <= error:
-            return f"{NOT_SUPPORTED}it is less than what the token counts may be wrong by, ±{rough_dollars(error)}"
+            return f"{NOT_SUPPORTED}it is below the error margin of the token counts, ±{rough_dollars(error)}"
         if error and abs(saving) < LEAST * self.now:
-            return f"{NOT_SUPPORTED}less than {percent(LEAST)} of all may come from rounding of token counts alone"
+            return (
+                f"{NOT_SUPPORTED}it is below {percent(LEAST)} of the cost, which rounding of token counts can explain"
+            )
         if option.is_batch and made.most is not None and (made.most - cost(self.base)) * -saving < 0 < saving:
             return f"{NOT_SUPPORTED}whether it saves depends on how many hits a batch has"
         return YES

@@ -48,9 +48,7 @@ def what_if(
     simulated = cost(base)
     is_near = billed is None or near(simulated, billed)
     now = billed if billed is not None and is_near else simulated
-    pricing = AlternativePricing(
-        replays, now, base, "" if is_near else f"the simulation of what was sent is {FAR} off its bill"
-    )
+    pricing = AlternativePricing(replays, now, base, "" if is_near else f"the simulation is {FAR} off the bill")
     profile = RecordingProfile.of(traffic, base)
     options = list(profile.options())
     wanted = profile.find_options(asked) if asked else []

@@ -32,7 +32,7 @@ def withdrawn(host: str, name: str, day: date | None) -> str:
     if not retired or retired > (day or book.data_date):
         return ""
     known = "" if model.retired else f" from the Claude API, and no later day is known for {host}"
-    return f"{model.name} was withdrawn on {retired}{known}"
+    return f"{model.name} was retired on {retired}{known}"
 
 
 def must_be_served(host: str, name: str, day: date | None) -> None:
@@ -40,10 +40,10 @@ def must_be_served(host: str, name: str, day: date | None) -> None:
     book = catalogue(host)
     model, when = book.model(name), day or book.data_date
     if when < model.released:
-        came = f"{model.name} came out on {model.released}, and the question is about {when}"
+        came = f"{model.name} was released on {model.released}, after the date of this replay ({when})"
         raise CannotEvaluate(f"{came}; add --as-of {model.released} or a later day")
     if why := withdrawn(host, name, when):
-        raise CannotEvaluate(f"{why}, and the question is about {when}; add --as-of with an earlier day")
+        raise CannotEvaluate(f"{why}; the date of this replay is {when}; add --as-of with an earlier day")
 
 
 def _retirement_day(model: Model) -> date | None:

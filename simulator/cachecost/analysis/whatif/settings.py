@@ -69,7 +69,7 @@ def _model(name: str, value: str) -> SettingChange:
 def _effort(name: str, value: str) -> SettingChange | str:
     if value not in EFFORTS:
         return f"{name}: expected one of {', '.join(EFFORTS)}; got '{value}'{nearest(value, EFFORTS)}"
-    words = "what the answers would be is unknown, so they are taken to be as long: the price of switching alone"
+    words = "answers at another effort are unknown and assumed to be as long as before: the cost of switching alone"
     return SettingChange(name, lambda request: _config(request, effort=value), words)
 
 
@@ -102,7 +102,7 @@ def _add_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange:
     """One more tool at the end: as some call has it, else of an assumed length."""
     known = next((b for call in calls for b in call.request.tools.blocks if _name(b) == tool), None)
     block = known or given_block("tool", "", f"tool {tool}", NEW_TOOL_TOKENS)
-    words = SAME_OUTPUT if known else f"the new tool is {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
+    words = SAME_OUTPUT if known else f"the new tool is assumed to be {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
     parts: dict[Part, Part] = {}
 
     def change(request: Request) -> Request:
@@ -115,11 +115,11 @@ def _add_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange:
 def _remove_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange | str:
     names = {_name(block) for call in calls for block in call.request.tools.blocks}
     if names == {None}:
-        raise CannotEvaluate(f"--action {name}: the recording holds no names of tools")
+        raise CannotEvaluate(f"--action {name}: the recording has no tool names")
     if tool not in names:
         known = sorted(filter(None, names))
         told = ", ".join(known) or "none"
-        return f"{name}: expected a tool of the recording, of {told}; got '{tool}'{nearest(tool, known)}"
+        return f"{name}: expected a tool of the recording ({told}); got '{tool}'{nearest(tool, known)}"
     parts: dict[Part, Part] = {}
 
     def change(request: Request) -> Request:

@@ -14,8 +14,8 @@ from cachecost.replay.simulation import Call
 from cachecost.replay.workload import Traffic
 
 ASSUMED = (
-    "The answers are assumed to be the same without it; output is less by the thinking that the recording shows, which "
-    "a summary may show too short"
+    "Answers are assumed to be the same without it; output shrinks by the recorded thinking, which is too little where "
+    "only a summary was recorded"
 )
 
 
@@ -26,11 +26,11 @@ def thinking_options(traffic: Traffic) -> Iterator[Option]:
     yield Option(
         "thinking=off",
         "thinking",
-        "no thinking: neither asked for, nor in the messages, nor in the output",
+        "no thinking: not requested, and removed from messages and output",
         change_calls(ThinkingRemover(traffic)),
         CONTENT,
         ASSUMED,
-        unchanged="" if is_there else "no call asks for thinking, and none has any",
+        unchanged="" if is_there else "no call requests or contains thinking",
         keeps_answers=False,
     )
 

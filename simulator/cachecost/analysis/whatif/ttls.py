@@ -19,38 +19,27 @@ SHORT, HOUR = 300.0, 3600.0
 
 def lifetime_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
-    why = _silent(calls, found, short_s)
+    why = found.missing_reason(short_s)
     for ttl in ("5m", "1h"):
-        yield _option(
-            calls, f"ttl={ttl}", f"every mark lives {'5 minutes' if ttl == '5m' else 'an hour'}", set_ttl(ttl), why
-        )
+        yield _option(calls, f"ttl={ttl}", f"every breakpoint has a TTL of {ttl}", set_ttl(ttl), why)
     for name, layers, words in (
-        ("ttl=1h:tools", (Layer.TOOLS,), "marks on tools live an hour, all others 5 minutes"),
+        ("ttl=1h:tools", (Layer.TOOLS,), "a TTL of 1h on tools, 5m on everything else"),
         (
             "ttl=1h:tools+system",
             (Layer.TOOLS, Layer.SYSTEM),
-            "marks on tools and system live an hour, those on messages 5 minutes",
+            "a TTL of 1h on tools and system, 5m on messages",
         ),
     ):
         there = any(mark.layer in layers for call in calls for mark in call.request.marks)
-        missing = "" if there else f"no call has a mark on {' or '.join(layers)}"
+        missing = "" if there else f"no call has a breakpoint on {' or '.join(layers)}"
         yield replace(_option(calls, name, words, set_hour_on(layers), why), unchanged=missing)
 
 
 def _option(calls: Sequence[Call], name: str, does: str, timed: Callable[[Request], Request], why: str) -> Option:
     same = all(timed(call.request) is call.request for call in calls)
     return Option(
-        name, "lifetime", does, change_marks(timed), LIFETIME, unsupported=why, unchanged="it is so" if same else ""
+        name, "lifetime", does, change_marks(timed), LIFETIME, unsupported=why, unchanged="already so" if same else ""
     )
-
-
-def _silent(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> str:
-    """Why a recording says nothing of lifetimes; "": it does."""
-    if not found.are_known:
-        return "no call has a time, so nothing is known of its pauses"
-    if not found.between(short_s):
-        return f"no pause is as long as {short_s:g} s (the longest is {found.longest:,.0f} s)"
-    return ""
 
 
 def set_ttl(ttl: TTL) -> Callable[[Request], Request]:
@@ -100,16 +89,16 @@ class _Marking:
 def mark_options(calls: Sequence[Call]) -> Iterator[Option]:
     """The last block alone, the head and the last block, and no mark at all."""
     for name, marking, does in (
-        ("marks=automatic", _Marking(False, True), "one mark, on the last block of each call: automatic caching"),
+        ("marks=automatic", _Marking(False, True), "one breakpoint on the last block of each call: automatic caching"),
         (
             "marks=head+automatic",
             _Marking(True, True),
-            "marks on the last tool, the last system block and the last block",
+            "breakpoints on the last tool, the last system block and the last block",
         ),
         ("marks=none", _Marking(False, False), "no caching at all"),
     ):
         same = all(_spots(marking(call.request)) == _spots(call.request) for call in calls)
-        yield Option(name, "marks", does, change_marks(marking), MARKS, unchanged="it is so" if same else "")
+        yield Option(name, "marks", does, change_marks(marking), MARKS, unchanged="already so" if same else "")
 
 
 def _spots(request: Request) -> set[object]:

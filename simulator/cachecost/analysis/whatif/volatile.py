@@ -19,22 +19,22 @@ LINE = 80
 
 def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
     """What changes in the system prompt from call to call, sent behind the last mark instead."""
-    found = _VolatileTail.found(calls)
-    cut = sum(span is not None for span in found.spans.values())
-    how = "the words that change" if cut == len(found.spans) else "the blocks that change"
+    tail = _VolatileTail.find(calls)
+    cut = sum(span is not None for span in tail.spans.values())
+    how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
     yield Option(
         "volatile=last",
         "volatile",
-        f"{how} in the system prompt ({_places(found)}) are sent as a text block behind the last mark",
-        change_calls(found),
+        f"{how} in the system prompt ({_places(tail)}) move to a text block after the last breakpoint",
+        change_calls(tail),
         CONTENT,
-        "The model is assumed to heed these words there as it does in the system prompt; earlier ones are not kept",
-        unchanged="" if found.spans else "nothing in the system prompt changed within a conversation",
+        "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
+        unchanged="" if tail.spans else "nothing in the system prompt changes within a conversation",
     )
 
 
-def _places(found: _VolatileTail) -> str:
-    return ", ".join(sorted(found.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
+def _places(tail: _VolatileTail) -> str:
+    return ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
 
 
 Span = tuple[int, int]
@@ -53,7 +53,7 @@ class _VolatileTail:
     _parts: PartPool = field(default_factory=PartPool)
 
     @classmethod
-    def found(cls, calls: Sequence[Call]) -> _VolatileTail:
+    def find(cls, calls: Sequence[Call]) -> _VolatileTail:
         """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
         last: dict[object, Part] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}

@@ -11,7 +11,7 @@ from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.replay.simulation import quoted
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
-from cachecost.sweep.totals.plans import SOME_MODEL, AgentPlan, PlannedRequest, RequestExample, Route
+from cachecost.sweep.totals.plans import SOME_MODEL, AgentPlan, CallTarget, PlannedRequest, RequestExample
 from cachecost.sweep.totals.prompts import ModelPrompts, PromptStore
 
 TOO_LONG = -1
@@ -89,7 +89,7 @@ def _output(told: int | tuple[Block, ...], side: ModelPrompts) -> int:
 class _Quotes:
     """The prices of calls, each numbered once. Those that are the same for no tokens and the most, are for all."""
 
-    def __init__(self, book: PriceBook, routes: Sequence[Route], sides: Sequence[ModelPrompts]) -> None:
+    def __init__(self, book: PriceBook, routes: Sequence[CallTarget], sides: Sequence[ModelPrompts]) -> None:
         self._book = book
         self._routes = routes
         self._sides = sides

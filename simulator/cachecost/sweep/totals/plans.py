@@ -42,7 +42,7 @@ class PlannedRequest(NamedTuple):
     route: int
 
 
-class Route(NamedTuple):
+class CallTarget(NamedTuple):
     """Where a call goes, and what its prices depend on besides its length; `params` are numbered.
 
     No host is that of the comparison; the model may be SOME_MODEL.
@@ -83,7 +83,7 @@ class AgentPlan:
     agent: Agent
     window: int | None
     shapes: list[RequestExample]
-    routes: list[Route]
+    routes: list[CallTarget]
     sent: list[PlannedRequest] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     first_tokens: list[float] = field(default_factory=list)
@@ -166,7 +166,7 @@ class PlanStore:
             places = tuple([place_of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
             route = route_of((call.host, request.model, call.workspace, params, call.is_batch))
             if route == len(plan.routes):
-                plan.routes.append(Route(call.host, request.model, call.workspace, params, call.is_batch))
+                plan.routes.append(CallTarget(call.host, request.model, call.workspace, params, call.is_batch))
             yield call, PlannedRequest(request, marks.marks, content, places, shape, route)
 
 
