@@ -211,13 +211,15 @@ def test_the_margin_can_be_chosen() -> None:
     before, after = first(), mark_last(body(QUESTION, ANSWER, parts(17), tools=TOOLS, system=SYSTEM))
     (one,) = linted(before, after)
     assert one.path == "messages.2.content.16" and one.message == (
-        "18 positions back to the last breakpoint of the previous request (messages.0.content.0); the lookback covers 19: "
+        "18 positions back to the last breakpoint of the previous request "
+        "(messages.0.content.0); the lookback covers 19: "
         "2 more blocks put it out of reach"
     )
     assert linted(before, after, margin=2) == []
     (one,) = linted(before, mark_last(body(QUESTION, ANSWER, parts(20), tools=TOOLS, system=SYSTEM)))
     assert one.message.endswith(
-        "21 positions back to the last breakpoint of the previous request (messages.0.content.0), 2 too many: it is missed"
+        "21 positions back to the last breakpoint of the previous request "
+        "(messages.0.content.0), 2 too many: it is missed"
     )
     assert one.tokens == 300, "what is marked in the head is found all the same"
 

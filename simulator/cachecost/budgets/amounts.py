@@ -1,4 +1,4 @@
-"""Dollars and shares as a verdict tells them: with the digits it takes to see on which side of a limit they are."""
+"""Dollars and shares in messages, with enough digits to show on which side of a limit they are."""
 
 from __future__ import annotations
 

@@ -151,13 +151,13 @@ class Figures(Strict):
     ephemeral_1h_input_tokens: Count
     output_tokens: Count
     prices: list[str]
-    """Which of the prices were used."""
+    """Keys of `Baseline.prices` that were used."""
     rules: list[str]
-    """Which of the rules held."""
+    """Keys of `Baseline.rules` that applied."""
     heads: list[HeadText]
     """Since which call tools, system and parameters are what they are."""
     heads_known_to: int | None
-    """The last call that `heads` tell of, where they change too often to list; null: all."""
+    """The last call that `heads` cover, if they change too often to list; null: all."""
     calls_a_row: Annotated[int, Field(ge=1)]
     """How many calls a row stands for."""
     rows: list[RowText]
@@ -176,11 +176,11 @@ class Baseline(Strict):
     host: str
     model: str
     versions: dict[str, str]
-    """What made the file. Only told: what they change of the rules or prices stands below."""
+    """Versions that made the file. For information: only the rules and prices below are compared."""
     prices: dict[str, dict[str, str]]
     """USD per 10**6 tokens that were used, by short digest."""
     rules: dict[str, dict[str, str]]
-    """Rules that held, by short digest."""
+    """Rules that applied, by short digest."""
     parts: dict[str, list[EntryText]]
     """The blocks of each head, by its digest."""
     strategies: dict[str, Figures]
@@ -211,7 +211,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def write_baseline(path: Path, baseline: Baseline) -> bool:
-    """Write the file whole or not at all; not where it says the same already, whatever the day. True: written.
+    """Write the file whole or not at all, unless only its day would change. True: written.
 
     Raises InputError if the folder cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Changes in words: which tool, which block of the system prompt, where in it, and what was paid again for it."""
+"""Describes changes: which tool or system block, where in it, and what was written again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REORDERED = "the order of the tools changed"
 
 
 def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
-    """What a finding says changed: the tool or block by its name where there is one."""
+    """What a finding says changed, naming the tool or block if there is one."""
     now = replayed.request(finding.call)
     was = replayed.request(finding.since) if finding.since else None
     if finding.cause == "tools_changed" and was:

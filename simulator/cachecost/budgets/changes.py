@@ -1,4 +1,4 @@
-"""Since which call a strategy costs something else than in its baseline, and which block is to blame."""
+"""Finds the call since which a strategy costs more or less than in its baseline, and the block that caused it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cachecost.ledger.results import ZERO
 
 SHOWN = 3
 LARGE = Decimal("0.2")
-"""Share of all dollars that changed, either way, from which on a cause is told by itself."""
+"""Share of all changed dollars, up or down, from which a cause is listed by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _ChangedRow:
 
 
 class Causes:
-    """One strategy today. Explanations are made when they are first asked for: they take several replays."""
+    """The causes of one strategy's cost today. Findings are computed on first use: they take several replays."""
 
     def __init__(self, replayed: ReplayedStrategy) -> None:
         self.replayed = replayed
@@ -46,7 +46,7 @@ class Causes:
         return self._findings
 
     def avoidable(self) -> tuple[CostChange, ...]:
-        """What was avoidable today, dearest cause first: for limits that ask for no baseline."""
+        """What was avoidable today, most expensive cause first: for limits without a baseline."""
         groups: dict[tuple[str, str], list[Finding]] = {}
         for finding in self.findings:
             groups.setdefault((finding.code, str(finding.layer)), []).append(finding)
@@ -117,7 +117,7 @@ def _key(change: CostChange) -> str:
 
 
 def _together(changes: Sequence[CostChange]) -> CostChange:
-    """Told as the first call that it cost something, with the dollars of all."""
+    """One change for all: the first that cost something, with the dollars of all."""
     lead = next((one for one in changes if one.cost > 0), changes[0])
     cost = sum((one.cost for one in changes), ZERO)
     return replace(lead, calls=sum(one.calls for one in changes), cost=cost)

@@ -1,4 +1,4 @@
-"""Scenarios held to their budgets and baselines: the same for the command, the library and the pytest plugin."""
+"""Checks scenarios against their budgets and baselines, for the command, the library and the pytest plugin."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class StrategyCost:
     before: Decimal | None
     band: float
     errors: int = 0
-    """Calls without a cost: refused by the API, or of a model nobody knows."""
+    """Calls without a cost: refused by the API, or of an unknown model."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What became of every budget, in the order of the scenarios and of their files.
+    """The verdict on every budget, in the order of the scenarios and of their files.
 
     `costs` are those of all strategies, `updated` the baselines that were written, `files` the scenarios by name.
     """
@@ -62,7 +62,7 @@ class CheckResult:
 
     @property
     def verdict(self) -> State:
-        """One word for all: a broken budget outweighs one that could not be judged."""
+        """One word for all: a broken budget outweighs one that could not be checked."""
         return overall(self.budgets)
 
     @property
@@ -78,7 +78,7 @@ def check_scenarios(
     progress: ProgressOf = silent,
     today: date | None = None,
 ) -> CheckResult:
-    """Hold the scenarios at `paths` to their budgets, and to their baselines under `reports`.
+    """Check the scenarios at `paths` against their budgets, and against their baselines under `reports`.
 
     With `update` today's costs become the baselines first, accepted on `today`. Raises InputError with the faults of
     all files, CannotEvaluate.

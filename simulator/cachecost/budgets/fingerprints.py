@@ -1,4 +1,4 @@
-"""Short digests of what was sent: enough to see since which call and block, and nothing of the words."""
+"""Short digests of what was sent: enough to find the first changed call and block, without any content."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Each limit against what was played. Dollars are compared exactly: equal to the limit passes.
+"""Checks each limit of a budget. Dollars are compared exactly: equal to the limit passes.
 
-Under other prices, rules, model or counts a baseline says nothing about the prompts, and so do sums that leave out
-calls nobody could price: both are *not comparable*, which is no pass. A call that the API would refuse breaks any limit
-of dollars, unless the baseline was refused just as often.
+A baseline made with other prices, rules, models or counts says nothing about the prompts, and neither does a sum that
+leaves out calls without a price: both are *not comparable*, which is no pass. A call that the API would refuse breaks
+any limit of dollars, unless the baseline was refused just as often.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_budgets(
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What a limit came to: the verdict without its surroundings."""
+    """The result for one limit: a verdict without scenario, strategy and place."""
 
     state: State
     actual: Decimal | None
@@ -61,7 +61,7 @@ class _Result:
 
 
 class LimitChecker:
-    """One strategy of a scenario, held against limits."""
+    """Checks one strategy of a scenario against limits."""
 
     def __init__(
         self, scenario: Scenario, replayed: ReplayedStrategy, now: Baseline, baseline: Baseline | None
@@ -74,7 +74,7 @@ class LimitChecker:
         self._causes = Causes(replayed)
 
     def verdict(self, number: int, name: str, limit: Any) -> Verdict:
-        """What became of the limit called `name` in the `number`-th budget (from 0)."""
+        """The verdict on the limit called `name` in the `number`-th budget (from 0)."""
         found = self._limits[name](limit)
         return Verdict(
             self._scenario.name,
@@ -124,7 +124,7 @@ class LimitChecker:
         return self._dollars(rows, limit * count, f" a {noun}", count)
 
     def _dollars(self, rows: Sequence[CallRow], limit: Decimal, each: str, count: int = 1) -> _Result:
-        """What `rows` cost against `limit`, both `count` times what is told; of best effort, the most they may cost."""
+        """Compare the cost of `rows` with `limit`; messages divide both by `count`."""
         if why := self._incomplete():
             return why
         total, missed = self._ledger.cost_of(rows), most_of(rows)

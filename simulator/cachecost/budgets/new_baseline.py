@@ -1,4 +1,4 @@
-"""Played strategies -> the baseline that accepts them."""
+"""Makes the baseline that accepts today's costs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MOST_ROWS = 1_300
 MOST_HEADS = 100
 """Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
 NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "switches", "ttl_s"})
-"""Fields of the rules that are told otherwise, or change nothing."""
+"""Fields of the rules that are recorded elsewhere, or that change nothing."""
 
 
 def baseline_of(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None = None) -> Baseline:
-    """The baseline that accepts what was played of `scenario`, no larger than a file should be."""
+    """The baseline that accepts the replays of `scenario`, thinned to at most LARGEST characters."""
     step = -(-sum(len(one.calls) for one in replays) // MOST_ROWS) or 1
     while True:
         baseline = _build(scenario, replays, accepted, step)
@@ -138,7 +138,7 @@ def _heads(
 
 
 def _distinct_records(simulated: Sequence[Simulated], record_of: Any) -> list[dict[str, str]]:
-    """The different answers of `tell`, in order."""
+    """The distinct records of all calls, in order."""
     answers = {json.dumps(record_of(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
     return [json.loads(answer) for answer in answers]
 

@@ -1,4 +1,4 @@
-"""A strategy's calls played once, with all that a limit may ask about."""
+"""Replays each strategy once, with everything that limits need."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReplayedStrategy:
 
     @property
     def _token_source(self) -> str:
-        """Where the lengths come from: the tokenizers of these calls, whatever other strategies need."""
+        """Where the lengths come from: the tokenizers of this strategy's calls."""
         known = dict.fromkeys(one.rules.generation for one in self.simulated if one.rules)
         counted = "; ".join(dict.fromkeys(self.traffic.counter(generation).source for generation in known))
         return f"the recording's bills, then {counted}" if self.traffic.bills else counted
@@ -61,7 +61,7 @@ class ReplayedStrategy:
 
 
 def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = quiet) -> Iterator[ReplayedStrategy]:
-    """What each strategy of a scenario comes to, as written; the recorded calls too, where a budget asks for them.
+    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them.
 
     Raises InputError, CannotEvaluate.
     """
@@ -77,7 +77,7 @@ def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = qui
 
 
 def _turns(scenario: Scenario, folder: Path) -> int:
-    """Human turns of the conversations; 0 where no budget asks."""
+    """Human turns of the conversations; 0 if no budget needs them."""
     if all(budget.max_cost_per_turn_usd is None for budget in scenario.budget):
         return 0
     talks = talks_of(scenario, folder).conversations

@@ -1,4 +1,4 @@
-"""What limits besides dollars ask of played calls: marks, lookback, writes for nobody, layers that stay."""
+"""Figures for the limits that are not dollars: breakpoints, lookback, unread writes, stable layers."""
 
 from __future__ import annotations
 

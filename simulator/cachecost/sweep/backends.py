@@ -25,7 +25,7 @@ AHEAD = 2
 """Bundles that each process of a cluster is given at once: one in work, and one to go on with."""
 Answers = Callable[[Job, Iterator[Sequence[Task]], int], Iterator[list[SweepRow]]]
 Cluster = tuple[Answers, int]
-"""How a cluster is asked for work on bundles, so many ahead, and how many processes it has."""
+"""The function that computes bundles on a cluster, and how many processes the cluster has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Workers:
 
 
 def compute_parts(job: Job, tasks: Iterable[Task], count: int, workers: Workers, store: Store) -> Iterator[PartFile]:
-    """The parts of `store` that bundles of `count` tasks became, in whatever order they are ready.
+    """The part files of `count` tasks, written to `store`, in the order they finish.
 
-    Processes of this machine write their parts themselves; what a cluster answers is written here, as nobody knows
-    what its machines share. Raises CannotEvaluate where no cluster answers, or a process was killed.
+    Processes of this machine write their parts themselves; what a cluster answers is written here, because its
+    machines may share no disk. Raises CannotEvaluate where no cluster answers, or a process was killed.
     """
     if workers.backend != "loky":
         yield from map(store.keep, _there(job, tasks, count, workers))
@@ -64,7 +64,7 @@ def compute_parts(job: Job, tasks: Iterable[Task], count: int, workers: Workers,
 
 
 def keep_bundle(job: Job, store: Store, tasks: Sequence[Task]) -> PartFile:
-    """The part of `store` that some tasks became."""
+    """Compute some tasks and write them to `store` as one part."""
     return store.keep(compute_bundle(job, tasks))
 
 
@@ -91,7 +91,7 @@ def split_tasks(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Seq
 
 
 def _there(job: Job, tasks: Iterable[Task], count: int, workers: Workers) -> Iterator[list[SweepRow]]:
-    """What a cluster computes. It does again what a lost worker had; a bundle is asked for once, and answers once."""
+    """The rows that a cluster computes. The cluster repeats the work of a lost worker; each bundle returns once."""
     with ExitStack() as stack:
         answers, size = (_dask if workers.backend == "dask" else _ray)(workers, stack)
         yield from answers(job, split_tasks(tasks, count, size), AHEAD * size)

@@ -102,7 +102,7 @@ def _as_written(job: Job, scenario: Scenario, key: CellKey) -> Iterator[SweepRow
 def _row(
     key: CellKey, spec: StrategySpec, terms: Terms, talks: Sequence[Conversation], shared: SharedTotals
 ) -> SweepRow:
-    """A strategy's row: by what cells share where that tells it, else call by call."""
+    """A strategy's row: from the shared totals if they apply, else from a replay call by call."""
     totals = shared.totals(spec, terms)
     if totals is None:
         return ledger_row(key, terms.ledger(spec, talks))

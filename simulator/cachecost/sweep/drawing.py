@@ -19,12 +19,12 @@ NAMES = (*PAUSES, *SHARES, *OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The draws asked for by name: pauses as distributions, shares as numbers. Empty: as the conversation suggests."""
+    """The requested draws by name: pauses as distributions, shares as numbers. Empty: the conversation's own."""
 
     values: dict[str, Any] = field(default_factory=dict)
 
     def apply_to(self, draw: Draw) -> Draw:
-        """`draw` with what was asked for."""
+        """`draw` with the requested values."""
         own = {name: value for name, value in self.values.items() if name in {one.name for one in fields(Draw)}}
         retries = draw.retries
         if "retry_rate" in self.values:

@@ -57,7 +57,7 @@ class Cell(NamedTuple):
 
 
 def merge_parts(parts: Iterable[PartRange], places: CellOrder) -> Iterator[SweepRow]:
-    """The rows of all parts in the order of the grid, each cell once, whoever wrote it.
+    """The rows of all parts in the order of the grid, each cell once even if several parts have it.
 
     A part is in memory from its first cell to its last: one at a time, unless a sweep was interrupted, and whoever
     went on with it filled gaps.

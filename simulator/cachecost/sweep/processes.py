@@ -35,7 +35,7 @@ def begin(jobs: int, module: str) -> None:
 
 
 def share_work(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    """`work` of each item, done here and in `jobs` − 1 helpers, in whatever order they are ready.
+    """`work` of each item, done here and in `jobs` − 1 helpers, in the order they finish.
 
     This process works as well: it is there, and has imported everything. Raises BrokenProcessPool for a helper that
     was killed.
@@ -66,7 +66,7 @@ def _import_module(module: str) -> None:
 
 
 class _Helpers(Generic[Item, Result]):
-    """Processes that take items from the same heap as this one; whoever is done takes the next by itself."""
+    """Processes that take items from the same queue as this one, each as soon as it is idle."""
 
     def __init__(self, executor: Any, work: Callable[[Item], Result], items: Iterable[Item]) -> None:
         self.executor = executor

@@ -1,4 +1,4 @@
-"""The rows of a sweep: what one strategy uses and costs in one cell, or why that cannot be told."""
+"""The rows of a sweep: what one strategy uses and costs in one cell, or the error."""
 
 from __future__ import annotations
 

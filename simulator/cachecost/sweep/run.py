@@ -1,4 +1,4 @@
-"""A sweep from a scenario to its table: what is done already is left out, what is computed is kept at once."""
+"""Runs a sweep from a scenario to its table. Finished cells are skipped, and new ones are saved at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TIMES = tuple(f"{SYNTHETIC}.{name}" for name in ("turns", "pauses", "seed"))
 """What may be swept of a synthetic conversation while another seed still leaves what is sent as it is."""
 NO_DRAWS = Drawing()
 Progress = Callable[[int], None]
-"""Told of how many cells were done since it was told last."""
+"""Called with the number of cells done since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _axis_faults(folder: Path, placed: Placed, axis: Axis) -> list[Fault]:
 
 
 def _times_only(scenario: Scenario, axes: Sequence[Axis]) -> bool:
-    """Whether cells vary in times only, as far as the scenario tells: then a task takes many seeds at once."""
+    """Whether only times vary between seeds, going by the scenario: then a task takes many seeds at once."""
     others = (axis.path for axis in axes if axis.path.startswith(SYNTHETIC))
     return varies_in_times_only(scenario) and all(path.startswith(TIMES) for path in others)
 
@@ -143,7 +143,7 @@ def _digest(path: Path) -> str:
 
 
 def run_sweep(sweep: Sweep, workers: Workers, store: Store, progress: Progress) -> None:
-    """Write the table of `store`. What it has is not computed again; `progress` is told of cells done.
+    """Write the table of `store`. Cells that it has are not computed again; `progress` is called with cells done.
 
     Raises CannotEvaluate where no cluster answers.
     """

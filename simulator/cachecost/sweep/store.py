@@ -1,4 +1,4 @@
-"""What a sweep has done so far, on disk: one part a bundle, written whole and then renamed; one table in the end."""
+"""The progress of a sweep on disk: one part file per bundle, merged into one table at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ABOUT = "sweep.json"
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """The rows of tables on disk, one table after the other, as often as one likes."""
+    """The rows of tables on disk, one table after the other. Can be iterated repeatedly."""
 
     tables: tuple[Path, ...]
     axes: tuple[str, ...]
@@ -91,7 +91,7 @@ class Store:
 def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
     """The store of a sweep, with or without parts of one that was interrupted.
 
-    Raises InputError where there are parts that nobody asked to go on with, or that are of another sweep, and
+    Raises InputError if there are parts and `resume` is not set, or if they are of another sweep;
     CannotEvaluate where Parquet cannot be written.
     """
     store = Store(out, suffix_of(out), tuple(axes), about)
@@ -118,6 +118,6 @@ def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
 
 @contextmanager
 def temporary_store(axes: Sequence[str]) -> Iterator[Store]:
-    """A store of a sweep whose table nobody wants to keep."""
+    """A store in a temporary folder, for a sweep whose table is not kept."""
     with TemporaryDirectory(prefix="cachecost-") as folder:
         yield open_store(Path(folder) / "rows.csv", axes, {}, False)

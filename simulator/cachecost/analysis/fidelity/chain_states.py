@@ -1,4 +1,4 @@
-"""What the bills of a chain tell: after each step, what is cached, for how long and since when."""
+"""The cache state that the bills of a chain imply: after each step, what is cached, with which TTL and since when."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TimeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChainEntry:
-    """The longest cached prefix of a lifetime, as a bill tells it."""
+    """The longest cached prefix with a TTL, as implied by a bill."""
 
     tokens: int
     ttl: str
@@ -53,7 +53,7 @@ def _state(step: Step, before: ChainState | None) -> ChainState:
 
 
 def _entries(step: Step, before: ChainState | None) -> tuple[ChainEntry, ...]:
-    """What the bill says is cached now, by lifetime: what was read is touched, what was written begins."""
+    """What is cached after this bill, by TTL: reads refresh an entry, writes create one."""
     if step.summed:
         return ()
     usage, now = step.usage, request_time(step, before)
@@ -69,7 +69,7 @@ def _entries(step: Step, before: ChainState | None) -> tuple[ChainEntry, ...]:
 
 
 def _lifetime_read(usage: Usage, before: ChainState | None) -> str:
-    """The lifetime of what was read: of the shortest entry that reaches so far, else of what is written."""
+    """The TTL of what was read: that of the shortest entry that is long enough, else that of what is written."""
     reaching = [entry for entry in (before.entries if before else ()) if entry.tokens >= usage.read - TOLERANCE]
     if reaching:
         return reaching[-1].ttl

@@ -60,7 +60,7 @@ WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
 
 @dataclass(frozen=True, slots=True)
 class _StepPrediction:
-    """How many tokens a step reads, and why (`standing`), of the whole prefix before it and its lifetime.
+    """How many tokens a step reads, and why (`standing`); the length (`whole`) and TTL of the prefix before it.
 
     `doubt` is why the step is not knowable, "" if it is.
     """
@@ -185,7 +185,7 @@ def _doubt(step: Step, before: ChainState, rules: ModelRules) -> str:
 
 
 def _lives(entry: ChainEntry, now: TimeRange | None, ttl_s: Mapping[str, float]) -> bool | None:
-    """Whether an entry lives; None where the times leave both open."""
+    """Whether an entry is alive; None if the times allow both."""
     if entry.touched is None or now is None:
         return None
     if now.latest - entry.touched.earliest < ttl_s[entry.ttl]:
@@ -194,7 +194,7 @@ def _lives(entry: ChainEntry, now: TimeRange | None, ttl_s: Mapping[str, float])
 
 
 def _usage(prediction: _StepPrediction, before: ChainState | None, after: Step | None) -> Usage | None:
-    """The predicted usage, sized by other steps' bills; None where none tells how long the prompt is."""
+    """The predicted usage, sized by other steps' bills; None if none gives the length of the prompt."""
     length = _length(prediction, before, after)
     neighbour = before.step if before else after
     if length is None or neighbour is None:
@@ -213,7 +213,7 @@ def _length(prediction: _StepPrediction, before: ChainState | None, after: Step 
 
 
 def _hour_part(read: int, written: int, before: ChainState | None, after: Step | None) -> int:
-    """How much of what is written lives for an hour, going by the step before, else by the one after."""
+    """How much of what is written has a TTL of 1h, going by the step before, else by the one after."""
     if before is None or not before.entries:
         return written if after and after.usage.write_1h else 0
     if before.entries[0].ttl == "1h":

@@ -54,7 +54,7 @@ class _Case:
 
     @property
     def pass_bills(self) -> tuple[Usage, ...]:
-        """The bill of each prompt; empty where only their sum is told."""
+        """The bill of each prompt; empty if only their sum is billed."""
         bills = self.call.pass_bills or ((self.bill,) if self.bill else ())
         return bills if len(bills) == len(self.prompts) else ()
 
@@ -86,7 +86,7 @@ class _CallPrediction:
 
 
 class FidelityChecker:
-    """Judges recordings, each a cache of its own. `counter_for` makes the estimates between what bills tell."""
+    """Checks recordings, each with a cache of its own. `counter_for` estimates lengths that no bill gives."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class _LogCheck(RecordingCheck):
         return self._build_judgement(case, prediction, verdict)
 
     def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
-        """What a bill proves to be in the cache although nobody recorded it is there for the calls that come after.
+        """Keep what the bill proves to be cached, although no recorded call wrote it, for later calls.
 
         It was written before the recording began, or kept alive by others.
         """
@@ -243,7 +243,7 @@ class _LogCheck(RecordingCheck):
         return sizes[0].of(hit) + read
 
     def _learn_passes(self, case: _Case, prediction: _CallPrediction) -> None:
-        """What a sum over passes tells, if the first one read what was predicted, and earlier bills tell how much."""
+        """Learn lengths from a sum over passes, if earlier bills give the length of what the first pass read."""
         read = self.anchors.told_before(case.number, prediction.hit) if prediction.hit else 0
         marked = [prompt.marks[-1].prefix for prompt in case.prompts if prompt.marks]
         if read is None or not marked:

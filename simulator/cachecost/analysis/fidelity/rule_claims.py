@@ -1,4 +1,4 @@
-"""What the rules of hosts without Anthropic's marks claim, and which recorded calls prove or refuse it."""
+"""What the rules of hosts without breakpoints claim, and which recorded calls confirm or refute it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLAIMS: dict[str, str] = {
     "range": "what is read is no more than earlier calls sent",
 }
 OF_EACH_READ = ("step", "minimum")
-"""Claims that a read proves or refuses by its number alone, also one that nobody recorded the writing of."""
+"""Claims that the size of a read confirms or refutes by itself, even if the write was not recorded."""
 
 
 def claim_name(host: str, claim: str) -> str:
@@ -36,7 +36,7 @@ def find_claims(rules: ModelRules, kind: str, predicted: Usage, billed: Usage) -
 
 
 def find_refuted_claims(rules: ModelRules, billed: Usage) -> Iterator[str]:
-    """Those that a read refuses by its number."""
+    """The claims that the size of a read refutes."""
     if billed.read and billed.read != _longest_reported(billed.read, rules):
         yield "step"
     if 0 < billed.read <= rules.minimum_tokens - rules.reported_step_tokens:
@@ -44,6 +44,6 @@ def find_refuted_claims(rules: ModelRules, billed: Usage) -> Iterator[str]:
 
 
 def _longest_reported(read: int, rules: ModelRules) -> int:
-    """The longest read that a grid can end at and usage can tell, up to `read`."""
+    """The longest read up to `read` that ends at a block boundary and that usage can report."""
     point = on_grid(read + rules.reported_step_tokens - 1, rules)
     return point - point % rules.reported_step_tokens

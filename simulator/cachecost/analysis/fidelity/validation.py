@@ -29,7 +29,7 @@ HEAD_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Recordings to be judged, under which rules. `tokens` names the counter of what no bill tells.
+    """Recordings to be checked, and under which rules. `tokens` names the counter for lengths that no bill gives.
 
     The default counter of Claude's tokens is ctok where it is installed, else tiktoken, that of all others tiktoken.
     Not `anchored`: no bill sizes anything.
@@ -44,7 +44,7 @@ class Validation:
     counters: dict[str, TokenCounter] = field(default_factory=dict)
 
     def fidelity(self) -> Fidelity:
-        """Every call judged. Files that cannot be read are told in `not_judged`, fault by fault."""
+        """Judge every call. Files that cannot be read are in `not_judged`, one item per error."""
         checker = FidelityChecker(self.rules, self.prices, self._counter, self.host, self.anchored)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
@@ -56,7 +56,7 @@ class Validation:
         return Fidelity(judgements, f"bills of other calls, then {sources}" if self.anchored else sources, not_judged)
 
     def readings(self) -> Iterator[Supported]:
-        """How many calls come out exactly right under each reading of each switch, the defaults first."""
+        """How many calls are exactly right under each value of each assumption, defaults first."""
         places = {(one.host, one.source) for one in self.fidelity().judgements}
         hosts = {self.host, *(host for host, _ in places)}
         switches = {switch.name: switch for host in sorted(hosts) for switch in switch_rows(host)}
@@ -81,7 +81,7 @@ class Validation:
 
 
 def _check_log(checker: FidelityChecker, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """A transcript tells usage and times only: its chains are judged. Everything else holds requests."""
+    """Check a file: chains of a transcript, which has usage and times only, or the requests of any other log."""
     said: list[str] = []
     try:
         if _is_transcript(log):

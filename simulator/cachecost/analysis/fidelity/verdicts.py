@@ -1,4 +1,4 @@
-"""What a bill says of a prediction: right or wrong, or not to be known, and why.
+"""Judges a prediction by its bill: right, wrong or unknowable, and why.
 
 On hosts with breakpoints a read must equal an entry that the recording can have written. Where such an entry had
 expired by the recording's own times, a call that nobody recorded may have kept it alive, so that this read is not to be
@@ -39,9 +39,9 @@ class BillVerdict:
 
 @dataclass(frozen=True, slots=True)
 class BillComparison:
-    """A prediction held against a bill. `is_told`: other bills tell how long the predicted hit is, exactly.
+    """A prediction and the bill. `is_measured`: other bills give the exact length of the predicted hit.
 
-    `first_read` is what the first of several passes was billed to read; None where only their sum is told.
+    `first_read` is the billed read of the first of several passes; None if only their sum is billed.
     """
 
     billed: Usage
@@ -56,7 +56,7 @@ class BillComparison:
 class PossibleEntry:
     """An entry that an earlier call of the recording wrote on the way of this prompt, as it stands before the call.
 
-    `read` is what a hit there would read, all passes together; `is_told`: other bills tell it. `age_s` is the time
+    `read` is what a hit there would read, all passes together; `is_measured`: other bills give it. `age_s` is the time
     since its writer started, `expired_s` since it expired (None: it has not).
     """
 
@@ -92,7 +92,7 @@ def judge_breakpoint_hit(
 
 
 def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
-    """Of a host that keeps every prefix: an earlier call sent `reach` tokens of this prompt."""
+    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
     read, predicted = comparison.billed.read, comparison.predicted.read
     if read == 0:
         return BillVerdict("cold", predicted == 0, "" if predicted == 0 else _not_read(predicted))
@@ -103,7 +103,7 @@ def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
 
 
 def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
-    """Of a host that promises nothing: the read is to lie between nothing and what was predicted."""
+    """For best-effort hosts: the read must lie between nothing and what was predicted."""
     read, most = comparison.billed.read, comparison.predicted.read
     if read > reach + _slack(read, False):
         return BillVerdict("unknown", False, _unknown(read, most))

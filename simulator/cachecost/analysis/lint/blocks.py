@@ -1,4 +1,4 @@
-"""Two blocks that stand in the same place of two requests: how do they differ?"""
+"""How two blocks at the same place of two requests differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request and the one after it: what differs before a mark, so that it is written again. Marks are no difference."""
+"""Compares tools and system of a request and the next one, as far as a breakpoint covers them."""
 
 from __future__ import annotations
 

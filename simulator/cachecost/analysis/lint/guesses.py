@@ -1,4 +1,4 @@
-"""What may change in the next request, told from one alone: clocks, ids and counters before a mark."""
+"""What may change in the next request, guessed from one alone: times, ids and counters before a breakpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks of one request: is what they end long enough to be cached, and do they stand where they help?"""
+"""Checks the breakpoints of one request: are their prefixes long enough, and are they in useful places?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cachecost.prompts.blocks import Layer
 
 
 def check_lengths(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """No mark; marks that are too short or too near to tell; all marks in the head of a conversation."""
+    """No breakpoint; breakpoints that are too short or too close to call; all breakpoints in the static prefix."""
     if not loaded.sized:
         return
     if not loaded.marks:
@@ -46,7 +46,7 @@ def _check_short(loaded: LoadedRequest) -> Iterator[LintFinding]:
 
 
 def _nothing_cached(loaded: LoadedRequest, last: SizedMark) -> LintFinding:
-    """No mark is long enough: told of the last one."""
+    """No breakpoint is long enough: reported at the last one."""
     rest = loaded.total - last.tokens
     deeper = length_state(loaded.total, loaded.rules.minimum_tokens, loaded.band) == "enough"
     after = f"; with the {rest:,} after it the request is long enough" if deeper else ""

@@ -58,7 +58,7 @@ class Linter:
     ) -> Index:
         """Look at a request, and at the step to it from the one before; its number.
 
-        One that is aside is sent otherwise on purpose: of the step to it only accidents are told.
+        A side call differs on purpose, so only accidental changes are reported for it.
         """
         index = len(self._before)
         self._before.append(before_index)
@@ -76,7 +76,7 @@ class Linter:
 
     @property
     def findings(self) -> list[LintFinding]:
-        """All findings, the worst first, each told once."""
+        """All findings, the worst first, without repeats."""
         continued, in_pair = self._find_continued(), self._in_pairs()
         kept = [
             one

@@ -1,4 +1,4 @@
-"""A request as lint looks at it: what was sent, as it is rendered, under which rules, with a path for every block."""
+"""A request as lint sees it: what was sent, its prompt and rules, and a path for every block."""
 
 from __future__ import annotations
 

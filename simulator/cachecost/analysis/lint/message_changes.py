@@ -1,4 +1,4 @@
-"""Messages of a request that stand otherwise in the one after it."""
+"""Messages of a request that differ in the next one."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "CC549": (("thinking",),),
     "CC550": (("output_config", "effort"),),
 }
-"""The paths of a body that a code is about. Which layer they reach is asked of the salts."""
+"""The paths of a body that a code is about. The cache keys say which layer they change."""
 LONGEST = 40
 LOST = (
     "tools, system and messages are written again",

@@ -1,4 +1,4 @@
-"""What the API refuses, all of it at once: each rule of `prompts/refusals.py` is asked by itself, in its words."""
+"""Everything that the API refuses, not only the first: tries each rule of `prompts/refusals.py` by itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _check_automatic(loaded: LoadedRequest) -> Iterator[LintFinding]:
 
 
 def _check_host(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Automatic caching where the host has none, and each mark whose lifetime it does not accept."""
+    """Automatic caching on a host without it, and each breakpoint whose TTL the host does not accept."""
     if words := _refusal(loaded, strip_request(loaded.request, automatic=loaded.request.automatic)):
         yield LintFinding("CC505", "cache_control", words)
         return

@@ -23,7 +23,7 @@ from cachecost.tokens.factory import make_counter
 
 BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
 UNSIZED = "bytes"
-"""What stands in for a counter where a recording has no counts: lengths then only tell what comes first."""
+"""The counter for recordings without counts: lengths then only give the order."""
 
 
 class RequestLoader:
@@ -151,7 +151,7 @@ def _block_path(words: str) -> str:
 
 
 def strip_request(request: Request, **fields: Any) -> Request:
-    """The request without anything that the API could refuse beside its blocks; `fields` put some of it back."""
+    """The request without everything but its blocks that the API could refuse; `fields` put some of it back."""
     return replace(request, **{"marks": (), "automatic": None, "params": {}, "fault": None, **fields})
 
 

@@ -1,4 +1,4 @@
-"""A request and the one after it: does the last mark move on, and can it still be reached?"""
+"""Checks a request and the next one: does the last breakpoint move, and is it within the lookback?"""
 
 from __future__ import annotations
 

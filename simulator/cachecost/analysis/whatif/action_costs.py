@@ -1,4 +1,4 @@
-"""The price of an action: what the next call of a conversation costs if something is switched before it."""
+"""The cost of an action: of the next call of a conversation if something is changed before it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cachecost.prompts.request import Mark, Request
 from cachecost.replay.simulation import Call
 
 MOST_CALLS = 100
-"""How many further calls are looked at: an action that has not paid by then is taken never to."""
+"""How many further calls are replayed: an action that has not paid off by then counts as never."""
 USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
-"""Seconds between calls, tokens by which a prompt grows, tokens of an answer: where the recording does not tell."""
+"""Seconds between calls, tokens by which a prompt grows, tokens of an answer: used if the recording has none."""
 
 
 def price_actions(

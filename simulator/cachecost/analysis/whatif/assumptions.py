@@ -1,4 +1,4 @@
-"""Promises under other readings of the open rules: which turn from a gain into a loss, or back?"""
+"""Alternatives under other assumptions: which turn from a gain into a loss, or back?"""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ PLAYS: dict[str, Callable[[Call], bool]] = {
     "shallow_marks": lambda call: len(marks_sent(call.request).marks) > 1 or bool(call.request.system.blocks),
     WARM_START: lambda call: False,  # alternatives are compared from a cold start
 }
-"""Which calls a switch can matter to; a switch that is not named can matter to all."""
+"""Which calls an assumption can matter to; one that is not listed can matter to all."""
 NEAR, FAR = Decimal("0.05"), Decimal("0.25")
-"""Shares of the dollars of a recording: promises that cost more than the first are not asked again, nor are those that
+"""Shares of the dollars of a recording: alternatives that cost more than the first are not tried, nor those that
 save more than the second by their price alone."""
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 
 def other_readings(traffic: Traffic) -> Iterator[tuple[str, str]]:
-    """Every reading that is not in force and can matter to some call, as (switch, reading)."""
+    """Every other value of an assumption that can matter to some call, as (assumption, value)."""
     for switch in switch_rows(traffic.host):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
             now = str(getattr(traffic.rules.switches, switch.name)).lower()
@@ -50,7 +50,7 @@ def _has_run(call: Call) -> bool:
 def find_reversals(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> dict[str, list[str]]:
-    """By name of the promise, sentences about the readings under which its saving has another sign."""
+    """By name of the alternative, the assumptions under which its saving changes sign, in words."""
     known = {option.name: option for option in options}
     asked = [one for one in alternatives if not known[one.name].unchanged and _may_reverse(one, pricing.now)]
     found: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""All options that a recording has, and those that are asked for by name."""
+"""All options for a recording, and lookup by name."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from cachecost.providers.prices import Prices
 from cachecost.replay.workload import Traffic
 
 SHORT_S = 300.0
-"""The short lifetime where no model's rules are known."""
+"""The short TTL if no model's rules are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingProfile:
-    """A recording as options look at it. `main` is its dearest model (None: none is known), with its `prices`."""
+    """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`."""
 
     traffic: Traffic
     main: MainModel | None
@@ -72,7 +72,7 @@ class RecordingProfile:
             yield from host_options(self.traffic, self.main)
 
     def find_options(self, names: Sequence[str]) -> list[Option]:
-        """The options of these names; a model, an interval or a limit may be another than is offered.
+        """The options of these names; models, intervals and limits that are not in the table are allowed.
 
         Raises InputError with every fault: names that are not known, and two of one kind.
         """

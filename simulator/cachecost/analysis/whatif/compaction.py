@@ -60,7 +60,7 @@ def compact_steps(
 
 @dataclass(slots=True)
 class _Talk:
-    """One conversation as it is walked through. `cut` is the last message summed up, `summary` what stands for it."""
+    """One conversation while it is rewritten. `cut` is the last summarized message, `summary` its replacement."""
 
     traffic: Traffic
     lengths: dict[int, int]
@@ -70,7 +70,7 @@ class _Talk:
     _tokens: dict[Thread, int] = field(default_factory=dict)
 
     def send(self, step: ReplayStep) -> list[ReplayStep]:
-        """The step as it is sent, after the call that sums up where one is due."""
+        """The step as sent, preceded by the summary call if one is due."""
         thread = step.call.request.thread
         if self.cut is not None and thread.up_to(self.cut.length) is not self.cut:
             self.cut = self.summary = None  # the client rewrote the thread itself

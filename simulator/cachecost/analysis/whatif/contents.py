@@ -55,7 +55,7 @@ def _keys_differ(lists: Sequence[Part]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _WithTools:
-    """Calls with their tools told otherwise. Marks stay at their places in the list."""
+    """Calls with their tools rewritten. Breakpoints keep their positions in the list."""
 
     rewrite: Callable[[Part], Part]
 

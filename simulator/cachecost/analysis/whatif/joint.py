@@ -1,4 +1,4 @@
-"""Promises replayed together: what they save jointly is never taken for the sum of what each saves."""
+"""Combinations of alternatives. They are replayed, because savings do not add up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cachecost.ledger.results import ZERO
 def best_together(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> Combination | None:
-    """The promises that save most together, among those that keep the answers; None where none saves.
+    """The combination that saves most, of alternatives that keep the answers; None if none saves.
 
     From the best one on each is taken that saves more with those taken before, or in the place of one that it excludes,
     until none does: so together they never save less than the best of them.
@@ -31,7 +31,7 @@ def best_together(
 
 
 ELSEWHERE = frozenset({"host", "batch", "us"})
-"""Kinds that send calls elsewhere: they are joined only when asked for."""
+"""Kinds that send calls elsewhere: combined only on request."""
 
 
 def _saving(alternative: Alternative) -> Decimal:
@@ -53,7 +53,7 @@ def _better(
 
 
 def jointly(pricing: AlternativePricing, options: Sequence[Option], known: dict[str, Alternative]) -> Combination:
-    """What these options come to together, beside the sum of the parts."""
+    """What these options save together, and the sum of the parts."""
     parts = [known.get(option.name) or pricing.price_option(option) for option in options]
     savings = [_saving(part) for part in parts]
     best = max(savings, default=ZERO)

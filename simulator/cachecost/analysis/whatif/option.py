@@ -1,4 +1,4 @@
-"""One other way to send calls, before anything is priced."""
+"""A way to send calls differently, before it is priced."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ class Option:
 
 
 CONTENT, MODEL, COMPACTION, MARKS, LIFETIME, PINGS = range(6)
-"""Ranks: what is sent, to whom, shortened, marked, for how long, and what is sent beside."""
+"""Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""

@@ -1,4 +1,4 @@
-"""How long a recording's pauses are, and from when on an hour's lifetime pays."""
+"""The pauses of a recording, and the break-even of the 1h TTL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RecordedPauses:
     hours: float
 
     def between(self, least: float, most: float = float("inf")) -> int:
-        """How many last `least` seconds or longer, and less than `most`. An entry at its lifetime has expired."""
+        """How many last `least` seconds or longer, and less than `most`. An entry as old as its TTL has expired."""
         return sum(least <= one < most for one in self.seconds)
 
     def missing_reason(self, least: float) -> str:

@@ -1,4 +1,4 @@
-"""Pings in the pauses of each conversation."""
+"""Keep-alives in the pauses of each conversation."""
 
 from __future__ import annotations
 

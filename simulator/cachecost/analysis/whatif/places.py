@@ -56,7 +56,7 @@ class MainModel:
 
 
 def model_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
-    """The models that the host serves on the last day of the recording, for the calls of its dearest model."""
+    """The models that the host serves on the last day of the recording, for the calls of its most expensive model."""
     for model in _current(main):
         if model.name == catalogue(main.host).model(main.rules.model).name:
             continue
@@ -64,7 +64,7 @@ def model_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
 
 
 def model_option(traffic: Traffic, main: MainModel, name: str) -> Option:
-    """Another model for the calls of the dearest one. Raises CannotEvaluate: not known or served, cached otherwise."""
+    """Another model for the calls of the most expensive one. Raises CannotEvaluate if it is unknown or not served."""
     host = main.host
     must_be_served(host, name, main.rules.day)
     traffic.rules.rules(host, name, main.rules.day).must_speak_marks(f"model={name}")
@@ -159,7 +159,7 @@ def batch_options(calls: Sequence[Call], waiting: int) -> Iterator[Option]:
 
 
 def residency_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """US-only inference where it is not asked for, and none where it is."""
+    """US-only inference if the calls do not request it, else inference anywhere."""
     inside = all(_is_us(call.request) for call in calls)
     name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
     yield Option(name, "us", does, change_calls(partial(_residing, us=not inside)), MODEL, SAME_OUTPUT)

@@ -1,4 +1,4 @@
-"""Options -> promises: each is replayed beside the recording as it was sent, and only the difference is believed."""
+"""Prices options: each is replayed, and only the difference to the replay of the recording counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST = Decimal("0.001")
 
 @dataclass(frozen=True, slots=True)
 class ReplayedSteps:
-    """The rows of some options together, by recorded call and beside."""
+    """The replay of some options together."""
 
     steps: Sequence[ReplayStep]
     rows: Sequence[CallRow]
@@ -54,7 +54,7 @@ class AlternativePricing:
     now: Decimal
     base: list[CallRow] = field(default_factory=list)
     distrust: str = ""
-    """Why no promise is supported, whatever it comes to; "": the simulation is near enough to the bill."""
+    """Why no alternative is supported; "": the simulation is close enough to the bill."""
     _known: dict[tuple[str, ...], ReplayedSteps] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ def quiet(what: str, calls: int) -> None:
 
 @dataclass(slots=True)
 class Replays:
-    """Replays steps on the ground of a traffic, as often as asked.
+    """Replays steps under the setup of a workload.
 
     Where a step sends other content than was billed, its prompt has no bill. It gets one: the recorded bill, scaled by
     what the token counters make of both, so that the prices of two ways differ by what is sent and not by how it was
@@ -62,7 +62,7 @@ class Replays:
         return made
 
     def _bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
-        """What each call's bill tells of what is sent in its place."""
+        """The bill of each call, scaled to what is sent in its place."""
         if not self.traffic.bills:
             return
         for step in steps:
@@ -79,7 +79,7 @@ class Replays:
         return all(step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1] for step in steps)
 
     def _scale_bill(self, billed: Usage, sent: Call, content: Call) -> Usage | None:
-        """The bill of `sent` as that of `content`: its length, and that up to its last mark. None: nothing tells."""
+        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown."""
         was, now = self._prompt(sent), self._prompt(content)
         if was is None or now is None:
             return None

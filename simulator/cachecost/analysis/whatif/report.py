@@ -1,4 +1,4 @@
-"""`whatif`: every promise on a recording, the best of them together, and what it would take for an hour to pay."""
+"""`whatif`: all alternatives for a recording, their best combination, and the break-even of the 1h TTL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cachecost.conversations.bills import Bill
 from cachecost.replay.workload import Traffic
 
 MOST_CALLS = 500
-"""Recordings with more calls than these are asked under other readings of the rules only when that is wanted."""
+"""Recordings with more calls are replayed under other assumptions only on request."""
 MOST_OFF = Decimal("0.1")
 """Share of the bill. What is further off was not simulated as it was: a cache warm before, tools of the server."""
 FAR = "more than 10%"
@@ -34,7 +34,7 @@ def what_if(
     readings: bool | None = None,
     progress: Progress = quiet,
 ) -> WhatifReport:
-    """Every promise on the calls of a traffic, and the best together.
+    """All alternatives for the calls of a workload, and their best combination.
 
     `asked` are promises to be replayed together, `switched` actions after the recorded call `at` (None: the last).
     `readings`: whether to ask which promises turn under another reading of the open rules; None: if the recording is
@@ -99,7 +99,7 @@ def _rank(alternative: Alternative) -> tuple[bool, Decimal, str]:
 def _with_readings(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> list[Alternative]:
-    """The promises, each with the readings under which it turns."""
+    """The alternatives, each with the assumptions under which its saving changes sign."""
     told = find_reversals(pricing, options, alternatives)
     return [replace(alternative, depends_on=tuple(told.get(alternative.name, ()))) for alternative in alternatives]
 

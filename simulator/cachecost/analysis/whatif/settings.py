@@ -1,4 +1,4 @@
-"""Actions by name: what is switched between two calls of a conversation."""
+"""Actions by name: what changes between two calls of a conversation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SettingChange:
 
 
 def parse_actions(names: Sequence[str], calls: Sequence[Call]) -> list[SettingChange]:
-    """The actions of these names. Raises InputError with every fault; CannotEvaluate for a tool of unknown name."""
+    """The actions with these names. Raises InputError with all errors; CannotEvaluate for a tool of unknown name."""
     found, faults = list[SettingChange](), list[Fault]()
     for name in names:
         made = _switch(name, calls)

@@ -1,4 +1,4 @@
-"""Calls as they would have been sent, each beside the recorded one that it stands for."""
+"""Calls as they would have been sent, each with the recorded call that it replaces."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cachecost.prompts.request import Mark, Request
 from cachecost.replay.simulation import Call
 
 NO_CALL = 0
-"""Calls are numbered from 1; a call that was never made stands for none."""
+"""The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """A call to be made. `number` is the recorded call it stands for, 0 for one beside them.
+    """A call to replay. `number` is the recorded call that it replaces, 0 for an extra call.
 
     `content` is the call with the marks of the recorded one, on what is sent now: bills that tell the length of the
     recorded prompt up to its marks tell, or scaled say, that of this one.
@@ -84,14 +84,14 @@ def has_marks(request: Request) -> bool:
 
 
 class ThreadRewriter:
-    """Threads told otherwise, message by message. Work is done once for what threads share."""
+    """Rewrites threads message by message. Shared parts of threads are rewritten once."""
 
     def __init__(self, rewrite: Callable[[Message], Message | None]) -> None:
         self._rewrite = rewrite
         self._known: dict[Thread, Thread] = {}
 
     def of(self, thread: Thread) -> Thread:
-        """The thread told otherwise; a message told as None is left out."""
+        """The rewritten thread; a message rewritten to None is left out."""
         new: list[Thread] = []
         node = thread
         while node not in self._known and node.message is not None and node.parent is not None:
@@ -108,7 +108,7 @@ class ThreadRewriter:
         return before.then(message) if message is not None else before
 
     def request(self, request: Request) -> Request:
-        """The request with its thread told otherwise. Marks stay on their blocks, and go where those do."""
+        """The request with its thread rewritten. Breakpoints stay on their blocks and disappear with them."""
         thread = self.of(request.thread)
         return replace(request, thread=thread, marks=tuple(self._marks(request.marks)))
 

@@ -1,4 +1,4 @@
-"""Other lifetimes for the marks that are there, layer by layer, and other marks."""
+"""Other TTLs for the existing breakpoints, layer by layer, and other breakpoints."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _option(calls: Sequence[Call], name: str, does: str, timed: Callable[[Reques
 
 
 def set_ttl(ttl: TTL) -> Callable[[Request], Request]:
-    """Every mark with this lifetime."""
+    """Every breakpoint with this TTL."""
     return partial(_with_ttls, ttl_of=lambda layer: ttl)
 
 
 def set_hour_on(layers: Sequence[Layer]) -> Callable[[Request], Request]:
-    """An hour for marks on these layers, five minutes for others."""
+    """1h for breakpoints on these layers, 5m for others."""
     return partial(_with_ttls, ttl_of=lambda layer: "1h" if layer in layers else "5m")
 
 
@@ -62,7 +62,7 @@ def _with_ttls(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class _Marking:
-    """Marks by one rule, of the lifetime that the request's own have (5m where it has none)."""
+    """Breakpoints by one rule, with the TTL of the request's own (5m if it has none)."""
 
     head: bool
     end: bool

@@ -1,4 +1,4 @@
-"""Words of the system prompt that change from call to call, sent behind the last mark."""
+"""Moves words of the system prompt that change from call to call behind the last breakpoint."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class _VolatileTail:
 
 
 def _span(blocks: Sequence[Block]) -> Span | None:
-    """What all texts begin and end with, in whole words; None where that is less than half, or no words are held."""
+    """What all texts begin and end with, in whole words; None if that is less than half, or there is no content."""
     texts = [block.content.get("text") if block.content and block.kind == "text" else None for block in blocks]
     if any(not isinstance(text, str) for text in texts):
         return None

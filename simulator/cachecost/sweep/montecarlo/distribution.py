@@ -70,7 +70,7 @@ class CostDistribution:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, in USD; 0 for a single seed, which tells nothing of it."""
+        """Of the mean, in USD; 0 for a single seed, which does not show it."""
         if len(self.seeds) < 2:
             return 0.0
         return float(np.std(np.array(self.costs, dtype=np.float64), ddof=1)) / sqrt(len(self.seeds))

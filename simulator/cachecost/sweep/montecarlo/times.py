@@ -52,7 +52,7 @@ class Times:
     waited: Floats | None
 
     def at(self, moment: float) -> Floats:
-        """When what happened at `moment`, beside the main calls, happens under each seed."""
+        """The time that `moment`, between main calls, becomes under each seed."""
         starts = self.anchors.starts
         before = bisect_right(starts, moment) - 1
         if before < 0:

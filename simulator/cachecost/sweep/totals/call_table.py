@@ -1,4 +1,4 @@
-"""What does not vary with lifetimes: which entries each call may read and write, and how long they are."""
+"""What no TTL changes: the entries that each call may read and write, and their lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents send, each once: whatever model they are told, and whatever lifetime their placement gives its marks."""
+"""What agents send, planned once for all models and for all TTLs of their placements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cachecost.strategies.plan import PlannedCall
 from cachecost.sweep.lookback import EntryTree, Numbers
 
 UNSAID = cast("TTL", "as the placement says")
-"""The lifetime of marks that name none."""
+"""The TTL of breakpoints that have none of their own."""
 MOST_CALLS = 50_000
 """Planned calls that are kept, about a kilobyte each; the plan used least recently goes first."""
 SOME_MODEL = "as the agent is told"
@@ -25,7 +25,7 @@ SOME_MODEL = "as the agent is told"
 
 
 class NotShared(Exception):
-    """Nothing that can be shared: it goes the plain way, call by call."""
+    """Raised for what cannot be shared: it is replayed call by call instead."""
 
 
 class PlannedRequest(NamedTuple):
@@ -62,7 +62,7 @@ class RequestExample(NamedTuple):
     marks: SentMarks
 
     def lasting(self, ttl: TTL) -> tuple[Request, SentMarks]:
-        """The request where marks that name no lifetime last for `ttl`."""
+        """The request with `ttl` on breakpoints that have no TTL of their own."""
         automatic = ttl if self.request.automatic is UNSAID else self.request.automatic
         marks, idle = (
             tuple(replace(mark, ttl=ttl) if mark.ttl is UNSAID else mark for mark in some)
@@ -171,13 +171,13 @@ class PlanStore:
 
 
 def _is_unusual(request: Request, marks: SentMarks) -> bool:
-    """Whether what is sent is not what is rendered, or lifetimes must be known to tell what is marked."""
+    """Whether the API edits the request, or which breakpoints it accepts depends on their TTLs."""
     is_edited = request.thread.compaction is not None or "context_management" in request.params
     return is_edited or request.fault is not None or bool(marks.fault and _is_unsaid(request))
 
 
 def _is_unsaid(request: Request) -> bool:
-    """Whether the lifetimes of marks on one block may turn out to be equal, or not."""
+    """Whether a breakpoint gets its TTL only from the placement."""
     return request.automatic is UNSAID or any(mark.ttl is UNSAID for mark in request.marks)
 
 

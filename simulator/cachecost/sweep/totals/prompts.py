@@ -1,4 +1,4 @@
-"""Prompts under one reading of the rules: each rendered once, whoever sends it with whatever marks."""
+"""Prompts under one set of assumptions: each is rendered once for all strategies and breakpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cachecost.sweep.totals.plans import NotShared, PlannedRequest
 
 @value
 class PromptSetup:
-    """What prompts depend on besides requests. `given` are the switches that a user asked for."""
+    """What prompts depend on besides requests. `given` are the assumptions that the user set."""
 
     host: str
     day: date | None

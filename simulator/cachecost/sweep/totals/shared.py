@@ -1,4 +1,4 @@
-"""Totals of many strategies, models, lifetimes and prices over the same conversations."""
+"""Totals of many strategies, models, TTLs and prices over the same conversations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SharedTotals:
         self._tables: OrderedDict[_Key, CallTable] = OrderedDict()
 
     def totals(self, spec: StrategySpec | str, terms: Terms) -> Totals | None:
-        """What `terms.ledger(spec, talks)` adds up to, to the last digit; None where that must be asked itself."""
+        """The exact sums of `terms.ledger(spec, talks)`; None if only the ledger itself can compute them."""
         book = terms.book()
         agent = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
         if not isinstance(agent, Agent) or agent.asking_on or terms.bills or terms.day is None:
@@ -93,7 +93,7 @@ class SharedTotals:
 
 @contextmanager
 def pause_gc() -> Iterator[None]:
-    """The garbage collector waits: what is made here is kept, and it would go through all of it again and again."""
+    """Pause the garbage collector: nothing made here is garbage, and it would scan all of it again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

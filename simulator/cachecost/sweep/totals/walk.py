@@ -1,4 +1,4 @@
-"""One way through a call table: what the cache does at each call, for lifetimes that are known now (rules 7 to 16)."""
+"""Walks through a call table with known TTLs: what the cache does at each call (rules 7 to 16)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Totals(NamedTuple):
 
 
 def compute_totals(table: CallTable, ttl: TTL) -> Totals:
-    """The totals where marks that name no lifetime last for `ttl`."""
+    """The totals when breakpoints without a TTL of their own get `ttl`."""
     return _TotalsWalk(table, ttl).totals()
 
 
@@ -102,7 +102,7 @@ class _TotalsWalk:
         return a, b, c
 
     def _find(self, candidates: Numbers, now: float) -> int | None:
-        """Rule 9: the first entry that lives, can be read and is long enough."""
+        """Rule 9: the first entry that is alive, readable and long enough."""
         for number in candidates:
             entry = self._entries[number]
             if entry is not None and self._sizes[number] >= entry.minimum and entry.state(now) == "live":
@@ -128,7 +128,7 @@ class _TotalsWalk:
 
 
 class _CallRules:
-    """How calls of a sort are answered, their lifetimes known."""
+    """How the cache answers calls of one kind, once their TTLs are known."""
 
     __slots__ = ("_ttl_s", "minimum", "reading", "ttls")
 
@@ -147,7 +147,7 @@ class _CallRules:
 
 
 def _call_rules(sort: CallKind, ttl: TTL) -> _CallRules | None:
-    """None: calls of this sort are refused."""
+    """None: the API refuses calls of this kind."""
     request, sent = sort.shape.lasting(ttl)
     if refusal(request, sent, sort.rules):
         return None
