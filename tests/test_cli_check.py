@@ -115,7 +115,7 @@ def test_accepting_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_baseline_cannot_be_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "--reports", "elsewhere", *ALL) == 3
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "? mine: as recorded has no baseline to be compared with."
+    assert out[0] == "? mine: as recorded has no baseline yet: write one with `cachecost check --update`."
     assert out[-1].startswith("::warning file=scenarios/mine.yaml,line=9,")
     (error,) = ET.parse("j.xml").getroot().iter("error")
     assert error.get("type") == "max_regression"
@@ -215,7 +215,7 @@ def longer_tool(number: int, body: Body) -> None:
 WITHOUT_CONTENT: list[tuple[Spoil | None, int, str]] = [
     (None, 0, "✓ mine: as recorded costs $0.0683, as in the baseline"),
     (modified_tool, 1, "since call 4: tool 2 changed ("),
-    (longer_tool, 1, "since call 1: tool 2 is not as in the baseline (2,123 tokens instead of 730)"),
+    (longer_tool, 1, "since call 1: tool 2 differs from the baseline (2,123 tokens instead of 730)"),
 ]
 
 

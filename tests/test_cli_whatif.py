@@ -92,7 +92,7 @@ def test_bad_names_are_told_all_at_once(log: Path, capsys: pytest.CaptureFixture
     assert code_of(log, "--tokens", "bytes", "--jointly", "ttl=1h,ttl=5m,tool=sorted") == 2
     said = capsys.readouterr().err
     assert "got 'tool=sorted' (did you mean 'tools=sorted'?)" in said
-    assert "--jointly 'ttl=1h' and 'ttl=5m' exclude each other" in said
+    assert "--jointly 'ttl=1h' and 'ttl=5m' cannot be combined" in said
     assert "2 errors; nothing was run." in said
     assert code_of(log, "--tokens", "bytes", "--action", "effort=lo", "--action", "speed=fast") == 2
     assert "2 errors" in capsys.readouterr().err

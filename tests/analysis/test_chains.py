@@ -171,12 +171,12 @@ def test_an_entry_lives_for_its_lifetime_and_no_longer(
     second = last(first, after(first, seconds, read))
     assert (second.kind, second.exact) == (kind, exact)
     if kind == "unknown" and 296 <= seconds < 300:
-        assert second.reason == "not knowable: its age may be to either side of the lifetime"
+        assert second.reason == "not knowable: its age may be on either side of the TTL"
 
 
 def test_an_expired_step_says_so() -> None:
     outlived = last(FIRST, after(FIRST, 400, 5000))
-    assert outlived.reason == "read 5,000 tokens whose lifetime had run out; predicted 0"
+    assert outlived.reason == "read 5,000 tokens that had expired; predicted 0"
     assert (outlived.rules, outlived.features) == (("12 expired",), ("5m", "expired", "tool loop", "transcript"))
     others = last(FIRST, after(FIRST, 400, 900))
     assert others.reason.endswith("predicted 0: others may have kept it alive")
@@ -229,7 +229,7 @@ def test_without_times_nothing_is_known_of_age() -> None:
         ("edit", "old tool results were taken out before it"),
         ("model", "the step before it was of another model"),
         ("client", "the step before it was by another version of the client"),
-        ("fork", "another step went on from the same one"),
+        ("fork", "another step continues from the same one"),
     ],
 )
 @pytest.mark.parametrize("read", [0, 700, 5000])
@@ -265,7 +265,7 @@ def test_stripped_thinking_changes_the_prefix(model: str, thinking: bool, words:
     third = last(first, second, after(second, 10, 5200, words=words))
     assert third.kind == kind
     if kind == "unknown":
-        assert third.reason == "not knowable: earlier thinking was stripped, for a person spoke"
+        assert third.reason == "not knowable: earlier thinking was stripped, because a person spoke"
 
 
 def test_thinking_is_stripped_once() -> None:
@@ -339,7 +339,7 @@ def test_what_cannot_be_judged_is_told() -> None:
     assert made == []
     assert [where for where, _ in left] == ["here.jsonl:9", "here.jsonl:1", "here.jsonl:1"]
     assert [why for _, why in left][:2] == [
-        "the first step of its chain, and no later one tells its length",
+        "the first step of its chain, and no later one gives its length",
         "nothing was cached, and nothing could have been read",
     ]
     assert left[2][1].startswith("unknown model 'claude-opus-44' on host anthropic")

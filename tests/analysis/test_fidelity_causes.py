@@ -114,4 +114,4 @@ def test_the_same_prefix_a_few_tokens_off_is_not_called_another_one() -> None:
     other = body(user(text(700, "else")), system=SYSTEM)
     rows = judged((0, FIRST, Usage(0, 0, 5000)), (20, other, Usage(700, 3007)))
     assert (rows[1].kind, rows[1].exact) == ("hit", False)
-    assert rows[1].reason == "the same prefix, -7 tokens off; its length is an estimate: no other bill tells it"
+    assert rows[1].reason == "the same prefix, -7 tokens off; its length is an estimate: no other bill gives it"

@@ -100,7 +100,7 @@ def test_key_order_in_a_tool_and_in_a_call() -> None:
     (one,) = linted(first(), second(tools=[turned, TOOLS[1]]))
     assert (one.code, one.path) == ("CC534", "tools.0")
     assert one.message == (
-        "the same JSON, its keys in another order: input_schema, description, name; "
+        "the same JSON with its keys in another order: input_schema, description, name; "
         "before: name, description, input_schema"
     )
 
@@ -116,7 +116,7 @@ def test_key_order_in_a_tool_and_in_a_call() -> None:
 def test_the_same_tools_in_another_order() -> None:
     (one,) = linted(first(), second(tools=[TOOLS[1], TOOLS[0]]))
     assert (one.code, one.path) == ("CC535", "tools.0")
-    assert one.message == "the same tools in another order: b stands where a stood"
+    assert one.message == "the same tools in another order: b is now where a was"
 
 
 def test_a_tool_that_comes_goes_or_is_described_otherwise() -> None:
@@ -181,7 +181,7 @@ def test_a_mark_on_the_system_prompt_alone() -> None:
     (one,) = linted(body(QUESTION, **head), body(QUESTION, ANSWER, NEXT, **head))
     assert (one.code, one.path) == ("CC521", "system.0")
     assert one.message == (
-        "the last mark stays here while the conversation grew by 2 messages: the 900 tokens after it are not cached"
+        "the last breakpoint stays here while the conversation grew by 2 messages: the 900 tokens after it are not cached"
     )
 
 

@@ -133,4 +133,4 @@ def test_a_cache_that_was_warm_before_the_recording(tmp_path: Path, read: int, i
     told_of = found.find("model=claude-opus-5").supported
     assert (told_of == YES) is is_near
     if not is_near:
-        assert told_of == "not supported by the data: the simulation of what was sent is more than 10% off its bill"
+        assert told_of == "not supported by the data: the simulation is more than 10% off the bill"

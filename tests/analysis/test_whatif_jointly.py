@@ -72,24 +72,24 @@ def test_two_that_mend_the_same_thing_say_so(tmp_path: Path) -> None:
     joint = told(tmp_path, two_calls(400), "ttl=1h", "keep-alive=295s:1").asked
     assert joint is not None and joint.saving is not None
     assert joint.saving < joint.best_part
-    assert joint.why == "they mend the same thing: what one saves, the other pays for and does not need"
+    assert joint.why == "they avoid the same cost, so one pays for what the other makes unnecessary"
 
 
 def test_one_that_costs_is_named(tmp_path: Path) -> None:
     joint = told(tmp_path, several(), "tools=sorted", "host=bedrock").asked
     assert joint is not None and joint.saving is not None
     assert joint.saving < joint.best_part
-    assert joint.why == "host=bedrock costs more than it saves, here as alone"
+    assert joint.why == "host=bedrock costs more than it saves, also on its own"
 
 
 def test_two_of_one_kind_and_unknown_names_are_refused_all_at_once(tmp_path: Path) -> None:
-    names = "--jointly expected the name of a promise, as in the table; got"
+    names = "--jointly expected the name of an alternative from the table; got"
     with pytest.raises(InputError) as refused:
         told(tmp_path, two_calls(400), "ttl=1h", "ttl=5m", "tools=sort", "keep-alive=soon")
     assert [str(fault) for fault in refused.value.faults] == [
         f"{names} 'tools=sort' (did you mean 'tools=sorted'?)",
         f"{names} 'keep-alive=soon' (did you mean 'keep-alive=295s'?)",
-        "--jointly 'ttl=1h' and 'ttl=5m' exclude each other",
+        "--jointly 'ttl=1h' and 'ttl=5m' cannot be combined",
     ]
 
 

@@ -64,7 +64,7 @@ def test_an_hour_for_the_first_layers_alone(tmp_path: Path) -> None:
 
 
 def test_no_mark_on_the_layer_is_no_change(tmp_path: Path) -> None:
-    assert promise(tmp_path, two_calls(400), "ttl=1h:tools").supported == "no change: no call has a mark on tools"
+    assert promise(tmp_path, two_calls(400), "ttl=1h:tools").supported == "no change: no call has a breakpoint on tools"
 
 
 # Pings: the entry lives until 300 s after the last of them. One comes after the last call as well.
@@ -131,7 +131,7 @@ def test_a_model_that_was_withdrawn_is_not_offered(host: str, day: date, name: s
     if is_offered:
         must_be_served(host, name, day)
     else:
-        with pytest.raises(CannotEvaluate, match=f"{name} was withdrawn on .*; add --as-of with an earlier day"):
+        with pytest.raises(CannotEvaluate, match=f"{name} was retired on .*; add --as-of with an earlier day"):
             must_be_served(host, name, day)
 
 
@@ -139,7 +139,7 @@ def test_a_host_that_withdrew_the_model_is_no_alternative(tmp_path: Path) -> Non
     rows = [(at, {**sent, "model": "claude-opus-4-1"}) for at, sent in two_calls(10)]
     found = promise(tmp_path, rows, "host=google-cloud")
     assert found.supported == (
-        "not supported by the data: claude-opus-4-1 was withdrawn on 2026-08-05 from the Claude API, "
+        "not supported by the data: claude-opus-4-1 was retired on 2026-08-05 from the Claude API, "
         "and no later day is known for google-cloud"
     )
     assert promise(tmp_path, rows, "host=bedrock").cost is not None  # until 2027 there
@@ -168,7 +168,7 @@ def test_a_batch_is_a_band(tmp_path: Path, calls: int, saves: bool) -> None:
 
 def test_a_batch_cannot_wait_for_an_answer(tmp_path: Path) -> None:
     found = promise(tmp_path, two_calls(10), "batch")
-    assert found.supported.endswith("1 of 2 calls go on from an answer, and a batch gives it within a day")
+    assert found.supported.endswith("1 of 2 calls depend on an earlier answer, which a batch returns within a day")
 
 
 def test_us_residency(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_tools_in_one_order(tmp_path: Path) -> None:
 
 def test_tools_that_never_came_in_another_order(tmp_path: Path) -> None:
     found = promise(tmp_path, two_calls(10, tools=[tool(1_300, "b"), tool(1_200, "a")]), "tools=sorted")
-    assert found.supported == "no change: the same tools never came in another order"
+    assert found.supported == "no change: the order of the tools never changes"
 
 
 def test_keys_of_schemas_in_one_order(tmp_path: Path) -> None:

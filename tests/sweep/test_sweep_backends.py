@@ -94,9 +94,9 @@ def test_a_bundle_is_bounded_in_tasks_and_cells(seeds: int, most: int) -> None:
 
 
 def test_a_cluster_needs_an_address_and_an_address_a_cluster() -> None:
-    with pytest.raises(InputError, match="--backend dask: expected --scheduler ADDRESS beside it; got none"):
+    with pytest.raises(InputError, match="--backend dask: expected --scheduler ADDRESS with it; got none"):
         Workers("dask").check()
-    with pytest.raises(InputError, match="--scheduler x: expected --backend dask or ray beside it; got loky"):
+    with pytest.raises(InputError, match="--scheduler x: expected --backend dask or ray with it; got loky"):
         Workers("loky", 1, "x").check()
     Workers("loky").check()
 

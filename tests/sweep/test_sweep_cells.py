@@ -101,6 +101,6 @@ def test_faults_of_a_cell_are_rows_and_the_others_stand(tmp_path: Path) -> None:
 def test_what_cannot_be_drawn_is_a_fault_of_its_cells(tmp_path: Path) -> None:
     draws = Drawing({"retry_rate": 0.5, "retry_billed": True})
     (row,) = rows_of(load_sweep(scenario_at(tmp_path, PINGS), [], 1, drawing=draws))
-    assert row.fault == "strategy 'pings' looks at the clock: billed retries cannot be drawn for it"
+    assert row.fault == "strategy 'pings' depends on the clock, so billed retries cannot be drawn for it"
     (row,) = rows_of(load_sweep(scenario_at(tmp_path, VARIED), [], 1, drawing=draws))
     assert row.fault.startswith("retries are drawn where only times vary")

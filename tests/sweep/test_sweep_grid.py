@@ -50,7 +50,7 @@ def test_a_glob_is_the_files_in_the_order_of_their_names(tmp_path: Path) -> None
         (tmp_path / name).touch()
     (axis,) = axes_of({}, ["conversation.recording='*.jsonl'"], tmp_path)
     assert axis.values == ("a.jsonl", "b.jsonl")
-    with pytest.raises(InputError, match=r"conversation.recording=\*.yaml: expected a file; none matches in"):
+    with pytest.raises(InputError, match=r"conversation.recording=\*.yaml: expected a file; nothing matches in"):
         axes_of({}, ["conversation.recording='*.yaml'"], tmp_path)
 
 
@@ -85,13 +85,13 @@ def test_a_sweep_needs_something_to_vary(tmp_path: Path) -> None:
     path = scenario_at(tmp_path)
     with pytest.raises(InputError) as caught:
         load_sweep(path, [])
-    assert str(caught.value) == f"{path} expected --grid a.b=V1,V2, --seeds N, or a sweep of its own; got none"
+    assert str(caught.value) == f"{path} expected --grid a.b=V1,V2, --seeds N, or `sweep:` in the scenario; got none"
     own = load_sweep(scenario_at(tmp_path, SCENARIO + "sweep: {conversation.synthetic.turns: [1, 2]}\n"), [])
     assert (own.axes, len(own.places)) == (("conversation.synthetic.turns",), 2)
 
 
 def test_what_is_only_reported_cannot_be_swept(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--grid budget: expected what a strategy's cost depends on; this is only rep"):
+    with pytest.raises(InputError, match="--grid budget: expected a key that changes the cost; this one is only rep"):
         load_sweep(scenario_at(tmp_path), ["budget={max_cost_usd: 3}"])
 
 
@@ -104,5 +104,5 @@ def test_draws_that_cannot_be_read_are_all_told() -> None:
         "--draw turn=[4, 2]: expected [low, high], low first, both from 0; got [4, 2]",
         "--draw eviction=1.5: expected a number from 0 to 1; got 1.5",
         "--draw retry_billed=2: expected true or false; got 2",
-        "--draw retry_rate: expected a share from 0 to 1 beside the other draws of retries; got none",
+        "--draw retry_rate: expected a share from 0 to 1 with the other retry draws; got none",
     ]

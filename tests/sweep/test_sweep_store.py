@@ -118,7 +118,7 @@ def test_parts_that_nobody_asked_to_go_on_with_are_not_touched(tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         open_store(out, sweep.axes, sweep.about(), False)
     folder = tmp_path / "out.csv.parts"
-    assert str(caught.value) == f"--out {out}: holds an unfinished sweep; go on with --resume, or remove {folder}"
+    assert str(caught.value) == f"--out {out}: holds an unfinished sweep; continue it with --resume, or remove {folder}"
 
 
 def test_parts_of_another_sweep_are_not_mixed_in(tmp_path: Path) -> None:
@@ -126,7 +126,9 @@ def test_parts_of_another_sweep_are_not_mixed_in(tmp_path: Path) -> None:
     before = sweep_at(tmp_path)
     open_store(out, before.axes, before.about(), False)
     after = sweep_at(tmp_path, SCENARIO.replace("6_000", "7_000"))
-    with pytest.raises(InputError, match=r"--resume: expected the sweep that was begun; got another scenario; remove"):
+    with pytest.raises(
+        InputError, match=r"--resume: expected the sweep that was started; got another scenario; remove"
+    ):
         open_store(out, after.axes, after.about(), True)
 
 
