@@ -206,7 +206,7 @@ def test_of_mixed_lifetimes_the_hour_remains() -> None:
     assert (three.kind, three.exact, three.predicted.read) == ("hit", True, 4000)
     assert (three.features, three.rules) == (("5m", "expired", "tool loop", "transcript"), ("12 expired",))
     assert last(mixed, after(mixed, 3700, 0)).exact
-    assert last(mixed, after(mixed, 400, 5000)).reason.startswith("read 5,000 tokens whose lifetime had run out")
+    assert last(mixed, after(mixed, 400, 5000)).reason.startswith("read 5,000 tokens that had expired")
 
 
 def test_without_times_nothing_is_known_of_age() -> None:

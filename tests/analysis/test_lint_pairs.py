@@ -122,9 +122,9 @@ def test_the_same_tools_in_another_order() -> None:
 def test_a_tool_that_comes_goes_or_is_described_otherwise() -> None:
     more = [*TOOLS, tool(90, "c")]
     (one,) = linted(first(), second(tools=more))
-    assert (one.code, one.path, one.message, one.tokens) == ("CC536", "tools.2", "new: c", 1400)
+    assert (one.code, one.path, one.message, one.tokens) == ("CC536", "tools.2", "added: c", 1400)
     (one,) = linted(first(tools=more), second())
-    assert (one.code, one.message) == ("CC536", "gone: c")
+    assert (one.code, one.message) == ("CC536", "removed: c")
     said = {**TOOLS[0], "description": "y" + TOOLS[0]["description"]}
     (one,) = linted(first(), second(tools=[said, TOOLS[1]]))
     assert (one.code, one.path, one.offset) == ("CC533", "tools.0.description", 0)
@@ -181,7 +181,8 @@ def test_a_mark_on_the_system_prompt_alone() -> None:
     (one,) = linted(body(QUESTION, **head), body(QUESTION, ANSWER, NEXT, **head))
     assert (one.code, one.path) == ("CC521", "system.0")
     assert one.message == (
-        "the last breakpoint stays here while the conversation grew by 2 messages: the 900 tokens after it are not cached"
+        "the last breakpoint stays here while the conversation grew by 2 messages: "
+        "the 900 tokens after it are not cached"
     )
 
 

@@ -103,4 +103,4 @@ def test_what_cannot_be_drawn_is_a_fault_of_its_cells(tmp_path: Path) -> None:
     (row,) = rows_of(load_sweep(scenario_at(tmp_path, PINGS), [], 1, drawing=draws))
     assert row.fault == "strategy 'pings' depends on the clock, so billed retries cannot be drawn for it"
     (row,) = rows_of(load_sweep(scenario_at(tmp_path, VARIED), [], 1, drawing=draws))
-    assert row.fault.startswith("retries are drawn where only times vary")
+    assert row.fault.startswith("retries can be drawn only if times alone vary")
