@@ -129,8 +129,8 @@ def test_a_read_is_exact_within_two_tokens(read: int, kind: str, exact: bool) ->
         (
             5300,
             ("human",),
-            "read 5,300 tokens that no recorded step can have written; predicted 5,000: the client may have called on"
-            " the side",
+            "read 5,300 tokens that no recorded step can have written; predicted 5,000: the client may have made"
+            " a side call",
         ),
         (
             1000,
