@@ -91,7 +91,7 @@ BROKEN: list[tuple[str, Spoil, str]] = [
         modified_tool,
         "writes 696 tokens that no later call reads, in call 3: $0.00087 more",
     ),
-    ("max_marks: 4", fifth_mark, "sends 5 marks in call 3; the limit is 4."),
+    ("max_marks: 4", fifth_mark, "places 5 breakpoints in call 3; the limit is 4."),
     ("max_cost_usd: 9", fifth_mark, "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks"),
     ("min_hit_share: 1%", fifth_mark, "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks"),
 ]
@@ -208,7 +208,7 @@ def test_a_share_is_told_on_its_side_of_the_limit(share: Decimal, hundredths: in
 
 
 AGAINST = [
-    ("24.10", "24.10", "costs $24.10, as in the baseline of 2026-11-20"),
+    ("24.10", "24.10", "costs $24.10, the same as the baseline of 2026-11-20"),
     ("26.028", "24.10", "costs $26.03, 8% more than the baseline of 2026-11-20 ($24.10)"),
     ("12", "24", "costs $12.00, 50% less than the baseline of 2026-11-20 ($24.00)"),
     ("100.000001", "100", "costs $100.000001, 0.000001% more than the baseline of 2026-11-20 ($100.00)"),
