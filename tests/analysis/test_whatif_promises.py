@@ -42,7 +42,7 @@ def test_without_a_pause_nothing_is_known_of_lifetimes(tmp_path: Path, pause: fl
 def test_calls_without_times_tell_nothing_of_pauses(tmp_path: Path) -> None:
     rows: list[Row] = [(None, sent) for _, sent in two_calls(0)]
     found = promise(tmp_path, rows, "ttl=1h")
-    assert found.supported == "not supported by the data: no call has a time, so nothing is known of its pauses"
+    assert found.supported == "not supported by the data: the recording has no timestamps, so its pauses are unknown"
 
 
 def test_five_minutes_for_what_lived_an_hour(tmp_path: Path) -> None:
