@@ -30,7 +30,7 @@ from cachecost.replay.workload import of_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.registry import find_strategy, names
 from cachecost.sweep.montecarlo import Draw, montecarlo
-from cachecost.sweep.totals import Shared
+from cachecost.sweep.totals import SharedTotals
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
 LIVES = ("5m", "1h")
@@ -52,7 +52,7 @@ def terms(model: str) -> Terms:
 
 def grid(of: Conversation) -> int:
     """Simulated calls of the grid, every cell by what it shares with the others."""
-    shared, calls = Shared([of]), 0
+    shared, calls = SharedTotals([of]), 0
     for model in MODELS:
         for ttl in LIVES:
             for name in STRATEGIES:
@@ -80,7 +80,7 @@ def everyone() -> list[str]:
 
 def together(of: Conversation) -> int:
     """All strategies in one process. Those that look at what was paid are replayed as they would be alone."""
-    shared, calls = Shared([of]), 0
+    shared, calls = SharedTotals([of]), 0
     for name in everyone():
         told = shared.totals(name, terms(MODELS[0]))
         calls += told.calls if told else len(terms(MODELS[0]).ledger(name, of).rows)

@@ -8,8 +8,8 @@ from dataclasses import fields, replace
 from cachecost.conversations.calls import Call, PlannedCall
 from cachecost.replay.workload import Traffic
 from cachecost.sweep.montecarlo.draws import Draw
-from cachecost.sweep.montecarlo.many import seeded_rules
-from cachecost.sweep.montecarlo.times import MAIN, Times, drawn_times, of_calls
+from cachecost.sweep.montecarlo.run import seeded_rules
+from cachecost.sweep.montecarlo.times import MAIN, Times, draw_times, main_calls
 
 RETRIED = "failed"
 
@@ -22,7 +22,7 @@ def traffic_alone(traffic: Traffic, draw: Draw, seed: int) -> Traffic:
 
 def calls_alone(traffic: Traffic, draw: Draw, seed: int) -> list[Call]:
     """The calls that `seed` makes of the traffic, in the order they are simulated. Days stay as planned."""
-    times = drawn_times(of_calls(traffic.calls), draw, [seed])
+    times = draw_times(main_calls(traffic.calls), draw, [seed])
     return list(_timed(traffic, draw, times))
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cachecost.budgets.checking import CheckResult, check_scenarios
+from cachecost.budgets.check import CheckResult, check_scenarios
 
 Body = dict[str, Any]
 Spoil = Callable[[int, Body], None]

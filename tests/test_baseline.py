@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.budgets.accepting import LARGEST, baseline_of
 from cachecost.budgets.baseline import Baseline, baseline_text, read_baseline, write_baseline
-from cachecost.budgets.checking import CheckResult, check_scenarios
-from cachecost.budgets.playing import played
+from cachecost.budgets.check import CheckResult, check_scenarios
+from cachecost.budgets.new_baseline import LARGEST, baseline_of
+from cachecost.budgets.strategy_replays import replay_strategies
 from cachecost.budgets.verdicts import Verdict
 from cachecost.scenario import load
 from cachecost.views.check.json_output import check_object
@@ -77,7 +77,7 @@ def test_no_file_is_no_baseline(tmp_path: Path) -> None:
 
 def test_bundled_baselines_stay_small() -> None:
     scenario = load(ROOT / "scenarios" / "answer-inquiry.yaml")
-    text = baseline_text(baseline_of(scenario, list(played(scenario, ROOT / "scenarios"))))
+    text = baseline_text(baseline_of(scenario, list(replay_strategies(scenario, ROOT / "scenarios"))))
     assert LARGEST / 2 < len(text) <= LARGEST
 
 
@@ -88,7 +88,7 @@ DAMAGES: list[tuple[Callable[[str], str], str]] = [
     (lambda text: text.replace('"format": 2', '"format": 3'), "4:2 format: expected 2; got 3"),
     (
         lambda text: text.replace('"format": 2', '"format": 1'),
-        "4:2 format: expected 2; got 1, of an older cachecost: write it anew with `cachecost check --update`",
+        "4:2 format: expected 2; got 1, from an older cachecost: rewrite it with `cachecost check --update`",
     ),
     (lambda text: text.replace("2026-11-20", "last week"), "2:2 accepted: expected a day like"),
     (
@@ -139,12 +139,12 @@ def test_a_write_that_breaks_off_leaves_the_old_file(path: Path, monkeypatch: py
 
 # ------------------------------------------------------------------------------------- not comparable
 
-LEAD = "as recorded is not comparable with its baseline, whatever became of the prompts: "
+LEAD = "as recorded cannot be compared with its baseline, because more than the prompts changed: "
 OTHERWISE: list[tuple[str, str, str]] = [
     ("as_of: 2026-03-07", "as_of: 2026-03-08", "as_of 2026-03-07, now 2026-03-08."),
     ("opus-4-6", "opus-4-5", "model claude-opus-4-6, now claude-opus-4-5."),
     ("anthropic", "bedrock", "host anthropic, now bedrock."),
-    ("tokens: bytes", "tokens: tiktoken", "tokens by bytes of compact JSON, now by "),
+    ("tokens: bytes", "tokens: tiktoken", "tokens counted by bytes of compact JSON, now by "),
     (
         "tokens: bytes",
         "tokens: bytes\nrules: {ttl_in_key: true}",
@@ -221,7 +221,7 @@ def test_versions_of_the_data_alone_change_nothing(path: Path, tmp_path: Path) -
 def test_equal_prompts_that_are_counted_otherwise(path: Path, tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(" 21559 696 ", " 21500 696 "))
     verdict = regression(tmp_path / "mine.yaml", tmp_path / "reports")
-    assert verdict.message == LEAD + "equal prompts are counted otherwise."
+    assert verdict.message == LEAD + "the token counts of identical prompts changed."
 
 
 def test_a_strategy_that_is_new_is_not_in_the_baseline(path: Path, tmp_path: Path) -> None:
@@ -229,7 +229,10 @@ def test_a_strategy_that_is_new_is_not_in_the_baseline(path: Path, tmp_path: Pat
     text = scenario.read_text().replace("[progressive]", "[progressive, none]").replace("as recorded", "none")
     scenario.write_text(text)
     verdict = regression(scenario, tmp_path / "reports")
-    assert (verdict.verdict, verdict.message) == ("not_comparable", "none is not in the baseline.")
+    assert (verdict.verdict, verdict.message) == (
+        "not_comparable",
+        "none is not in the baseline: add it with `cachecost check --update`.",
+    )
 
 
 # ---------------------------------------------------------------------------------------- since when
@@ -264,7 +267,7 @@ def test_tools_in_another_order(tmp_path: Path) -> None:
     first, since, *_ = lines(tmp_path, reordered)
     assert first.startswith("✗ mine: as recorded costs $0.45, 119% more than the baseline of 2026-11-20 ($0.20)")
     assert since == (
-        "  since call 2: the tools stand in another order (tool fs_list is now number 1) → "
+        "  since call 2: the order of the tools changed (tool fs_list is now number 1) → "
         "tools, system and messages written again in 5 calls: $0.24 [CC105]"
     )
 
@@ -300,12 +303,12 @@ def hour(body: Body) -> None:
 
 
 FROM_THE_START: list[tuple[Callable[[Body], None], str]] = [
-    (longer_system, "since call 1: system block 1 is not as in the baseline (25,225 tokens instead of 8,425) → "),
+    (longer_system, "since call 1: system block 1 differs from the baseline (25,225 tokens instead of 8,425) → "),
     (one_tool_more, "since call 1: 4 tools instead of 3 → "),
-    (longer_tool, "since call 1: tool fs_modify_file is not as in the baseline (9,811 tokens instead of 3,331"),
-    (longer_question, "since call 1: messages are not as in the baseline → "),
-    (other_thinking, "since call 1: thinking is not as in the baseline → "),
-    (hour, "since call 1: the marks stand elsewhere than in the baseline in 6 calls: $"),
+    (longer_tool, "since call 1: tool fs_modify_file differs from the baseline (9,811 tokens instead of 3,331"),
+    (longer_question, "since call 1: messages differ from the baseline → "),
+    (other_thinking, "since call 1: thinking differs from the baseline → "),
+    (hour, "since call 1: the breakpoints moved since the baseline in 6 calls: $"),
 ]
 
 
@@ -318,7 +321,7 @@ def test_what_is_another_from_the_first_call_on(tmp_path: Path, change: Callable
 def test_more_calls_and_fewer(tmp_path: Path) -> None:
     check_scenarios([project(tmp_path)], tmp_path / "reports", update=True)
     more = check_scenarios([project(tmp_path, calls=8)], tmp_path / "reports")
-    assert lines_of(more)[1].strip() == "since call 7: calls that the baseline has not in 2 calls: $0.0363"
+    assert lines_of(more)[1].strip() == "since call 7: calls that are not in the baseline in 2 calls: $0.0363"
     assert more.exit_code == 1
     fewer = check_scenarios([project(tmp_path, calls=5)], tmp_path / "reports")
     assert fewer.exit_code == 0
@@ -329,7 +332,7 @@ def test_several_calls_a_line(tmp_path: Path) -> None:
     """A file that is thinned out tells between which calls it began."""
     path = project(tmp_path)
     scenario = load(path)
-    baseline = baseline_of(scenario, list(played(scenario, tmp_path)))
+    baseline = baseline_of(scenario, list(replay_strategies(scenario, tmp_path)))
     figures = {name: _thin(one) for name, one in baseline.model_dump(mode="json")["strategies"].items()}
     thin = Baseline.model_validate({**baseline.model_dump(mode="json"), "strategies": figures})
     write_baseline(tmp_path / "reports" / "mine" / "baseline.json", thin)

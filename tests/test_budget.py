@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.budgets.amounts import against, percent_apart
-from cachecost.budgets.checking import check_scenarios
+from cachecost.budgets.check import check_scenarios
 from cachecost.budgets.verdicts import Verdict, exit_code, overall
 from check_projects import (
     MARK,
@@ -46,15 +46,15 @@ EDGES = [
     ("max_cost_per_call_usd: 0.03408520833", "fail", "costs $0.0341 a call, $0.00000000000333 more than the limit"),
     ("max_cost_per_turn_usd: 0.0341", "pass", "costs $0.0341 a turn; the limit is $0.0341."),
     ("max_cost_per_turn_usd: 0.034", "fail", "costs $0.0341 a turn, $0.0000852 more than the limit of $0.034."),
-    ("min_hit_share: 81%", "pass", "reads 82% of its input from the cache; at least 81% is asked for."),
-    ("min_hit_share: 82%", "fail", "reads 81.9% of its input from the cache; at least 82% is asked for."),
-    ("max_marks: 2", "pass", "sends 2 marks in call 1; the limit is 2."),
-    ("max_marks: 1", "fail", "sends 2 marks in call 1; the limit is 1."),
-    ("min_lookback_margin: 17", "pass", "has 17 lookback positions left in call 2; at least 17 are asked for."),
-    ("min_lookback_margin: 18", "fail", "has 17 lookback positions left in call 2; at least 18 are asked for."),
+    ("min_hit_share: 81%", "pass", "has a cache hit rate of 82%; the minimum is 81%."),
+    ("min_hit_share: 82%", "fail", "has a cache hit rate of 81.9%; the minimum is 82%."),
+    ("max_marks: 2", "pass", "places 2 breakpoints in call 1; the limit is 2."),
+    ("max_marks: 1", "fail", "places 2 breakpoints in call 1; the limit is 1."),
+    ("min_lookback_margin: 17", "pass", "has 17 lookback positions left in call 2; the minimum is 17."),
+    ("min_lookback_margin: 18", "fail", "has 17 lookback positions left in call 2; the minimum is 18."),
     ("no_write_never_read: true", "pass", "writes nothing that no later call reads."),
-    ("prefix_stable: [tools, system]", "pass", "keeps tools and system as they are within each conversation."),
-    ("prefix_stable: [messages]", "pass", "keeps messages as they are within each conversation."),
+    ("prefix_stable: [tools, system]", "pass", "does not change tools and system within a conversation."),
+    ("prefix_stable: [messages]", "pass", "does not change messages within a conversation."),
 ]
 
 
@@ -82,16 +82,16 @@ def fresh_each(number: int, body: Body) -> None:
 
 
 BROKEN: list[tuple[str, Spoil, str]] = [
-    ("prefix_stable: [system]", timestamp, "changes system in calls 2, 3, 4 and 2 more, within a conversation"),
-    ("prefix_stable: [tools, system]", reordered, "changes tools in calls 2, 3, 4 and 2 more, within a conversation"),
-    ("prefix_stable: [tools]", modified_tool, "changes tools in call 4, within a conversation; tools are to stay"),
+    ("prefix_stable: [system]", timestamp, "changes system in calls 2, 3, 4 and 2 more within a conversation"),
+    ("prefix_stable: [tools, system]", reordered, "changes tools in calls 2, 3, 4 and 2 more within a conversation"),
+    ("prefix_stable: [tools]", modified_tool, "changes tools in call 4 within a conversation; tools must not change."),
     ("no_write_never_read: true", timestamp, "writes 100,995 tokens that no later call reads, in calls 1, 2, 3 and 2"),
     (
         "no_write_never_read: true",
         modified_tool,
         "writes 696 tokens that no later call reads, in call 3: $0.00087 more",
     ),
-    ("max_marks: 4", fifth_mark, "sends 5 marks in call 3; the limit is 4."),
+    ("max_marks: 4", fifth_mark, "places 5 breakpoints in call 3; the limit is 4."),
     ("max_cost_usd: 9", fifth_mark, "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks"),
     ("min_hit_share: 1%", fifth_mark, "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks"),
 ]
@@ -123,8 +123,8 @@ def test_an_average_names_the_share_of_each(tmp_path: Path) -> None:
 
 
 UNKNOWN = [
-    ("max_cost_per_inquiry_usd: 1", "has no question, so none has a cost."),
-    ("max_regression: 5%", "has no baseline to be compared with."),
+    ("max_cost_per_inquiry_usd: 1", "has no questions, so it has no cost per question."),
+    ("max_regression: 5%", "has no baseline yet: write one with `cachecost check --update`."),
 ]
 
 
@@ -141,7 +141,7 @@ def unmarked(number: int, body: Body) -> None:
 
 def test_nothing_read_has_no_margin(tmp_path: Path) -> None:
     verdict = only(tmp_path, "min_lookback_margin: 1", unmarked)
-    assert verdict.message == "as recorded reads nothing from the cache, so no lookback has a margin."
+    assert verdict.message == "as recorded reads nothing from the cache, so it has no lookback margin."
     assert verdict.verdict == "not_comparable"
 
 
@@ -155,8 +155,8 @@ def many_blocks(number: int, body: Body) -> None:
 
 def test_an_entry_out_of_reach_breaks_every_margin(tmp_path: Path) -> None:
     verdict = only(tmp_path, "min_lookback_margin: 0", many_blocks, calls=2)
-    lost = "does not find in call 2 what an earlier one wrote: the lookback ends before it"
-    assert (verdict.verdict, verdict.message) == ("fail", f"as recorded {lost}; at least 0 are asked for.")
+    lost = "misses in call 2 what an earlier call wrote, because the lookback ends before it"
+    assert (verdict.verdict, verdict.message) == ("fail", f"as recorded {lost}; the minimum is 0.")
 
 
 def test_a_budget_without_a_strategy_holds_each_but_the_recorded_one(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_share_is_told_on_its_side_of_the_limit(share: Decimal, hundredths: in
 
 
 AGAINST = [
-    ("24.10", "24.10", "costs $24.10, as in the baseline of 2026-11-20"),
+    ("24.10", "24.10", "costs $24.10, the same as the baseline of 2026-11-20"),
     ("26.028", "24.10", "costs $26.03, 8% more than the baseline of 2026-11-20 ($24.10)"),
     ("12", "24", "costs $12.00, 50% less than the baseline of 2026-11-20 ($24.00)"),
     ("100.000001", "100", "costs $100.000001, 0.000001% more than the baseline of 2026-11-20 ($100.00)"),
@@ -227,7 +227,7 @@ def test_dollars_against_a_baseline(now: str, before: str, told: str) -> None:
 
 
 def test_nothing_in_the_baseline() -> None:
-    assert against(Decimal(1), Decimal(0), None, Decimal(5), None) == "$1.00, and nothing in the baseline"
+    assert against(Decimal(1), Decimal(0), None, Decimal(5), None) == "$1.00, up from $0 in the baseline"
 
 
 EXITS: list[tuple[list[str], str, int]] = [

@@ -80,7 +80,7 @@ def test_nothing_changed_is_no_comment_and_the_same_bytes(folder: Path, capsys: 
         assert not Path("c.md").exists()
         seen.add((capsys.readouterr().out, Path("j.xml").read_bytes(), Path("s.sarif").read_bytes()))
     ((out, _, _),) = seen
-    assert out == "✓ mine: as recorded costs $0.20, as in the baseline; the limit is 5%.\n"
+    assert out == "✓ mine: as recorded costs $0.20, the same as the baseline; the limit is 5%.\n"
     assert run("check", "--update") == 0
     assert {path: path.read_bytes() for path in folder.rglob("*.json")} == kept
     assert "updated" not in capsys.readouterr().err
@@ -115,7 +115,7 @@ def test_accepting_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_baseline_cannot_be_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "--reports", "elsewhere", *ALL) == 3
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "? mine: as recorded has no baseline to be compared with."
+    assert out[0] == "? mine: as recorded has no baseline yet: write one with `cachecost check --update`."
     assert out[-1].startswith("::warning file=scenarios/mine.yaml,line=9,")
     (error,) = ET.parse("j.xml").getroot().iter("error")
     assert error.get("type") == "max_regression"
@@ -179,8 +179,8 @@ def test_two_scenarios_of_one_name_would_share_a_baseline(folder: Path, capsys: 
     Path("scenarios/other.yaml").write_text(Path("scenarios/mine.yaml").read_text())
     assert run("check") == 2
     assert capsys.readouterr().err.startswith(
-        "scenarios/other.yaml:2:1 name: expected a name of its own, for its baseline; "
-        "got 'mine', as scenarios/mine.yaml"
+        "scenarios/other.yaml:2:1 name: expected a unique name, as the baseline is stored under it; "
+        "got 'mine', as in scenarios/mine.yaml"
     )
 
 
@@ -213,9 +213,9 @@ def longer_tool(number: int, body: Body) -> None:
 
 
 WITHOUT_CONTENT: list[tuple[Spoil | None, int, str]] = [
-    (None, 0, "✓ mine: as recorded costs $0.0683, as in the baseline"),
+    (None, 0, "✓ mine: as recorded costs $0.0683, the same as the baseline"),
     (modified_tool, 1, "since call 4: tool 2 changed ("),
-    (longer_tool, 1, "since call 1: tool 2 is not as in the baseline (2,123 tokens instead of 730)"),
+    (longer_tool, 1, "since call 1: tool 2 differs from the baseline (2,123 tokens instead of 730)"),
 ]
 
 

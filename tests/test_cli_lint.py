@@ -59,9 +59,10 @@ def test_two_requests_one_after_the_other(tmp_path: Path) -> None:
         "2 requests · 1 warning\n"
         "\n"
         "CC530  volatile content  system.0  1.5k tokens\n"
-        '       a time differs from the request before at character 39: "…Current time:\n'
+        '       a time differs from the previous request at character 39: "…Current time:\n'
         '       2026-03-06T21:2▮…"\n'
-        "       → Put it after the last mark, into the newest message, or leave it out.\n"
+        "       → Put it after the last breakpoint, into the newest message, or leave it\n"
+        "       out.\n"
     )
 
 

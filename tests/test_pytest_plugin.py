@@ -13,7 +13,7 @@ import pytest
 import ruamel.yaml  # noqa: F401
 
 # pytester forgets what a run imported: what is imported here is not imported anew by every run
-import cachecost.budgets.checking
+import cachecost.budgets.check
 import cachecost.testing.scenarios  # noqa: F401
 
 pytest_plugins = ["pytester"]

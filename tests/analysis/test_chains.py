@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cachecost.analysis.fidelity.chains import judge_steps, judge_transcript
+from cachecost.analysis.fidelity.chains import check_steps, check_transcript
 from cachecost.analysis.fidelity.evidence import evidence_of
 from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, steps_to_records
 from cachecost.ledger.results import Judgement
@@ -54,7 +54,7 @@ def after(
 
 def judged(*steps: TranscriptStep) -> list[Judgement]:
     """The judgements of those steps that can be judged."""
-    return judge_steps(steps, "here.jsonl", RULES, PRICES)[0]
+    return check_steps(steps, "here.jsonl", RULES, PRICES)[0]
 
 
 def last(*steps: TranscriptStep) -> Judgement:
@@ -129,8 +129,8 @@ def test_a_read_is_exact_within_two_tokens(read: int, kind: str, exact: bool) ->
         (
             5300,
             ("human",),
-            "read 5,300 tokens that no recorded step can have written; predicted 5,000: the client may have called on"
-            " the side",
+            "read 5,300 tokens that no recorded step can have written; predicted 5,000: the client may have made"
+            " a side call",
         ),
         (
             1000,
@@ -171,12 +171,12 @@ def test_an_entry_lives_for_its_lifetime_and_no_longer(
     second = last(first, after(first, seconds, read))
     assert (second.kind, second.exact) == (kind, exact)
     if kind == "unknown" and 296 <= seconds < 300:
-        assert second.reason == "not knowable: its age may be to either side of the lifetime"
+        assert second.reason == "not knowable: its age may be on either side of the TTL"
 
 
 def test_an_expired_step_says_so() -> None:
     outlived = last(FIRST, after(FIRST, 400, 5000))
-    assert outlived.reason == "read 5,000 tokens whose lifetime had run out; predicted 0"
+    assert outlived.reason == "read 5,000 tokens that had expired; predicted 0"
     assert (outlived.rules, outlived.features) == (("12 expired",), ("5m", "expired", "tool loop", "transcript"))
     others = last(FIRST, after(FIRST, 400, 900))
     assert others.reason.endswith("predicted 0: others may have kept it alive")
@@ -206,7 +206,7 @@ def test_of_mixed_lifetimes_the_hour_remains() -> None:
     assert (three.kind, three.exact, three.predicted.read) == ("hit", True, 4000)
     assert (three.features, three.rules) == (("5m", "expired", "tool loop", "transcript"), ("12 expired",))
     assert last(mixed, after(mixed, 3700, 0)).exact
-    assert last(mixed, after(mixed, 400, 5000)).reason.startswith("read 5,000 tokens whose lifetime had run out")
+    assert last(mixed, after(mixed, 400, 5000)).reason.startswith("read 5,000 tokens that had expired")
 
 
 def test_without_times_nothing_is_known_of_age() -> None:
@@ -229,7 +229,7 @@ def test_without_times_nothing_is_known_of_age() -> None:
         ("edit", "old tool results were taken out before it"),
         ("model", "the step before it was of another model"),
         ("client", "the step before it was by another version of the client"),
-        ("fork", "another step went on from the same one"),
+        ("fork", "another step continues from the same one"),
     ],
 )
 @pytest.mark.parametrize("read", [0, 700, 5000])
@@ -265,7 +265,7 @@ def test_stripped_thinking_changes_the_prefix(model: str, thinking: bool, words:
     third = last(first, second, after(second, 10, 5200, words=words))
     assert third.kind == kind
     if kind == "unknown":
-        assert third.reason == "not knowable: earlier thinking was stripped, for a person spoke"
+        assert third.reason == "not knowable: earlier thinking was stripped, because a person spoke"
 
 
 def test_thinking_is_stripped_once() -> None:
@@ -335,11 +335,11 @@ def test_chains_are_told_apart() -> None:
 def test_what_cannot_be_judged_is_told() -> None:
     alone, plain = replace(FIRST, line=9), replace(FIRST, number=2, usage=Usage(50))
     odd = replace(FIRST, number=3, model="claude-opus-44")
-    made, left = judge_steps([alone, plain, odd], "here.jsonl", RULES, PRICES)
+    made, left = check_steps([alone, plain, odd], "here.jsonl", RULES, PRICES)
     assert made == []
     assert [where for where, _ in left] == ["here.jsonl:9", "here.jsonl:1", "here.jsonl:1"]
     assert [why for _, why in left][:2] == [
-        "the first step of its chain, and no later one tells its length",
+        "the first step of its chain, and no later one gives its length",
         "nothing was cached, and nothing could have been read",
     ]
     assert left[2][1].startswith("unknown model 'claude-opus-44' on host anthropic")
@@ -391,7 +391,7 @@ def test_a_file_is_judged_as_its_content_free_form_is(tmp_path: Path) -> None:
     path = tmp_path / "steps.jsonl"
     records = steps_to_records([FIRST, second, after(second, 400, 900, words=("human",))], "x")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    made, left = judge_transcript(path, RULES, PRICES)
+    made, left = check_transcript(path, RULES, PRICES)
     assert [(one.source, one.call, one.line, one.kind) for one in made] == [
         (str(path), 1, 2, "cold"),
         (str(path), 2, 3, "hit"),

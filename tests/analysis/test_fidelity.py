@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bodies import Body, assistant, body, mark_last, marked, text, tool, tool_result, tool_use, user
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.analysis.fidelity.evidence import evidence_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
@@ -44,11 +44,9 @@ def judged(*rows: tuple[Body, Usage], factor: float = 1.0, **fields: Any) -> lis
     calls = []
     for number, (request, bill, *response) in enumerate(rows, 1):
         answer = tuple(block_of("assistant", item) for item in response[0]) if response else ()
-        calls.append(
-            RecordedCall(intake.body(request), 10.0 * number, billed=bill, response=answer, line=number, **fields)
-        )
-    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
-    judgements, not_judged = judge.judge("log", calls)
+        calls.append(RecordedCall(number, 10.0 * number, None, intake.body(request), bill, response=answer, **fields))
+    checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
+    judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
     return judgements
 
@@ -126,21 +124,19 @@ def test_passes_of_server_tools_are_told_apart_by_sums() -> None:
 
 def test_a_call_without_a_bill_still_writes() -> None:
     intake = Intake(keep_content=True)
-    calls = [
-        RecordedCall(intake.body(FIRST), 10.0, line=1),
-        RecordedCall(intake.body(SECOND), 20.0, billed=HIT, line=2),
-    ]
-    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude())
-    judgements, not_judged = judge.judge("log", calls)
+    calls = [RecordedCall(1, 10.0, None, intake.body(FIRST)), RecordedCall(2, 20.0, None, intake.body(SECOND), HIT)]
+    checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judgements, not_judged = checker.check_calls("log", calls)
     assert kinds(judgements) == [("hit", True)] and not_judged == [("log:1", "it has no usage")]
 
 
 def test_a_failed_call_writes_nothing() -> None:
     intake = Intake(keep_content=True)
-    failed = RecordedCall(intake.body(FIRST), 10.0, status=529, line=1)
-    judge = Judge(RuleBook(), PriceBook.load(), lambda generation: Crude())
-    second = RecordedCall(intake.body(SECOND), 20.0, billed=Usage(3, 0, 2500), line=2)
-    judgements, _ = judge.judge("log", [failed, second])
+    failed = RecordedCall(1, 10.0, None, intake.body(FIRST), status=529)
+    checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    judgements, _ = checker.check_calls(
+        "log", [failed, RecordedCall(2, 20.0, None, intake.body(SECOND), Usage(3, 0, 2500))]
+    )
     assert kinds(judgements) == [("cold", True)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, mark_last, marked, text, user
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
@@ -32,11 +32,9 @@ def judged(
     for number, (after, request, bill) in enumerate(rows, 1):
         start = datetime.fromisoformat(begin).timestamp() + after
         at = datetime.fromtimestamp(start, UTC).isoformat()
-        calls.append(
-            RecordedCall(intake.body({**request, "model": model}), start, timestamp=at, billed=bill, line=number)
-        )
-    judge = Judge(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
-    judgements, not_judged = judge.judge("log", calls)
+        calls.append(RecordedCall(number, start, at, intake.body({**request, "model": model}), bill))
+    checker = FidelityChecker(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
+    judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
     return judgements
 
@@ -116,4 +114,4 @@ def test_the_same_prefix_a_few_tokens_off_is_not_called_another_one() -> None:
     other = body(user(text(700, "else")), system=SYSTEM)
     rows = judged((0, FIRST, Usage(0, 0, 5000)), (20, other, Usage(700, 3007)))
     assert (rows[1].kind, rows[1].exact) == ("hit", False)
-    assert rows[1].reason == "the same prefix, -7 tokens off; its length is an estimate: no other bill tells it"
+    assert rows[1].reason == "the same prefix, -7 tokens off; its length is an estimate: no other bill gives it"

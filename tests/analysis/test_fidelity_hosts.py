@@ -8,10 +8,10 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, text, user
-from cachecost.analysis.fidelity.checker import Judge
-from cachecost.analysis.fidelity.earlier import GONE_S, Earlier
+from cachecost.analysis.fidelity.checker import FidelityChecker
+from cachecost.analysis.fidelity.earlier_prompts import GONE_S, EarlierPrompts
 from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
-from cachecost.analysis.fidelity.rule_claims import claimed, refused
+from cachecost.analysis.fidelity.rule_claims import find_claims, find_refuted_claims
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
@@ -34,8 +34,8 @@ def judged(host: str, model: str, *rows: tuple[Body, Usage], step_s: float = 10.
         RecordedCall(intake.body({**request, "model": model}), step_s * number, host=host, billed=bill, line=number)
         for number, (request, bill) in enumerate(rows, 1)
     ]
-    judge = Judge(RuleBook(switches_from(rules)), PriceBook.load(), lambda generation: Crude())
-    judgements, not_judged = judge.judge("log", calls)
+    checker = FidelityChecker(RuleBook(switches_from(rules)), PriceBook.load(), lambda generation: Crude())
+    judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
     return judgements
 
@@ -101,20 +101,20 @@ def test_openais_late_marks_are_judged_as_marks() -> None:
     """The implicit mark stands at the end of the first user message; the next call reads it to its end, or a grid."""
     rows = ((body(ASK), Usage(0, 0, 2000)), (body(*MORE), Usage(0, 2000, 500)))
     assert told(judged("openai", "gpt-6.1-sol", *rows)) == [("cold", True, 0), ("hit", True, 2000)]
-    on_grid = ((body(ASK), Usage(0, 0, 2000)), (body(*MORE), Usage(579, 1421, 500)))
-    assert judged("openai", "gpt-6.1-sol", *on_grid)[1].exact is False
-    assert told(judged("openai", "gpt-6.1-sol", *on_grid, openai_reads="grid"))[1][2] == 1421
+    round_down_to_block = ((body(ASK), Usage(0, 0, 2000)), (body(*MORE), Usage(579, 1421, 500)))
+    assert judged("openai", "gpt-6.1-sol", *round_down_to_block)[1].exact is False
+    assert told(judged("openai", "gpt-6.1-sol", *round_down_to_block, openai_reads="grid"))[1][2] == 1421
 
 
 def test_numbers_of_reads_prove_and_refuse_claims() -> None:
     rules = RuleBook().rules("openai", "gpt-4o")
     for read, broken in ((1024, []), (1152, []), (1100, ["step"]), (896, ["minimum"]), (1000, ["step"])):
-        assert list(refused(rules, Usage(0, read))) == broken
+        assert list(find_refuted_claims(rules, Usage(0, read))) == broken
     stepped = RuleBook().rules("openai", "gpt-5.4")
-    assert [list(refused(stepped, Usage(0, read))) for read in (11648, 17792, 11520)] == [[], [], ["step"]]
-    assert list(claimed(rules, "unknown", Usage(), Usage(0, 1024))) == ["step", "minimum"]
-    assert list(claimed(rules, "cold", Usage(0, 1024), Usage())) == ["kept"]
-    assert list(claimed(rules, "cold", Usage(), Usage())) == ["nothing else"]
+    assert [list(find_refuted_claims(stepped, Usage(0, read))) for read in (11648, 17792, 11520)] == [[], [], ["step"]]
+    assert list(find_claims(rules, "unknown", Usage(), Usage(0, 1024))) == ["step", "minimum"]
+    assert list(find_claims(rules, "cold", Usage(0, 1024), Usage())) == ["kept"]
+    assert list(find_claims(rules, "cold", Usage(), Usage())) == ["nothing else"]
 
 
 def test_claims_of_hosts_are_no_evidence_for_the_rulebook() -> None:
@@ -130,13 +130,13 @@ def test_what_was_sent_long_ago_cannot_have_been_read() -> None:
     root = Prefix(None, Layer.TOOLS, None, 0)
     end = root.then(given_block("text", "user", "a", 9), Layer.MESSAGES, 9)
     for pause, found in ((GONE_S, end), (GONE_S + 1, None)):
-        earlier = Earlier()
+        earlier = EarlierPrompts()
         assert earlier.reach(end, 5.0) is None
         assert earlier.reach(end, 5.0 + pause) is found
 
 
 def test_an_answer_that_comes_back_can_have_been_read() -> None:
-    root, earlier = Prefix(None, Layer.TOOLS, None, 0), Earlier()
+    root, earlier = Prefix(None, Layer.TOOLS, None, 0), EarlierPrompts()
     asked = root.then(given_block("text", "user", "a", 9), Layer.MESSAGES, 9)
     answered = asked.then(given_block("text", "assistant", "b", 5), Layer.MESSAGES, 5)
     after = answered.then(given_block("text", "user", "c", 5), Layer.MESSAGES, 5)

@@ -161,7 +161,7 @@ def test_a_mark_below_the_minimum_before_one_that_counts_is_a_note() -> None:
     assert (one.code, one.path, one.severity, one.tokens) == ("CC512", "tools.0", "note", 424)
     assert one.message == (
         "424 tokens short: 600, where claude-sonnet-4-5 needs 1,024; "
-        "the first mark that counts is system.0 (1,700 tokens)"
+        "the first breakpoint that counts is system.0 (1,700 tokens)"
     )
 
 

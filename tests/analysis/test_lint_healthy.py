@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.analysis.lint import Desk, LintedLog, LintFinding, codes, lint_bodies, lint_log
+from cachecost.analysis.lint import LintedLog, LintFinding, RequestLoader, codes, lint_bodies, lint_log
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.providers.rules import RuleBook
 from growing_log import Shape, write_log
@@ -23,12 +23,12 @@ LIST = len('[{"type":"text","text":}]')
 """How much longer a tool result is whose text is sent as a list."""
 
 
-def desk(tokens: str = "tiktoken") -> Desk:
-    return Desk(RuleBook(), "anthropic", tokens)
+def loader(tokens: str = "tiktoken") -> RequestLoader:
+    return RequestLoader(RuleBook(), "anthropic", tokens)
 
 
 def log(path: Path, tokens: str = "tiktoken") -> LintedLog:
-    return lint_log(read_calls(path), "log", desk(tokens))
+    return lint_log(read_calls(path), "log", loader(tokens))
 
 
 def serious(found: Sequence[LintFinding]) -> list[str]:
@@ -133,7 +133,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHAPES.glob("*.json")))
 def test_recorded_clients(name: str) -> None:
-    found = lint_bodies(Client(name).bodies(), desk())
+    found = lint_bodies(Client(name).bodies(), loader())
     assert [f"{one.code} {one.path}" for one in found if not one.is_note] == BAD.get(name, [])
 
 
@@ -144,7 +144,7 @@ def test_a_client_that_is_said_to_be_good_could_be_found_out() -> None:
         for message in body["messages"]:
             for block in message["content"]:
                 block.pop("cache_control", None)
-    assert serious(lint_bodies(bodies, desk())) == ["CC521"]
+    assert serious(lint_bodies(bodies, loader())) == ["CC521"]
 
 
 # ------------------------------------------------------------------------------------------------- logs

@@ -34,7 +34,7 @@ def test_a_clock_that_differs_is_confirmed_with_its_place() -> None:
     (one,) = linted(first(system=system(CLOCK.format(4))), second(system=system(CLOCK.format(5))))
     assert (one.code, one.path, one.severity, one.offset) == ("CC530", "system.0", "warning", 39)
     assert one.excerpt == "…Current time: 2026-03-06T21:2▮…"
-    assert one.message == f'a time differs from the request before at character 39: "{one.excerpt}"'
+    assert one.message == f'a time differs from the previous request at character 39: "{one.excerpt}"'
     assert one.tokens == 1100 + len(CLOCK.format(4)) + len('{"type":"text","text":"\\n"}') - 1 + 300
 
 
@@ -84,7 +84,9 @@ def test_a_mark_on_the_block_that_differs_can_never_be_read() -> None:
     pair = [mark_last(body(QUESTION, system=[stable, marked(text(300, word))])) for word in ("alpha", "beta")]
     (finding,) = linted(*pair)
     assert (finding.code, finding.path) == ("CC537", "system.1")
-    assert finding.message.startswith("the mark stands on what differs from the request before at character 0")
+    assert finding.message.startswith(
+        "the breakpoint is on a block that differs from the previous request at character 0"
+    )
 
 
 def test_a_block_that_goes_or_comes() -> None:
@@ -98,7 +100,7 @@ def test_key_order_in_a_tool_and_in_a_call() -> None:
     (one,) = linted(first(), second(tools=[turned, TOOLS[1]]))
     assert (one.code, one.path) == ("CC534", "tools.0")
     assert one.message == (
-        "the same JSON, its keys in another order: input_schema, description, name; "
+        "the same JSON with its keys in another order: input_schema, description, name; "
         "before: name, description, input_schema"
     )
 
@@ -114,15 +116,15 @@ def test_key_order_in_a_tool_and_in_a_call() -> None:
 def test_the_same_tools_in_another_order() -> None:
     (one,) = linted(first(), second(tools=[TOOLS[1], TOOLS[0]]))
     assert (one.code, one.path) == ("CC535", "tools.0")
-    assert one.message == "the same tools in another order: b stands where a stood"
+    assert one.message == "the same tools in another order: b is now where a was"
 
 
 def test_a_tool_that_comes_goes_or_is_described_otherwise() -> None:
     more = [*TOOLS, tool(90, "c")]
     (one,) = linted(first(), second(tools=more))
-    assert (one.code, one.path, one.message, one.tokens) == ("CC536", "tools.2", "new: c", 1400)
+    assert (one.code, one.path, one.message, one.tokens) == ("CC536", "tools.2", "added: c", 1400)
     (one,) = linted(first(tools=more), second())
-    assert (one.code, one.message) == ("CC536", "gone: c")
+    assert (one.code, one.message) == ("CC536", "removed: c")
     said = {**TOOLS[0], "description": "y" + TOOLS[0]["description"]}
     (one,) = linted(first(), second(tools=[said, TOOLS[1]]))
     assert (one.code, one.path, one.offset) == ("CC533", "tools.0.description", 0)
@@ -149,7 +151,7 @@ def test_a_last_message_that_is_changed_afterwards_wastes_its_mark() -> None:
     after = mark_last(body(user(text(1100)), ANSWER, NEXT))
     (one,) = linted(before, after)
     assert (one.code, one.path) == ("CC537", "messages.0.content.1")
-    assert one.message == "the mark stands on what is gone in the next request"
+    assert one.message == "the breakpoint is on a block that is missing from the next request"
     healthy = body(user(marked(text(1100)), reminder))
     assert found(healthy, mark_last(body(user(marked(text(1100))), ANSWER, NEXT))) == []
 
@@ -179,7 +181,8 @@ def test_a_mark_on_the_system_prompt_alone() -> None:
     (one,) = linted(body(QUESTION, **head), body(QUESTION, ANSWER, NEXT, **head))
     assert (one.code, one.path) == ("CC521", "system.0")
     assert one.message == (
-        "the last mark stays here while the conversation grew by 2 messages: the 900 tokens after it are not cached"
+        "the last breakpoint stays here while the conversation grew by 2 messages: "
+        "the 900 tokens after it are not cached"
     )
 
 
@@ -209,13 +212,15 @@ def test_the_margin_can_be_chosen() -> None:
     before, after = first(), mark_last(body(QUESTION, ANSWER, parts(17), tools=TOOLS, system=SYSTEM))
     (one,) = linted(before, after)
     assert one.path == "messages.2.content.16" and one.message == (
-        "18 positions back to the last mark of the request before (messages.0.content.0), where 19 are looked at: "
+        "18 positions back to the last breakpoint of the previous request "
+        "(messages.0.content.0); the lookback covers 19: "
         "2 more blocks put it out of reach"
     )
     assert linted(before, after, margin=2) == []
     (one,) = linted(before, mark_last(body(QUESTION, ANSWER, parts(20), tools=TOOLS, system=SYSTEM)))
     assert one.message.endswith(
-        "21 positions back to the last mark of the request before (messages.0.content.0), 2 too many: it is not found"
+        "21 positions back to the last breakpoint of the previous request "
+        "(messages.0.content.0), 2 too many: it is missed"
     )
     assert one.tokens == 300, "what is marked in the head is found all the same"
 

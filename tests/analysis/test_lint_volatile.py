@@ -6,7 +6,7 @@ import pytest
 from lint_bodies import found, linted
 
 from bodies import Body, assistant, body, mark_last, marked, text, tool, tool_result, user
-from cachecost.analysis.lint.volatile import only_words_changed, volatiles
+from cachecost.analysis.lint.volatile import find_volatile_words, only_words_changed
 
 STRONG = {
     "Current time: 2026-03-06T21:24:07Z": "2026-03-06T21:24:07Z",
@@ -51,17 +51,17 @@ NONE = (
 
 @pytest.mark.parametrize(("words", "candidate"), STRONG.items())
 def test_a_clock_or_a_fresh_id(words: str, candidate: str) -> None:
-    assert [(words[one.start : one.end], one.strong) for one in volatiles(words)] == [(candidate, True)]
+    assert [(words[one.start : one.end], one.strong) for one in find_volatile_words(words)] == [(candidate, True)]
 
 
 @pytest.mark.parametrize(("words", "candidate"), WEAK.items())
 def test_what_may_change_and_may_not(words: str, candidate: str) -> None:
-    assert [(words[one.start : one.end], one.strong) for one in volatiles(words)] == [(candidate, False)]
+    assert [(words[one.start : one.end], one.strong) for one in find_volatile_words(words)] == [(candidate, False)]
 
 
 @pytest.mark.parametrize("words", NONE)
 def test_ordinary_text_is_no_candidate(words: str) -> None:
-    assert volatiles(words) == []
+    assert find_volatile_words(words) == []
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from cachecost.analysis.optimum.exact import Slot, exact
 from cachecost.analysis.optimum.lower_bound import evaluator_floor
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook

@@ -9,7 +9,7 @@ import pytest
 from whatif_logs import Row, told, two_calls, usd
 
 from bodies import Body, assistant, body, marked, text, tool, user
-from cachecost.analysis.whatif.facts import Action
+from cachecost.analysis.whatif.alternatives import Action
 from cachecost.base.errors import CannotEvaluate, InputError
 
 HEAD: dict[str, Any] = {"tools": [marked(tool(5_000, "f"))], "system": [marked(text(5_000, "s"))]}
@@ -91,7 +91,7 @@ def test_several_faults_at_once(tmp_path: Path) -> None:
     assert [str(fault) for fault in refused.value.faults] == [
         "--action effort=lo: expected one of low, medium, high, xhigh, max; got 'lo' (did you mean 'low'?)",
         f"--action expected one of {forms}; got 'tool=any'",
-        "--action tools-=g: expected a tool of the recording, of f; got 'g'",
+        "--action tools-=g: expected a tool of the recording (f); got 'g'",
         "--action tool_choice=all: expected one of auto, any, none, tool:NAME; got 'all'",
         "--action format=xml: expected one of json, text; got 'xml'",
         f"--action expected one of {forms}; got 'model=' (did you mean 'model'?)",
@@ -109,12 +109,12 @@ def test_a_call_that_is_not_there(tmp_path: Path, at: int) -> None:
     [
         (
             "claude-haiku-5-5",
-            "claude-haiku-5-5 came out on 2026-10-07, and the question is about 2026-10-05; "
+            "claude-haiku-5-5 was released on 2026-10-07, after the date of this replay (2026-10-05); "
             "add --as-of 2026-10-07 or a later day",
         ),
         (
             "claude-3-haiku",
-            "claude-3-haiku was withdrawn on 2026-04-20, and the question is about 2026-10-05; "
+            "claude-3-haiku was retired on 2026-04-20; the date of this replay is 2026-10-05; "
             "add --as-of with an earlier day",
         ),
     ],

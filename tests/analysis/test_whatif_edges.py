@@ -11,10 +11,10 @@ import pytest
 from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool_result, tool_use, user
+from cachecost.analysis.whatif.alternatives import YES
 from cachecost.analysis.whatif.assumptions import other_readings
-from cachecost.analysis.whatif.facts import YES
-from cachecost.analysis.whatif.pauses import needed, pauses, pings_worth
-from cachecost.analysis.whatif.study import near, what_if
+from cachecost.analysis.whatif.pauses import measure_pauses, pings_worth, rewrites_to_break_even
+from cachecost.analysis.whatif.report import near, what_if
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.workload import recorded
@@ -27,8 +27,8 @@ def prices(read: str, write_5m: str = "1.25", write_1h: str = "2") -> Prices:
 
 
 def test_the_edge_by_the_usual_multipliers() -> None:
-    assert needed(prices("0.1")) == Decimal("0.75") / Decimal("1.15")
-    assert needed(prices("1.25")) is None
+    assert rewrites_to_break_even(prices("0.1")) == Decimal("0.75") / Decimal("1.15")
+    assert rewrites_to_break_even(prices("1.25")) is None
 
 
 @pytest.mark.parametrize(("read", "pings"), [("0.1", 11), ("0.125", 9), ("0.05", 24), ("1.25", 0), ("0", None)])
@@ -41,7 +41,7 @@ def test_how_many_pings_a_pause_is_worth(read: str, pings: int | None) -> None:
 def test_both_sides_of_the_edge(tmp_path: Path, new: int, pays: bool) -> None:
     found = told(tmp_path, two_calls(400, answer=100, second=new - 100))
     edge = found.break_even
-    saving = found.promise("ttl=1h").saving
+    saving = found.find("ttl=1h").saving
     assert edge is not None and edge.here is not None and saving is not None
     assert edge.here == Decimal(2_000) / (2_000 + new)
     assert (edge.here > edge.needed) is pays
@@ -70,7 +70,7 @@ def test_pauses_by_length(tmp_path: Path, pause: float, counts: tuple[int, int, 
 def test_a_conversation_that_shares_the_head_alone_goes_on_with_its_last_use(tmp_path: Path) -> None:
     head = {"system": [marked(text(2_000, "s"))]}
     rows: list[Row] = [(at, body(user(text(100, name)), **head)) for at, name in ((0, "a"), (40, "b"), (90, "c"))]
-    found = pauses(traffic(tmp_path, rows).calls)
+    found = measure_pauses(traffic(tmp_path, rows).calls)
     assert list(found.seconds) == [40, 50]
     assert found.hours == 90 / 3600
 
@@ -89,7 +89,7 @@ def burst() -> list[Row]:
 
 def test_a_verdict_that_turns_under_another_reading(tmp_path: Path) -> None:
     """Counted block by block, the mark at the end alone does not find the 2,000 tokens: 3.75 - 0.3 for each."""
-    found = told(tmp_path, burst()).promise("marks=automatic")
+    found = told(tmp_path, burst()).find("marks=automatic")
     assert found.saving == 0
     assert found.depends_on == ("with lookback_runs=counted it costs $0.0069 more",)
 
@@ -97,7 +97,7 @@ def test_a_verdict_that_turns_under_another_reading(tmp_path: Path) -> None:
 def test_a_verdict_that_does_not_turn(tmp_path: Path) -> None:
     found = told(tmp_path, two_calls(400))
     assert found.readings == ["ttl_in_key=true"]
-    assert all(one.depends_on == () for one in found.promises)
+    assert all(one.depends_on == () for one in found.alternatives)
 
 
 def test_only_readings_that_can_matter_are_asked(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_only_readings_that_can_matter_are_asked(tmp_path: Path) -> None:
 
 def test_shipped_prices_have_the_edge_of_the_docstring() -> None:
     shipped = PriceBook().prices("anthropic", "claude-sonnet-4-5", DAY, 0)
-    limit = needed(shipped)
+    limit = rewrites_to_break_even(shipped)
     assert limit is not None
     assert round(limit, 3) == Decimal("0.652")
 
@@ -130,7 +130,7 @@ def test_a_cache_that_was_warm_before_the_recording(tmp_path: Path, read: int, i
     found = what_if(recorded(path, RuleBook(), PriceBook()))
     assert found.billed is not None
     assert found.cost == (found.billed if is_near else found.simulated)
-    told_of = found.promise("model=claude-opus-5").supported
+    told_of = found.find("model=claude-opus-5").supported
     assert (told_of == YES) is is_near
     if not is_near:
-        assert told_of == "not supported by the data: the simulation of what was sent is more than 10% off its bill"
+        assert told_of == "not supported by the data: the simulation is more than 10% off the bill"

@@ -14,12 +14,12 @@ import pytest
 from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool, user
-from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import Whatif
-from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.analysis.whatif.replaying import Replays
+from cachecost.analysis.whatif.alternatives import WhatifReport
+from cachecost.analysis.whatif.catalogue import RecordingProfile
+from cachecost.analysis.whatif.pricing import AlternativePricing
+from cachecost.analysis.whatif.replays import Replays
+from cachecost.analysis.whatif.report import what_if
 from cachecost.analysis.whatif.steps import cost
-from cachecost.analysis.whatif.study import what_if
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -36,7 +36,7 @@ def session(name: str) -> Traffic:
 
 
 @pytest.fixture(scope="module")
-def claude_code() -> Iterator[Whatif]:
+def claude_code() -> Iterator[WhatifReport]:
     yield what_if(session("claude-code.jsonl"), ["ttl=1h", "keep-alive=295s:1"], readings=False)
 
 
@@ -58,7 +58,7 @@ def test_the_best_together_are_at_least_as_good_as_the_best_alone(tmp_path: Path
     found = told(tmp_path, several())
     joint = found.jointly
     assert joint is not None and joint.saving is not None and joint.cost is not None
-    best = max(one.saving or Decimal(0) for one in found.promises if one.is_gain and one.keeps_answers)
+    best = max(one.saving or Decimal(0) for one in found.alternatives if one.is_gain and one.keeps_answers)
     assert "tools=sorted" in joint.names
     assert len(joint.names) > 1
     assert joint.saving >= joint.best_part
@@ -72,24 +72,24 @@ def test_two_that_mend_the_same_thing_say_so(tmp_path: Path) -> None:
     joint = told(tmp_path, two_calls(400), "ttl=1h", "keep-alive=295s:1").asked
     assert joint is not None and joint.saving is not None
     assert joint.saving < joint.best_part
-    assert joint.why == "they mend the same thing: what one saves, the other pays for and does not need"
+    assert joint.why == "they avoid the same cost, so one pays for what the other makes unnecessary"
 
 
 def test_one_that_costs_is_named(tmp_path: Path) -> None:
     joint = told(tmp_path, several(), "tools=sorted", "host=bedrock").asked
     assert joint is not None and joint.saving is not None
     assert joint.saving < joint.best_part
-    assert joint.why == "host=bedrock costs more than it saves, here as alone"
+    assert joint.why == "host=bedrock costs more than it saves, also on its own"
 
 
 def test_two_of_one_kind_and_unknown_names_are_refused_all_at_once(tmp_path: Path) -> None:
-    names = "--jointly expected the name of a promise, as in the table; got"
+    names = "--jointly expected the name of an alternative from the table; got"
     with pytest.raises(InputError) as refused:
         told(tmp_path, two_calls(400), "ttl=1h", "ttl=5m", "tools=sort", "keep-alive=soon")
     assert [str(fault) for fault in refused.value.faults] == [
         f"{names} 'tools=sort' (did you mean 'tools=sorted'?)",
         f"{names} 'keep-alive=soon' (did you mean 'keep-alive=295s'?)",
-        "--jointly 'ttl=1h' and 'ttl=5m' exclude each other",
+        "--jointly 'ttl=1h' and 'ttl=5m' cannot be combined",
     ]
 
 
@@ -97,13 +97,13 @@ def test_promises_send_the_tokens_that_they_say(tmp_path: Path) -> None:
     """Those that change marks, times or the order alone send what was sent, and all get the answers that there were."""
     for ground in (traffic(tmp_path, several()), session("claude-code-56-minutes.jsonl")):
         replays = Replays(ground)
-        pricing = Pricing(replays, Decimal(1))
+        pricing = AlternativePricing(replays, Decimal(1))
         sent = {row.call: row.usage for row in pricing.base}
         seen = set()
-        for option in Study.of(ground, pricing.base).options():
+        for option in RecordingProfile.of(ground, pricing.base).options():
             if option.kind not in SAME_BYTES:
                 continue
-            made = pricing.replayed([option])
+            made = pricing.replay([option])
             for number, row in replays.by_call(made.steps, made.rows).items():
                 if row.error is None:
                     assert row.usage.total_input == sent[number].total_input, (option.name, number)
@@ -112,17 +112,17 @@ def test_promises_send_the_tokens_that_they_say(tmp_path: Path) -> None:
         assert {"lifetime", "marks", "keep-alive", "tools", "batch", "us", "host"} <= seen
 
 
-def test_both_sides_are_simulated_and_only_the_difference_is_believed(claude_code: Whatif) -> None:
+def test_both_sides_are_simulated_and_only_the_difference_is_believed(claude_code: WhatifReport) -> None:
     assert claude_code.billed is not None
     assert claude_code.cost == claude_code.billed
     assert claude_code.simulated != claude_code.billed
-    for one in claude_code.promises:
+    for one in claude_code.alternatives:
         if one.cost is not None and one.saving is not None:
             assert one.cost + one.saving == claude_code.billed
 
 
-def test_the_recorded_session_keeps_its_figures(claude_code: Whatif) -> None:
-    known = {one.name: one for one in claude_code.promises}
+def test_the_recorded_session_keeps_its_figures(claude_code: WhatifReport) -> None:
+    known = {one.name: one for one in claude_code.alternatives}
     savings = {name: round(known[name].saving or Decimal(0), 4) for name in ("ttl=1h", "marks=none", "compaction=50k")}
     assert round(claude_code.cost, 4) == Decimal("5.1737")
     assert savings == {
@@ -135,11 +135,11 @@ def test_the_recorded_session_keeps_its_figures(claude_code: Whatif) -> None:
     assert known["us"].supported == "not evaluated: claude-sonnet-4 has no US-only inference"
 
 
-def test_another_model_of_the_same_tokenizer_has_the_billed_lengths(claude_code: Whatif) -> None:
+def test_another_model_of_the_same_tokenizer_has_the_billed_lengths(claude_code: WhatifReport) -> None:
     """Opus 4 costs five times as much as Sonnet 4 in every class, so the bills' lengths give five times the dollars."""
-    found = claude_code.promise("model=claude-opus-4")
+    found = claude_code.find("model=claude-opus-4")
     assert found.saving == -4 * claude_code.simulated
-    assert claude_code.promise("host=google-cloud").supported == "no change: no call costs more or less"
+    assert claude_code.find("host=google-cloud").supported == "no change: no call changes in cost"
 
 
 def test_another_tokenizer_is_an_error_of_its_own() -> None:
@@ -148,14 +148,14 @@ def test_another_tokenizer_is_an_error_of_its_own() -> None:
     later = replace(later, prices=PriceBook(as_of=later.rules.as_of))
     replays = Replays(later)
     base = replays.rows(replays.recorded)
-    study = Study.of(later, base)
-    pricing = Pricing(replays, cost(base), base)
+    study = RecordingProfile.of(later, base)
+    pricing = AlternativePricing(replays, cost(base), base)
     options = {option.name: option for option in study.options()}
-    other = pricing.promise(options["model=claude-opus-5-5"])
+    other = pricing.price_option(options["model=claude-opus-5-5"])
     assert options["model=claude-opus-5-5"].counts_anew
     assert other.cost is not None
     assert other.error > Decimal("0.02") * other.cost
-    scaled = pricing.replayed([options["model=claude-opus-5-5"]])
+    scaled = pricing.replay([options["model=claude-opus-5-5"]])
     longer = sum(row.usage.total_input for row in scaled.rows) / sum(row.usage.total_input for row in base)
     assert 1.05 < longer < 1.6
 
@@ -183,9 +183,9 @@ def test_an_hour_saves_on_the_benchmark_log_what_it_saves_on_others(tmp_path: Pa
     log = tmp_path / "log.jsonl"
     module.write_log(log, module.Shape())
     ground = recorded(log, RuleBook(), PriceBook(), tokens="bytes")
-    pricing = Pricing(Replays(ground), Decimal(1))
-    options = {option.name: option for option in Study.of(ground, pricing.base).options()}
-    then = pricing.replayed([options["ttl=1h"]]).cost
+    pricing = AlternativePricing(Replays(ground), Decimal(1))
+    options = {option.name: option for option in RecordingProfile.of(ground, pricing.base).options()}
+    then = pricing.replay([options["ttl=1h"]]).cost
     assert Decimal("0.90") < then / cost(pricing.base) < Decimal("0.92")
-    marks = pricing.replayed([options["marks=none"]]).cost
+    marks = pricing.replay([options["marks=none"]]).cost
     assert Decimal("7.2") < marks / cost(pricing.base) < Decimal("7.5")

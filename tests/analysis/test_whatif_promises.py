@@ -11,9 +11,9 @@ import pytest
 from whatif_logs import Row, promise, told, traffic, two_calls, usd
 
 from bodies import HOUR, MARK, Body, assistant, body, marked, text, thinking, tool, tool_result, tool_use, user
-from cachecost.analysis.whatif.facts import YES
-from cachecost.analysis.whatif.serving import must_be_served, served
-from cachecost.analysis.whatif.study import what_if
+from cachecost.analysis.whatif.alternatives import YES
+from cachecost.analysis.whatif.report import what_if
+from cachecost.analysis.whatif.served_models import list_models, must_be_served
 from cachecost.base.errors import CannotEvaluate
 
 COLD = usd(2_000, 3.75, 2_300, 3.75)
@@ -33,16 +33,16 @@ def test_an_hour_for_everything(tmp_path: Path, pause: float, now: Decimal) -> N
 def test_without_a_pause_nothing_is_known_of_lifetimes(tmp_path: Path, pause: float, supported: bool) -> None:
     told_of = told(tmp_path, two_calls(pause))
     for name in ("ttl=1h", "keep-alive=240s", "keep-alive=295s:1"):
-        found = told_of.promise(name)
+        found = told_of.find(name)
         assert (found.supported == YES) is supported, name
         if not supported:
-            assert found.supported == ("not supported by the data: no pause is as long as 300 s (the longest is 299 s)")
+            assert found.supported == ("not supported by the data: no pause reaches 300 s (the longest is 299 s)")
 
 
 def test_calls_without_times_tell_nothing_of_pauses(tmp_path: Path) -> None:
     rows: list[Row] = [(None, sent) for _, sent in two_calls(0)]
     found = promise(tmp_path, rows, "ttl=1h")
-    assert found.supported == "not supported by the data: no call has a time, so nothing is known of its pauses"
+    assert found.supported == "not supported by the data: the recording has no timestamps, so its pauses are unknown"
 
 
 def test_five_minutes_for_what_lived_an_hour(tmp_path: Path) -> None:
@@ -51,20 +51,20 @@ def test_five_minutes_for_what_lived_an_hour(tmp_path: Path) -> None:
         (400, body(user(text(2_000, "a")), assistant(text(100, "b")), user({**text(200, "c"), "cache_control": HOUR}))),
     ]
     found = told(tmp_path, rows)
-    assert found.promise("ttl=5m").cost == COLD
-    assert found.promise("ttl=1h").supported == "no change: it is so"
+    assert found.find("ttl=5m").cost == COLD
+    assert found.find("ttl=1h").supported == "no change: already so"
 
 
 def test_an_hour_for_the_first_layers_alone(tmp_path: Path) -> None:
     head: dict[str, Any] = {"tools": [marked(tool(1_500))], "system": [marked(text(2_500, "s"))]}
     found = told(tmp_path, two_calls(400, **head))
     assert found.cost == usd(6_000, 3.75, 6_300, 3.75)
-    assert found.promise("ttl=1h:tools").cost == usd(1_500, 6, 4_500, 3.75, 1_500, 0.3, 4_800, 3.75)
-    assert found.promise("ttl=1h:tools+system").cost == usd(4_000, 6, 2_000, 3.75, 4_000, 0.3, 2_300, 3.75)
+    assert found.find("ttl=1h:tools").cost == usd(1_500, 6, 4_500, 3.75, 1_500, 0.3, 4_800, 3.75)
+    assert found.find("ttl=1h:tools+system").cost == usd(4_000, 6, 2_000, 3.75, 4_000, 0.3, 2_300, 3.75)
 
 
 def test_no_mark_on_the_layer_is_no_change(tmp_path: Path) -> None:
-    assert promise(tmp_path, two_calls(400), "ttl=1h:tools").supported == "no change: no call has a mark on tools"
+    assert promise(tmp_path, two_calls(400), "ttl=1h:tools").supported == "no change: no call has a breakpoint on tools"
 
 
 # Pings: the entry lives until 300 s after the last of them. One comes after the last call as well.
@@ -92,9 +92,9 @@ def test_marks_on_the_last_block_and_none_at_all(tmp_path: Path) -> None:
     ]
     found = told(tmp_path, rows)
     assert found.cost == usd(2_500, 3.75, 2_000, 3, 2_500, 0.3, 2_300, 3)
-    assert found.promise("marks=automatic").cost == usd(4_500, 3.75, 4_500, 0.3, 300, 3.75)
-    assert found.promise("marks=none").cost == usd(4_500, 3, 4_800, 3)
-    assert found.promise("marks=none").supported == YES
+    assert found.find("marks=automatic").cost == usd(4_500, 3.75, 4_500, 0.3, 300, 3.75)
+    assert found.find("marks=none").cost == usd(4_500, 3, 4_800, 3)
+    assert found.find("marks=none").supported == YES
 
 
 # ------------------------------------------------------------------------------- elsewhere
@@ -110,7 +110,7 @@ def test_another_model_with_a_minimum_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_model_that_was_not_out_yet_is_not_offered(tmp_path: Path) -> None:
-    names = {one.name for one in told(tmp_path, two_calls(10)).promises}
+    names = {one.name for one in told(tmp_path, two_calls(10)).alternatives}
     assert "model=claude-haiku-5-5" not in names  # 7 October 2026, two days later
     assert "model=claude-opus-5-5" in names
 
@@ -127,11 +127,11 @@ def test_a_model_that_was_not_out_yet_is_not_offered(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_that_was_withdrawn_is_not_offered(host: str, day: date, name: str, is_offered: bool) -> None:
-    assert (name in {model.name for model in served(host, day)}) is is_offered
+    assert (name in {model.name for model in list_models(host, day)}) is is_offered
     if is_offered:
         must_be_served(host, name, day)
     else:
-        with pytest.raises(CannotEvaluate, match=f"{name} was withdrawn on .*; add --as-of with an earlier day"):
+        with pytest.raises(CannotEvaluate, match=f"{name} was retired on .*; add --as-of with an earlier day"):
             must_be_served(host, name, day)
 
 
@@ -139,7 +139,7 @@ def test_a_host_that_withdrew_the_model_is_no_alternative(tmp_path: Path) -> Non
     rows = [(at, {**sent, "model": "claude-opus-4-1"}) for at, sent in two_calls(10)]
     found = promise(tmp_path, rows, "host=google-cloud")
     assert found.supported == (
-        "not supported by the data: claude-opus-4-1 was withdrawn on 2026-08-05 from the Claude API, "
+        "not supported by the data: claude-opus-4-1 was retired on 2026-08-05 from the Claude API, "
         "and no later day is known for google-cloud"
     )
     assert promise(tmp_path, rows, "host=bedrock").cost is not None  # until 2027 there
@@ -168,7 +168,7 @@ def test_a_batch_is_a_band(tmp_path: Path, calls: int, saves: bool) -> None:
 
 def test_a_batch_cannot_wait_for_an_answer(tmp_path: Path) -> None:
     found = promise(tmp_path, two_calls(10), "batch")
-    assert found.supported.endswith("1 of 2 calls go on from an answer, and a batch gives it within a day")
+    assert found.supported.endswith("1 of 2 calls depend on an earlier answer, which a batch returns within a day")
 
 
 def test_us_residency(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_us_residency(tmp_path: Path) -> None:
 
 def same_as_sent(tmp_path: Path, rows: list[Row], name: str, by_hand: list[Row], **options: Any) -> None:
     """A promise costs what the log costs that somebody would have sent so."""
-    found = told(tmp_path, rows, **options).promise(name)
+    found = told(tmp_path, rows, **options).find(name)
     hand = what_if(traffic(tmp_path, by_hand, "by-hand", options.get("output")))
     assert found.supported == YES
     assert found.saving is not None and found.saving != 0
@@ -201,7 +201,7 @@ def test_tools_in_one_order(tmp_path: Path) -> None:
 
 def test_tools_that_never_came_in_another_order(tmp_path: Path) -> None:
     found = promise(tmp_path, two_calls(10, tools=[tool(1_300, "b"), tool(1_200, "a")]), "tools=sorted")
-    assert found.supported == "no change: the same tools never came in another order"
+    assert found.supported == "no change: the order of the tools never changes"
 
 
 def test_keys_of_schemas_in_one_order(tmp_path: Path) -> None:
@@ -276,9 +276,9 @@ def test_compaction_only_where_the_recording_is_long_enough(tmp_path: Path) -> N
     shorter = usd(2_200, 5)  # below Opus 4.5's minimum of 4,096
     assert found.extra_calls == 1
     assert found.cost == first + asks + shorter
-    names = {one.name for one in told(tmp_path, two_calls(20, first=49_700)).promises}
+    names = {one.name for one in told(tmp_path, two_calls(20, first=49_700)).alternatives}
     assert not any(name.startswith("compaction") for name in names)
 
 
 def test_effort_is_not_offered(tmp_path: Path) -> None:
-    assert not any("effort" in one.name for one in told(tmp_path, two_calls(10)).promises)
+    assert not any("effort" in one.name for one in told(tmp_path, two_calls(10)).alternatives)

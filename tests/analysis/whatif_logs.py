@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bodies import Body, assistant, body, marked, text, user
-from cachecost.analysis.whatif.facts import Promise, Whatif
-from cachecost.analysis.whatif.study import what_if
+from cachecost.analysis.whatif.alternatives import Alternative, WhatifReport
+from cachecost.analysis.whatif.report import what_if
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.workload import Traffic, recorded
@@ -37,13 +37,13 @@ def _line(at: float | None, sent: Body, output: int | None) -> dict[str, Any]:
     return line
 
 
-def told(tmp_path: Path, rows: Sequence[Row], *asked: str, **options: Any) -> Whatif:
+def told(tmp_path: Path, rows: Sequence[Row], *asked: str, **options: Any) -> WhatifReport:
     """Everything about a log."""
     return what_if(traffic(tmp_path, rows, output=options.pop("output", None)), asked, **options)
 
 
-def promise(tmp_path: Path, rows: Sequence[Row], name: str) -> Promise:
-    return told(tmp_path, rows).promise(name)
+def promise(tmp_path: Path, rows: Sequence[Row], name: str) -> Alternative:
+    return told(tmp_path, rows).find(name)
 
 
 def usd(*parts: float) -> Decimal:

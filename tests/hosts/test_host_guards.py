@@ -133,14 +133,20 @@ CHECKED = [
     ("openai", "gpt-6.1-sol", "min_lookback_margin: 3", 3, "has a cache without lookback: the cache of gpt-6.1-sol on"),
     ("deepseek", "deepseek-flash", "min_lookback_margin: 3", 3, "has a cache without lookback: the cache of deepseek-"),
     ("qwen", "qwen3.8-max-explicit", "min_lookback_margin: 3", 0, "lookback positions left"),
-    ("deepseek", "deepseek-flash", "max_marks: 0", 0, "sends 0 marks"),
-    ("openai", "gpt-6.1-sol", "max_marks: 0", 1, "sends 1 mark in call 1; the limit is 0"),
-    ("gemini", "gemini-3.8-flash", "max_cost_usd: 0.011", 3, "where no hit comes about: none is promised. The limit"),
+    ("deepseek", "deepseek-flash", "max_marks: 0", 0, "places 0 breakpoints"),
+    ("openai", "gpt-6.1-sol", "max_marks: 0", 1, "places 1 breakpoint in call 1; the limit is 0"),
+    (
+        "gemini",
+        "gemini-3.8-flash",
+        "max_cost_usd: 0.011",
+        3,
+        "without a cache hit: hits are best effort here. The limit",
+    ),
     ("gemini", "gemini-3.8-flash", "max_cost_usd: 1", 0, "the limit is $1"),
     ("gemini", "gemini-3.8-flash", "max_cost_usd: 0.0001", 1, "more than the limit of $0.0001"),
-    ("gemini", "gemini-3.8-flash", "min_hit_share: 10%", 3, "of its input from the cache, but no hit is promised; at"),
-    ("gemini", "gemini-3.8-flash", "min_hit_share: 99%", 1, "at least 99% is asked for"),
-    ("deepseek", "deepseek-flash", "min_hit_share: 10%", 0, "at least 10% is asked for"),
+    ("gemini", "gemini-3.8-flash", "min_hit_share: 10%", 3, "may reach a cache hit rate of"),
+    ("gemini", "gemini-3.8-flash", "min_hit_share: 99%", 1, "; the minimum is 99%"),
+    ("deepseek", "deepseek-flash", "min_hit_share: 10%", 0, "; the minimum is 10%"),
 ]
 
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from cachecost.sweep.backends import Workers
-from cachecost.sweep.rows import Row
-from cachecost.sweep.store import anywhere, opened
-from cachecost.sweep.sweeping import Sweep, swept
+from cachecost.sweep.rows import SweepRow
+from cachecost.sweep.run import Sweep, run_sweep
+from cachecost.sweep.store import open_store, temporary_store
 
 SCENARIO = """\
 format: 1
@@ -43,14 +43,14 @@ def scenario_at(folder: Path, text: str = SCENARIO) -> Path:
     return path
 
 
-def rows_of(sweep: Sweep) -> list[Row]:
+def rows_of(sweep: Sweep) -> list[SweepRow]:
     """The rows of a sweep of which nothing is kept."""
-    with anywhere(sweep.axes) as store:
-        swept(sweep, ALONE, store, lambda done: None)
+    with temporary_store(sweep.axes) as store:
+        run_sweep(sweep, ALONE, store, lambda done: None)
         return list(store.rows(sweep.job.axes))
 
 
 def table(sweep: Sweep, out: Path, workers: Workers = ALONE) -> bytes:
     """The table of a sweep, which goes on with what is there."""
-    swept(sweep, workers, opened(out, sweep.axes, sweep.about(), True), lambda done: None)
+    run_sweep(sweep, workers, open_store(out, sweep.axes, sweep.about(), True), lambda done: None)
     return out.read_bytes()

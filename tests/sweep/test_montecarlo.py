@@ -22,9 +22,9 @@ from cachecost.providers.usage import Usage
 from cachecost.replay.setup import Terms
 from cachecost.replay.workload import Traffic, of_strategy, recorded
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resampled
+from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses
+from cachecost.sweep.montecarlo.conversation_times import retime
 from cachecost.sweep.montecarlo.draws import numbers, uniforms
-from cachecost.sweep.montecarlo.retimed import retimed
 from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
@@ -111,7 +111,7 @@ def test_every_seed_costs_what_the_engine_says(
 def test_a_recording_with_its_bills_and_resampled_pauses(name: str) -> None:
     log = RECORDINGS / "sessions" / f"{name}.jsonl"
     of = recorded(log, RuleBook(), PRICES)
-    draw = replace(resampled(of.calls), eviction=0.02, retries=Retries(0.1, 5, billed=True))
+    draw = replace(resample_pauses(of.calls), eviction=0.02, retries=Retries(0.1, 5, billed=True))
     assert_equal_to_the_engine(of, draw, [1, 2, 3])
 
 
@@ -170,7 +170,7 @@ def test_agents_that_plan_anew_get_the_same_times() -> None:
     draw = Draw(turn=LogNormal(300, 300), loop=Uniform(1, 60), first_token=Uniform(0, 4), retries=Retries(0.3, 9))
     of = of_strategy("automatic", [talk], terms)
     for seed in (1, 2, 3):
-        again = of_strategy("automatic", retimed([talk], draw, seed), terms)
+        again = of_strategy("automatic", retime([talk], draw, seed), terms)
         assert [call.start for call in again.calls] == [call.start for call in calls_alone(of, draw, seed)]
         assert engine(again)[0] == montecarlo(of, draw, [seed]).costs[0]
 

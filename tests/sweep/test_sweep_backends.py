@@ -19,7 +19,7 @@ from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
 
 from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
-from cachecost.sweep.backends import MOST_CELLS, MOST_TASKS, Workers, bundles
+from cachecost.sweep.backends import MOST_CELLS, MOST_TASKS, Workers, split_tasks
 from cachecost.sweep.cells import Task
 from cachecost.sweep.grid import Point
 
@@ -80,7 +80,7 @@ def test_a_sweep_that_is_killed_again_and_again_comes_to_the_same_table(tmp_path
 )
 def test_bundles_become_smaller_so_that_workers_end_together(tasks: int, workers: int, sizes: list[int]) -> None:
     all_tasks = [Task(Point((number,)), (0,)) for number in range(tasks)]
-    made = list(bundles(all_tasks, tasks, workers))
+    made = list(split_tasks(all_tasks, tasks, workers))
     assert [task for some in made for task in some] == all_tasks
     assert [len(some) for some in made] == sizes
 
@@ -90,13 +90,13 @@ def test_bundles_become_smaller_so_that_workers_end_together(tasks: int, workers
 )
 def test_a_bundle_is_bounded_in_tasks_and_cells(seeds: int, most: int) -> None:
     task = Task(Point((0,)), tuple(range(seeds)))
-    assert max(map(len, bundles([task] * 1_000, 1_000, 2))) == most
+    assert max(map(len, split_tasks([task] * 1_000, 1_000, 2))) == most
 
 
 def test_a_cluster_needs_an_address_and_an_address_a_cluster() -> None:
-    with pytest.raises(InputError, match="--backend dask: expected --scheduler ADDRESS beside it; got none"):
+    with pytest.raises(InputError, match="--backend dask: expected --scheduler ADDRESS with it; got none"):
         Workers("dask").check()
-    with pytest.raises(InputError, match="--scheduler x: expected --backend dask or ray beside it; got loky"):
+    with pytest.raises(InputError, match="--scheduler x: expected --backend dask or ray with it; got loky"):
         Workers("loky", 1, "x").check()
     Workers("loky").check()
 

@@ -9,9 +9,9 @@ from sweep_bench import SCENARIO, scenario_at
 
 from cachecost.base.errors import InputError
 from cachecost.base.yaml_text import Number
+from cachecost.sweep.drawing import parse_draws
 from cachecost.sweep.grid import Axis, axes_of, axis_of, label, points_of
-from cachecost.sweep.sweeping import sweep_of
-from cachecost.sweep.varying import drawing_of
+from cachecost.sweep.run import load_sweep
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_glob_is_the_files_in_the_order_of_their_names(tmp_path: Path) -> None
         (tmp_path / name).touch()
     (axis,) = axes_of({}, ["conversation.recording='*.jsonl'"], tmp_path)
     assert axis.values == ("a.jsonl", "b.jsonl")
-    with pytest.raises(InputError, match=r"conversation.recording=\*.yaml: expected a file; none matches in"):
+    with pytest.raises(InputError, match=r"conversation.recording=\*.yaml: expected a file; nothing matches in"):
         axes_of({}, ["conversation.recording='*.yaml'"], tmp_path)
 
 
@@ -62,7 +62,7 @@ def test_the_last_axis_runs_fastest() -> None:
 def test_every_fault_of_a_grid_is_told_at_once(tmp_path: Path) -> None:
     path = scenario_at(tmp_path)
     with pytest.raises(InputError) as caught:
-        sweep_of(path, ["modle=a,b", "conversation.synthetic.turns=2,0,x", "model.name=c"])
+        load_sweep(path, ["modle=a,b", "conversation.synthetic.turns=2,0,x", "model.name=c"])
     assert str(caught.value).splitlines() == [
         "--grid modle=a: modle: unknown key (did you mean 'model'?)",
         "--grid modle=b: modle: unknown key (did you mean 'model'?)",
@@ -84,25 +84,25 @@ def test_values_that_are_given_twice_or_not_at_all(tmp_path: Path) -> None:
 def test_a_sweep_needs_something_to_vary(tmp_path: Path) -> None:
     path = scenario_at(tmp_path)
     with pytest.raises(InputError) as caught:
-        sweep_of(path, [])
-    assert str(caught.value) == f"{path} expected --grid a.b=V1,V2, --seeds N, or a sweep of its own; got none"
-    own = sweep_of(scenario_at(tmp_path, SCENARIO + "sweep: {conversation.synthetic.turns: [1, 2]}\n"), [])
+        load_sweep(path, [])
+    assert str(caught.value) == f"{path} expected --grid a.b=V1,V2, --seeds N, or `sweep:` in the scenario; got none"
+    own = load_sweep(scenario_at(tmp_path, SCENARIO + "sweep: {conversation.synthetic.turns: [1, 2]}\n"), [])
     assert (own.axes, len(own.places)) == (("conversation.synthetic.turns",), 2)
 
 
 def test_what_is_only_reported_cannot_be_swept(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--grid budget: expected what a strategy's cost depends on; this is only rep"):
-        sweep_of(scenario_at(tmp_path), ["budget={max_cost_usd: 3}"])
+    with pytest.raises(InputError, match="--grid budget: expected a key that changes the cost; this one is only rep"):
+        load_sweep(scenario_at(tmp_path), ["budget={max_cost_usd: 3}"])
 
 
 def test_draws_that_cannot_be_read_are_all_told() -> None:
     with pytest.raises(InputError) as caught:
-        drawing_of(("turns=3", "turn=[4, 2]", "eviction=1.5", "retry_wait=3", "retry_billed=2"))
+        parse_draws(("turns=3", "turn=[4, 2]", "eviction=1.5", "retry_wait=3", "retry_billed=2"))
     names = "turn, loop, first_token, eviction, lag_probability, retry_rate, lag_s, retry_wait, retry_billed"
     assert str(caught.value).splitlines() == [
         f"--draw turns=3: expected NAME=VALUE, NAME one of {names} (did you mean 'turn'?)",
         "--draw turn=[4, 2]: expected [low, high], low first, both from 0; got [4, 2]",
         "--draw eviction=1.5: expected a number from 0 to 1; got 1.5",
         "--draw retry_billed=2: expected true or false; got 2",
-        "--draw retry_rate: expected a share from 0 to 1 beside the other draws of retries; got none",
+        "--draw retry_rate: expected a share from 0 to 1 with the other retry draws; got none",
     ]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sweep_bench import ENVIRONMENT
 
-from cachecost.sweep.processes import shared
+from cachecost.sweep.processes import share_work
 
 
 def told(number: int) -> tuple[int, int]:
@@ -33,7 +33,7 @@ def killed(parent: int) -> None:
 
 def outcome(work: Callable[[int], Any], items: list[int], jobs: int) -> Any:
     try:
-        return list(shared(work, iter(items), jobs))
+        return list(share_work(work, iter(items), jobs))
     except (ValueError, BrokenProcessPool) as error:
         return next(kind.__name__ for kind in (ValueError, BrokenProcessPool) if isinstance(error, kind))
 

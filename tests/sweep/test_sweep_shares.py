@@ -10,9 +10,9 @@ from sweep_bench import scenario_at
 from cachecost.replay.workload import terms_of
 from cachecost.scenario import talks_of
 from cachecost.sweep import cells
-from cachecost.sweep.cells import evaluated
-from cachecost.sweep.rows import Key, Row, row_of
-from cachecost.sweep.sweeping import Sweep, sweep_of
+from cachecost.sweep.cells import evaluate_task
+from cachecost.sweep.rows import CellKey, SweepRow, ledger_row
+from cachecost.sweep.run import Sweep, load_sweep
 
 TEXT = """\
 format: 1
@@ -36,24 +36,24 @@ strategies:
 GRID = ["model=claude-opus-4-6,claude-sonnet-4-5", "strategies.1.ttl=5m,1h", "conversation.synthetic.turns=2,3"]
 
 
-def plainly(sweep: Sweep, folder: Path) -> list[Row]:
+def plainly(sweep: Sweep, folder: Path) -> list[SweepRow]:
     """Each strategy of each cell by its ledger, from conversations of its own."""
     rows = []
     for task in sweep.tasks():
         scenario = sweep.job.at(task.point)
         talks, bills = talks_of(scenario, folder)
         terms = terms_of(scenario, folder, bills)
-        key = Key(task.point.labels(sweep.job.axes), 0)
-        rows += [row_of(key, terms.ledger(spec, talks)) for spec in scenario.strategies]
+        key = CellKey(task.point.labels(sweep.job.axes), 0)
+        rows += [ledger_row(key, terms.ledger(spec, talks)) for spec in scenario.strategies]
     return rows
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_rows_are_those_of_the_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_reversed: bool) -> None:
     monkeypatch.setattr(cells, "_talks", type(cells._talks)())
-    sweep = sweep_of(scenario_at(tmp_path, TEXT), GRID)
+    sweep = load_sweep(scenario_at(tmp_path, TEXT), GRID)
     tasks = list(sweep.tasks())
-    found = [evaluated(sweep.job, task) for task in (reversed(tasks) if is_reversed else tasks)]
+    found = [evaluate_task(sweep.job, task) for task in (reversed(tasks) if is_reversed else tasks)]
     wanted = plainly(sweep, tmp_path)
     assert [repr(row) for rows in (reversed(found) if is_reversed else found) for row in rows] == list(
         map(repr, wanted)

@@ -14,25 +14,27 @@ from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
 from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.sweep import backends, tables
-from cachecost.sweep.cells import Job, Task, evaluated
-from cachecost.sweep.rows import Key, Row, faulty
-from cachecost.sweep.store import opened
-from cachecost.sweep.sweeping import Sweep, sweep_of, swept
-from cachecost.sweep.tables import has_pyarrow, read, write
+from cachecost.sweep.cells import Job, Task, evaluate_task
+from cachecost.sweep.rows import CellKey, SweepRow, error_row
+from cachecost.sweep.run import Sweep, load_sweep, run_sweep
+from cachecost.sweep.store import open_store
+from cachecost.sweep.tables import has_pyarrow, read_table, write_table
 
 GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
 ROWS = [
-    Row(Key(("a, b", '{"x": 1}'), 3), "one", 5, 1, 2, 3, 4, 5, 6, Decimal("0.000000012345"), None, "naïve\nfault"),
-    Row(Key(("", "best effort"), 0), "one", 1, cost_usd=Decimal("0.5"), cost_if_missed_usd=Decimal("1.25")),
-    Row(Key(("", "0.5"), 0), "unpriced", 1, cost_usd=None),
-    faulty(Key(("", "0.50"), 0), "x"),
+    SweepRow(
+        CellKey(("a, b", '{"x": 1}'), 3), "one", 5, 1, 2, 3, 4, 5, 6, Decimal("0.000000012345"), None, "naïve\nfault"
+    ),
+    SweepRow(CellKey(("", "best effort"), 0), "one", 1, cost_usd=Decimal("0.5"), cost_if_missed_usd=Decimal("1.25")),
+    SweepRow(CellKey(("", "0.5"), 0), "unpriced", 1, cost_usd=None),
+    error_row(CellKey(("", "0.50"), 0), "x"),
 ]
 needs_pyarrow = pytest.mark.skipif(not has_pyarrow(), reason="pyarrow is an extra")
 SUFFIXES = [".csv", pytest.param(".parquet", marks=needs_pyarrow)]
 
 
 def sweep_at(folder: Path, text: str = SCENARIO) -> Sweep:
-    return sweep_of(scenario_at(folder, text), GRID, 2)
+    return load_sweep(scenario_at(folder, text), GRID, 2)
 
 
 class Stopped:
@@ -41,20 +43,20 @@ class Stopped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.done: list[Task] = []
         self.after = after
-        monkeypatch.setattr(backends, "evaluated", self)
+        monkeypatch.setattr(backends, "evaluate_task", self)
 
-    def __call__(self, job: Job, task: Task) -> list[Row]:
+    def __call__(self, job: Job, task: Task) -> list[SweepRow]:
         if len(self.done) == self.after:
             raise KeyboardInterrupt
         self.done.append(task)
-        return evaluated(job, task)
+        return evaluate_task(job, task)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_rows_come_back_as_they_were(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows{suffix}"
-    write(path, ["first", "second"], ROWS)
-    assert list(read(path, ["first", "second"])) == ROWS
+    write_table(path, ["first", "second"], ROWS)
+    assert list(read_table(path, ["first", "second"])) == ROWS
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
@@ -93,18 +95,18 @@ def test_any_order_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.Monk
         Random(1).shuffle(mixed)
         return [[task] for task in mixed]
 
-    monkeypatch.setattr(backends, "bundles", shuffled)
+    monkeypatch.setattr(backends, "split_tasks", shuffled)
     assert table(sweep, tmp_path / "b.csv") == in_order
 
 
 def test_a_folder_is_partitioned_by_the_first_axis(tmp_path: Path) -> None:
     sweep = sweep_at(tmp_path)
     out = tmp_path / "out"
-    store = opened(out, sweep.axes, sweep.about(), False)
-    swept(sweep, ALONE, store, lambda done: None)
+    store = open_store(out, sweep.axes, sweep.about(), False)
+    run_sweep(sweep, ALONE, store, lambda done: None)
     found = sorted(out.rglob("rows.*"))
     assert [path.parent.name for path in found] == [f"conversation.synthetic.turns={turns}" for turns in (1, 2, 3)]
-    assert [row for path in found for row in read(path, sweep.axes)] == rows_of(sweep)
+    assert [row for path in found for row in read_table(path, sweep.axes)] == rows_of(sweep)
     assert list(store.rows(sweep.job.axes)) == rows_of(sweep)
     assert not (out / ".parts").exists()
 
@@ -112,20 +114,22 @@ def test_a_folder_is_partitioned_by_the_first_axis(tmp_path: Path) -> None:
 def test_parts_that_nobody_asked_to_go_on_with_are_not_touched(tmp_path: Path) -> None:
     sweep = sweep_at(tmp_path)
     out = tmp_path / "out.csv"
-    opened(out, sweep.axes, sweep.about(), False)
+    open_store(out, sweep.axes, sweep.about(), False)
     with pytest.raises(InputError) as caught:
-        opened(out, sweep.axes, sweep.about(), False)
+        open_store(out, sweep.axes, sweep.about(), False)
     folder = tmp_path / "out.csv.parts"
-    assert str(caught.value) == f"--out {out}: holds an unfinished sweep; go on with --resume, or remove {folder}"
+    assert str(caught.value) == f"--out {out}: holds an unfinished sweep; continue it with --resume, or remove {folder}"
 
 
 def test_parts_of_another_sweep_are_not_mixed_in(tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     before = sweep_at(tmp_path)
-    opened(out, before.axes, before.about(), False)
+    open_store(out, before.axes, before.about(), False)
     after = sweep_at(tmp_path, SCENARIO.replace("6_000", "7_000"))
-    with pytest.raises(InputError, match=r"--resume: expected the sweep that was begun; got another scenario; remove"):
-        opened(out, after.axes, after.about(), True)
+    with pytest.raises(
+        InputError, match=r"--resume: expected the sweep that was started; got another scenario; remove"
+    ):
+        open_store(out, after.axes, after.about(), True)
 
 
 def test_a_changed_recording_is_another_sweep(tmp_path: Path) -> None:
@@ -137,7 +141,7 @@ def test_a_changed_recording_is_another_sweep(tmp_path: Path) -> None:
     for number in (1, 2):
         log.write_text("x" * number)
         path = scenario_at(tmp_path, text)
-        told.append(sweep_of(path, ["conversation.turns=1,2"]).about())
+        told.append(load_sweep(path, ["conversation.turns=1,2"]).about())
     assert told[0]["files"] != told[1]["files"]
     assert told[0]["scenario"] == told[1]["scenario"]
 

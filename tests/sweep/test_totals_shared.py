@@ -34,7 +34,7 @@ from cachecost.replay.setup import Terms
 from cachecost.strategies.placements import PRIMITIVES
 from cachecost.strategies.registry import names
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.totals import Shared, Totals
+from cachecost.sweep.totals import SharedTotals, Totals
 from cachecost.sweep.totals.plans import are_plain
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
@@ -65,7 +65,7 @@ def totals_of(ledger: Ledger) -> Totals:
     return Totals(len(ledger.rows), ledger.errors, ledger.usage, ledger.cost.total)
 
 
-def assert_equal(shared: Shared, spec: str | StrategySpec, talks: Sequence[Conversation], terms: Terms) -> bool:
+def assert_equal(shared: SharedTotals, spec: str | StrategySpec, talks: Sequence[Conversation], terms: Terms) -> bool:
     """Whether what is shared told it at all; what it told must be right."""
     found = shared.totals(spec, terms)
     if found is None:
@@ -146,7 +146,7 @@ cells = st.tuples(
 @settings(max_examples=15)
 def test_cells_add_up_to_their_ledgers(name: str, asked: list[Any]) -> None:
     talks = TALKS[name]()
-    shared = Shared(talks)
+    shared = SharedTotals(talks)
     for spec, model, tokens, rules, day in asked:
         assert_equal(shared, spec, talks, Terms(model, day, PRICES, tokens=tokens, rules=rules))
 
@@ -155,7 +155,7 @@ def test_cells_add_up_to_their_ledgers(name: str, asked: list[Any]) -> None:
 def test_every_preset_is_told_by_what_is_shared(name: str) -> None:
     """All but those that look at what was paid, or whose prompts depend on who sends first."""
     talks = TALKS[name]()
-    shared = Shared(talks)
+    shared = SharedTotals(talks)
     plain = [
         spec for spec in specs() if not assert_equal(shared, spec, talks, Terms(MODELS[0], DAY, PRICES, tokens="bytes"))
     ]
@@ -168,7 +168,7 @@ PLAIN = ["adaptive", "one end, two lives", "pings", "one end, two lives", "pings
 def test_questions_without_tools_share_what_is_computed_once() -> None:
     """They begin as calls with tools do, but for hidden tokens: each call is as long as it would be alone."""
     talks = TALKS["asks"]()
-    shared = Shared(talks)
+    shared = SharedTotals(talks)
     terms = Terms(MODELS[0], DAY, PRICES, tokens="tiktoken")
     assert assert_equal(shared, "structured output, no tools", talks, terms)
     assert assert_equal(shared, "structured output, same tools", talks, terms)
@@ -182,7 +182,7 @@ def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
     longer = replace(first.blocks[0], tokens=9_999)
     talks = [talk, replace(talk, name="again", events=(replace(first, blocks=(longer,)), *talk.events[1:]))]
     assert not are_plain(talks)
-    assert Shared(talks).totals("automatic", Terms(MODELS[0], DAY, PRICES, tokens="bytes")) is None
+    assert SharedTotals(talks).totals("automatic", Terms(MODELS[0], DAY, PRICES, tokens="bytes")) is None
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,18 +191,18 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cachecost.sweep.totals.plans.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_READINGS", 1)
-    shared = Shared(talks)
+    shared = SharedTotals(talks)
     for rules in ({}, {"lookback_runs": "counted"}, {}):
         for name in ("automatic", "progressive", "automatic"):
             terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes", rules=rules)
             assert assert_equal(shared, name, talks, terms)
-    assert len(shared._plans._known) == len(shared._structures) == len(shared._readings) == 1
+    assert len(shared._plans._load_conversations) == len(shared._tables) == len(shared._prompt_stores) == 1
 
 
 def test_placements_that_see_forks_say_so() -> None:
     """A tree that others grew in, too, shows them forks that their own conversations never had."""
     talks = TALKS["asks"]()
-    shared = Shared(talks)
+    shared = SharedTotals(talks)
     terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes")
     own = [StrategySpec.model_validate(told) for told in MIXED]
     for spec in ("answer_inquiry, forced", *own, "rfc013-fork-aware", "rfc013-tree"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cachecost.analysis.explain.codes import CauseCode as Cause
 from cachecost.analysis.explain.codes import codes as causes
-from cachecost.analysis.lint.codes import Code as Fault
+from cachecost.analysis.lint.codes import LintCode as Fault
 from cachecost.analysis.lint.codes import codes as faults
 
 INDEX = "index.md"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.analysis.whatif.facts import Promise, Whatif
+    from cachecost.analysis.whatif.alternatives import Alternative, WhatifReport
 
 COLUMNS = ("name", "kind", "does", "cost", "saving", "share", "error", "calls_changed", "extra_calls", "keeps_answers")
 IN_DOLLARS = {"cost": "cost_usd", "saving": "saving_usd", "error": "error_usd"}
@@ -29,21 +29,21 @@ MOST_BARS = 12
 class Alternatives:
     """Every promise on a recording (`told.promises`), each replayed beside it as it was sent."""
 
-    told: Whatif
+    told: WhatifReport
 
     @property
     def cost(self) -> Decimal:
         """USD of the recording as it was sent: the bill, if the simulation is near it."""
         return self.told.cost
 
-    def __getitem__(self, name: str) -> Promise:
+    def __getitem__(self, name: str) -> Alternative:
         """The promise of that name. Raises KeyError."""
-        return self.told.promise(name)
+        return self.told.find(name)
 
     @property
-    def gains(self) -> list[Promise]:
+    def gains(self) -> list[Alternative]:
         """What the data say saves money without other answers, the most first."""
-        return [one for one in self.told.promises if one.is_gain and one.keeps_answers]
+        return [one for one in self.told.alternatives if one.is_gain and one.keeps_answers]
 
     def frame(self) -> pd.DataFrame:
         """One row a promise: `kind`, what it `does`; `cost_usd`, `saving_usd` (against now) and `error_usd` (± on the
@@ -51,7 +51,7 @@ class Alternatives:
         `keeps_answers`; `supported` ("yes", or why not); `depends_on` (readings under which it turns)."""
         import pandas as pd
 
-        return pd.DataFrame([_row(one) for one in self.told.promises]).set_index("name")
+        return pd.DataFrame([_row(one) for one in self.told.alternatives]).set_index("name")
 
     def plot(self) -> Figure:
         """USD saved (to the right) or lost by each promise that changes something and keeps the answers."""
@@ -67,7 +67,7 @@ class Alternatives:
                 one.is_gain,
                 colour=LINE_COLOURS[2] if one.saving > 0 else CLASS_COLOURS["output"],
             )
-            for one in self.told.promises
+            for one in self.told.alternatives
             if one.saving and abs(one.saving) <= self.cost and one.keeps_answers and one.supported == "yes"
         ]
         return bars(self._answer(), marks[:MOST_BARS])
@@ -90,8 +90,8 @@ class Alternatives:
         below = [f"tokens: {self.told.token_source} ±{percent(self.told.band)}"]
         return paragraph(self._answer(), strong=True) + table.html() + "".join(map(paragraph, below))
 
-    def _changing(self) -> Iterator[Promise]:
-        return (one for one in self.told.promises if one.saving)
+    def _changing(self) -> Iterator[Alternative]:
+        return (one for one in self.told.alternatives if one.saving)
 
 
 def whatif(
@@ -109,18 +109,18 @@ def whatif(
     (None: the last). `readings`: ask which promises turn under other readings of the open rules (None: if the log is
     not long). Raises InputError, CannotEvaluate.
     """
-    from cachecost.analysis.whatif.study import what_if
+    from cachecost.analysis.whatif.report import what_if
 
     return Alternatives(what_if(traffic_of(source, **options), jointly, actions, at, readings))
 
 
-def _remark(one: Promise) -> str:
+def _remark(one: Alternative) -> str:
     told = [] if one.keeps_answers else ["other answers"]
     told += [] if one.supported == "yes" else [one.supported]
     told += [f"turns under {', '.join(one.depends_on)}"] if one.depends_on else []
     return f" ({'; '.join(told)})" if told else ""
 
 
-def _row(one: Promise) -> dict[str, object]:
+def _row(one: Alternative) -> dict[str, object]:
     row: dict[str, object] = {IN_DOLLARS.get(name, name): getattr(one, name) for name in COLUMNS}
     return {**row, "supported": one.supported, "depends_on": ", ".join(one.depends_on)}

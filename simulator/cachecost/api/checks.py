@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.budgets.checking import CheckResult
+    from cachecost.budgets.check import CheckResult
     from cachecost.budgets.verdicts import State, Verdict
 
 COLUMNS = ("scenario", "strategy", "budget", "limit", "actual", "verdict", "message")
@@ -97,7 +97,7 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
 
     Raises InputError, CannotEvaluate.
     """
-    from cachecost.budgets.checking import check_scenarios
+    from cachecost.budgets.check import check_scenarios
 
     given = [scenarios] if isinstance(scenarios, str | Path) else scenarios
     paths = tuple(Path(path) for path in given)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.study import MARGIN
+from cachecost.analysis.lint.linter import MARGIN
 from cachecost.api.html import Table, paragraph
 from cachecost.api.reading import Source, bills_in, taken
 from cachecost.api.terms import day_from
@@ -87,8 +87,10 @@ def lint(
 
 
 def _log(source: Source, host: str, day: date | None, tokens: str, margin: int) -> Linted:
-    from cachecost.analysis.lint import Desk, lint_log
+    from cachecost.analysis.lint import RequestLoader, lint_log
     from cachecost.providers.rules import RuleBook
 
     recorded = taken(source)
-    return Linted(lint_log(bills_in(recorded), recorded.name, Desk(RuleBook(as_of=day), host, tokens), margin).findings)
+    return Linted(
+        lint_log(bills_in(recorded), recorded.name, RequestLoader(RuleBook(as_of=day), host, tokens), margin).findings
+    )

@@ -1,1 +1,1 @@
-"""Budgets: what a scenario's strategies are played to, what they came to before, and what became of each limit."""
+"""Budgets: replays of a scenario's strategies, their baselines, and the verdict on each limit."""

@@ -1,4 +1,4 @@
-"""Dollars and shares as a verdict tells them: with the digits it takes to see on which side of a limit they are."""
+"""Dollars and shares in messages, with enough digits to show on which side of a limit they are."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def against(total: Decimal, before: Decimal, change: Decimal | None, limit: Deci
     told, before_told = apart(total, before)
     baseline = f"the baseline of {day}" if day else "the baseline"
     if change is None:
-        return f"{told}, and nothing in {baseline}"
+        return f"{told}, up from $0 in {baseline}"
     if not change:
-        return f"{told}, as in {baseline}"
+        return f"{told}, the same as {baseline}"
     word = "more" if change > 0 else "less"
     return f"{told}, {percent_apart(abs(change), limit)} {word} than {baseline} ({before_told})"
 

@@ -47,7 +47,7 @@ def _day(value: Any) -> date | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BaselineRow:
     """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the marks,
     tokens read, other input and output, dollars."""
 
@@ -76,7 +76,7 @@ class HeadFrom:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BlockEntry:
     """One block of a head: short digest, tokens; of a parameter its name."""
 
     digest: str
@@ -87,10 +87,10 @@ class Entry:
         return f"{self.digest} {self.tokens} {self.name}".rstrip()
 
 
-def _row(text: str) -> Row:
+def _row(text: str) -> BaselineRow:
     call, prompt, read, other, output, cost = text.split(" ")
     digest, marks = prompt.split(".")
-    return Row(int(call), digest, marks, int(read), int(other), int(output), _decimal(cost))
+    return BaselineRow(int(call), digest, marks, int(read), int(other), int(output), _decimal(cost))
 
 
 def _head(text: str) -> HeadFrom:
@@ -98,15 +98,15 @@ def _head(text: str) -> HeadFrom:
     return HeadFrom(int(call), layer, digest)
 
 
-def _entry(text: str) -> Entry:
+def _entry(text: str) -> BlockEntry:
     digest, tokens, *name = text.split(" ")
-    return Entry(digest, int(tokens), " ".join(name))
+    return BlockEntry(digest, int(tokens), " ".join(name))
 
 
 def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
     """Reads what is one line of text in the file."""
 
-    def validated(value: Any) -> Any:
+    def validate(value: Any) -> Any:
         if isinstance(value, kind):
             return value
         try:
@@ -114,7 +114,7 @@ def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
         except (AttributeError, ValueError):
             raise ValueError(f'expected a line like "{like}"; got {shown(value)}') from None
 
-    return BeforeValidator(validated)
+    return BeforeValidator(validate)
 
 
 AS_TEXT = PlainSerializer(str, return_type=str)
@@ -128,9 +128,11 @@ DayText = Annotated[
     PlainSerializer(lambda day: day and day.isoformat(), return_type=str | None),
     WithJsonSchema({"type": ["string", "null"]}),
 ]
-RowText: TypeAlias = Annotated[Row, _line(Row, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT]
+RowText: TypeAlias = Annotated[
+    BaselineRow, _line(BaselineRow, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT
+]
 HeadText: TypeAlias = Annotated[HeadFrom, _line(HeadFrom, _head, "18 tools 9f3a2b1c"), AS_TEXT, TEXT]
-EntryText: TypeAlias = Annotated[Entry, _line(Entry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
+EntryText: TypeAlias = Annotated[BlockEntry, _line(BlockEntry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
 
 
 class Figures(Strict):
@@ -149,13 +151,13 @@ class Figures(Strict):
     ephemeral_1h_input_tokens: Count
     output_tokens: Count
     prices: list[str]
-    """Which of the prices were used."""
+    """Keys of `Baseline.prices` that were used."""
     rules: list[str]
-    """Which of the rules held."""
+    """Keys of `Baseline.rules` that applied."""
     heads: list[HeadText]
     """Since which call tools, system and parameters are what they are."""
     heads_known_to: int | None
-    """The last call that `heads` tell of, where they change too often to list; null: all."""
+    """The last call that `heads` cover, if they change too often to list; null: all."""
     calls_a_row: Annotated[int, Field(ge=1)]
     """How many calls a row stands for."""
     rows: list[RowText]
@@ -174,11 +176,11 @@ class Baseline(Strict):
     host: str
     model: str
     versions: dict[str, str]
-    """What made the file. Only told: what they change of the rules or prices stands below."""
+    """Versions that made the file. For information: only the rules and prices below are compared."""
     prices: dict[str, dict[str, str]]
     """USD per 10**6 tokens that were used, by short digest."""
     rules: dict[str, dict[str, str]]
-    """Rules that held, by short digest."""
+    """Rules that applied, by short digest."""
     parts: dict[str, list[EntryText]]
     """The blocks of each head, by its digest."""
     strategies: dict[str, Figures]
@@ -190,7 +192,7 @@ def read_baseline(path: Path) -> Baseline | None:
         return None
     placed = yaml_text.read(path)
     if isinstance(placed.value, dict) and placed.value.get("format") == 1:
-        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, of an older cachecost: {MEND}")])
+        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, from an older cachecost: {REWRITE}")])
     try:
         baseline = Baseline.model_validate(placed.value)
     except ValidationError as error:
@@ -200,7 +202,7 @@ def read_baseline(path: Path) -> Baseline | None:
     return baseline
 
 
-MEND = "write it anew with `cachecost check --update`"
+REWRITE = "rewrite it with `cachecost check --update`"
 
 
 def baseline_text(baseline: Baseline) -> str:
@@ -209,12 +211,12 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def write_baseline(path: Path, baseline: Baseline) -> bool:
-    """Write the file whole or not at all; not where it says the same already, whatever the day. True: written.
+    """Write the file whole or not at all, unless only its day would change. True: written.
 
     Raises InputError if the folder cannot be written.
     """
     text = baseline_text(baseline)
-    if _undated(_read(path)) == _undated(text):
+    if _without_day(_read(path)) == _without_day(text):
         return False
     write_text(path, text)
     return True
@@ -227,6 +229,6 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _undated(text: str) -> list[str]:
+def _without_day(text: str) -> list[str]:
     """The lines but those that change from day to day while the figures stay."""
     return [line for line in text.splitlines() if not line.startswith(' "accepted":')]

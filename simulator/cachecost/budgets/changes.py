@@ -1,4 +1,4 @@
-"""Since which call a strategy costs something else than in its baseline, and which block is to blame."""
+"""Finds the call since which a strategy costs more or less than in its baseline, and the block that caused it."""
 
 from __future__ import annotations
 
@@ -7,105 +7,107 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.explain.explaining import explain
-from cachecost.budgets.baseline import Baseline, Figures, Row
-from cachecost.budgets.playing import Played
-from cachecost.budgets.prints import Prints
+from cachecost.budgets.baseline import Baseline, BaselineRow, Figures
+from cachecost.budgets.change_texts import HeadChange, describe_finding, describe_head_change, effect_of
+from cachecost.budgets.fingerprints import Fingerprints
+from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.budgets.traits import without_lookback
-from cachecost.budgets.verdicts import Change
-from cachecost.budgets.wording import HeadChange, effect_of, happened, not_as_in_the_baseline
+from cachecost.budgets.verdicts import CostChange
 from cachecost.ledger.findings import Finding
 from cachecost.ledger.results import ZERO
 
 SHOWN = 3
 LARGE = Decimal("0.2")
-"""Share of all dollars that changed, either way, from which on a cause is told by itself."""
+"""Share of all changed dollars, up or down, from which a cause is listed by itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class _ChangedRow:
     """A row whose dollars are not those of the baseline; with `before` None it is new."""
 
     calls: range
     delta: Decimal
-    now: Row
-    before: Row | None
+    now: BaselineRow
+    before: BaselineRow | None
 
 
 class Causes:
-    """One strategy today. Explanations are made when they are first asked for: they take several replays."""
+    """The causes of one strategy's cost today. Findings are computed on first use: they take several replays."""
 
-    def __init__(self, played: Played) -> None:
-        self.played = played
+    def __init__(self, replayed: ReplayedStrategy) -> None:
+        self.replayed = replayed
         self._findings: list[Finding] | None = None
 
     @property
     def findings(self) -> list[Finding]:
         if self._findings is None:
-            known = without_lookback(self.played) is None
-            self._findings = explain(self.played.calls, self.played.traffic.simulation).findings if known else []
+            known = without_lookback(self.replayed) is None
+            self._findings = explain(self.replayed.calls, self.replayed.traffic.simulation).findings if known else []
         return self._findings
 
-    def avoidable(self) -> tuple[Change, ...]:
-        """What was avoidable today, dearest cause first: for limits that ask for no baseline."""
+    def avoidable(self) -> tuple[CostChange, ...]:
+        """What was avoidable today, most expensive cause first: for limits without a baseline."""
         groups: dict[tuple[str, str], list[Finding]] = {}
         for finding in self.findings:
             groups.setdefault((finding.code, str(finding.layer)), []).append(finding)
-        told = [self._of_findings(found) for found in groups.values()]
-        return _shortened(sorted(told, key=lambda change: (-change.cost, change.call)))
+        changes = [self._of_findings(found) for found in groups.values()]
+        return _limit_changes(sorted(changes, key=lambda change: (-change.cost, change.call)))
 
-    def _of_findings(self, found: Sequence[Finding]) -> Change:
+    def _of_findings(self, found: Sequence[Finding]) -> CostChange:
         first = min(found, key=lambda one: one.call)
         cost = sum((one.cost for one in found), ZERO)
         calls = len({one.call for one in found})
         return self.change(first, calls, cost)
 
-    def change(self, finding: Finding, calls: int, cost: Decimal) -> Change:
-        row = self.played.rows[finding.call - 1]
-        what = happened(finding, self.played)
-        return Change(finding.call, calls, cost, what, effect_of(row), finding.code, str(finding.layer), finding.block)
+    def change(self, finding: Finding, calls: int, cost: Decimal) -> CostChange:
+        row = self.replayed.rows[finding.call - 1]
+        what = describe_finding(finding, self.replayed)
+        return CostChange(
+            finding.call, calls, cost, what, effect_of(row), finding.code, str(finding.layer), finding.block
+        )
 
-    def since(self, baseline: Baseline, now: Baseline) -> tuple[Change, ...]:
+    def since(self, baseline: Baseline, now: Baseline) -> tuple[CostChange, ...]:
         """What changed since the baseline; the dollars add up to the difference, exactly."""
-        before, today = baseline.strategies[self.played.strategy], now.strategies[self.played.strategy]
-        moved = list(_moved(before, today, Prints(self.played), self.played))
-        heads = _Heads(baseline, before, self.played)
-        groups: dict[str, list[Change]] = {}
-        for one in moved:
+        before, today = baseline.strategies[self.replayed.strategy], now.strategies[self.replayed.strategy]
+        changed_rows = list(_find_changed_rows(before, today, Fingerprints(self.replayed), self.replayed))
+        heads = _Heads(baseline, before, self.replayed)
+        groups: dict[str, list[CostChange]] = {}
+        for one in changed_rows:
             change = self._why(one, heads)
             groups.setdefault(_key(change), []).append(change)
-        told = [_together(changes) for changes in groups.values()]
-        told = sorted(told, key=lambda change: (-abs(change.cost), change.call))
+        changes = [_together(changes) for changes in groups.values()]
+        changes = sorted(changes, key=lambda change: (-abs(change.cost), change.call))
         fewer = _fewer(before, today)
-        return _shortened([*told, *fewer])
+        return _limit_changes([*changes, *fewer])
 
-    def _why(self, one: _Moved, heads: _Heads) -> Change:
+    def _why(self, one: _ChangedRow, heads: _Heads) -> CostChange:
         """What a row's difference comes from: a miss that today's replay explains, else what was sent."""
-        plain = Change(one.calls[0], len(one.calls), one.delta, last=one.calls[-1] if len(one.calls) > 1 else 0)
+        plain = CostChange(one.calls[0], len(one.calls), one.delta, last=one.calls[-1] if len(one.calls) > 1 else 0)
         if one.before is None:
-            return replace(plain, what="calls that the baseline has not", last=0)
+            return replace(plain, what="calls that are not in the baseline", last=0)
         if one.now.read < one.before.read and (found := self._finding(one.calls)):
             return replace(self.change(found, plain.calls, plain.cost), last=0)
-        head = next((told for call in one.calls if (told := heads.changed(call))), None)
+        head = next((changes for call in one.calls if (changes := heads.find_change(call))), None)
         if head:
             effect = self._effect(one)
             return replace(plain, what=head.what, layer=head.layer, block=head.block, effect=effect, last=0)
-        what = _sent(one.before, one.now, heads.is_known(one.calls[-1]))
+        what = _describe_request_change(one.before, one.now, heads.is_known(one.calls[-1]))
         return replace(plain, what=what, layer="messages", effect=self._effect(one))
 
     def _finding(self, calls: Iterable[int]) -> Finding | None:
         found = [one for one in self.findings if one.call in calls]
         return max(found, key=lambda one: (one.cost, -one.call), default=None)
 
-    def _effect(self, one: _Moved) -> str:
+    def _effect(self, one: _ChangedRow) -> str:
         assert one.before is not None
         if one.now.read < one.before.read:
-            dearest = max((self.played.rows[call - 1] for call in one.calls), key=lambda row: row.cost.total)
+            dearest = max((self.replayed.rows[call - 1] for call in one.calls), key=lambda row: row.cost.total)
             return effect_of(dearest)
         more = one.now.read + one.now.other - one.before.read - one.before.other
         return f"{abs(more):,} tokens {'longer' if more > 0 else 'shorter'}" if more else ""
 
 
-def _key(change: Change) -> str:
+def _key(change: CostChange) -> str:
     """What makes differences of several calls one: the code and place, else the words without their numbers."""
     return (
         f"{change.code} {change.layer} {change.block if change.layer != 'messages' else ''}"
@@ -114,63 +116,65 @@ def _key(change: Change) -> str:
     )
 
 
-def _together(changes: Sequence[Change]) -> Change:
-    """Told as the first call that it cost something, with the dollars of all."""
+def _together(changes: Sequence[CostChange]) -> CostChange:
+    """One change for all: the first that cost something, with the dollars of all."""
     lead = next((one for one in changes if one.cost > 0), changes[0])
     cost = sum((one.cost for one in changes), ZERO)
     return replace(lead, calls=sum(one.calls for one in changes), cost=cost)
 
 
-def _shortened(told: Sequence[Change]) -> tuple[Change, ...]:
+def _limit_changes(changes: Sequence[CostChange]) -> tuple[CostChange, ...]:
     """The causes that matter, and all others in one."""
-    moved = sum((abs(one.cost) for one in told), ZERO)
-    shown = [one for number, one in enumerate(told) if not number or abs(one.cost) >= LARGE * moved][:SHOWN]
-    rest = [one for one in told if one not in shown]
+    changed_rows = sum((abs(one.cost) for one in changes), ZERO)
+    shown = [one for number, one in enumerate(changes) if not number or abs(one.cost) >= LARGE * changed_rows][:SHOWN]
+    rest = [one for one in changes if one not in shown]
     if not rest:
         return tuple(shown)
     cost = sum((one.cost for one in rest), ZERO)
-    return (*shown, Change(min(one.call for one in rest), sum(one.calls for one in rest), cost))
+    return (*shown, CostChange(min(one.call for one in rest), sum(one.calls for one in rest), cost))
 
 
-def _moved(before: Figures, today: Figures, prints: Prints, played: Played) -> Iterator[_Moved]:
+def _find_changed_rows(
+    before: Figures, today: Figures, fingerprints: Fingerprints, replayed: ReplayedStrategy
+) -> Iterator[_ChangedRow]:
     """Rows of today that cost something else, cut as the baseline's."""
-    from cachecost.budgets.accepting import rows_of
+    from cachecost.budgets.new_baseline import rows_of
 
     step, known = before.calls_a_row, {row.call: row for row in before.rows}
-    for row in rows_of(played, prints, step):
-        calls = range(row.call, min(row.call + step, len(played.calls) + 1))
+    for row in rows_of(replayed, fingerprints, step):
+        calls = range(row.call, min(row.call + step, len(replayed.calls) + 1))
         old = known.get(row.call)
         delta = row.cost - (old.cost if old else ZERO)
         if delta:
-            yield _Moved(calls, delta, row, old)
+            yield _ChangedRow(calls, delta, row, old)
 
 
-def _fewer(before: Figures, today: Figures) -> list[Change]:
+def _fewer(before: Figures, today: Figures) -> list[CostChange]:
     gone = [row for row in before.rows if row.call > today.calls]
     if not gone:
         return []
     cost = -sum((row.cost for row in gone), ZERO)
-    return [Change(gone[0].call, before.calls - today.calls, cost, "calls of the baseline that are no longer made")]
+    return [CostChange(gone[0].call, before.calls - today.calls, cost, "calls that are no longer made")]
 
 
-def _sent(before: Row, now: Row, is_head_known: bool) -> str:
+def _describe_request_change(before: BaselineRow, now: BaselineRow, is_head_known: bool) -> str:
     """What differs of a call that no change of the head and no finding explains."""
     if before.prompt != now.prompt:
-        return f"{'messages' if is_head_known else 'prompts'} are not as in the baseline"
+        return f"{'messages' if is_head_known else 'prompts'} differ from the baseline"
     if before.marks != now.marks:
-        return "the marks stand elsewhere than in the baseline"
+        return "the breakpoints moved since the baseline"
     if before.read != now.read:
-        return "equal prompts are found otherwise than in the baseline, by other times or calls between them"
+        return "identical prompts read other entries than in the baseline, because times or calls between them changed"
     if before.output != now.output:
-        return "answers have another length than in the baseline"
-    return "what is written lives longer or shorter than in the baseline"
+        return "answer lengths differ from the baseline"
+    return "the TTLs of cache writes differ from the baseline"
 
 
 class _Heads:
     """Tools, system and parameters of each call, in the baseline and now."""
 
-    def __init__(self, baseline: Baseline, before: Figures, played: Played) -> None:
-        self._before, self._played, self._prints = before, played, Prints(played)
+    def __init__(self, baseline: Baseline, before: Figures, replayed: ReplayedStrategy) -> None:
+        self._before, self._replayed, self._fingerprints = before, replayed, Fingerprints(replayed)
         self._baseline = baseline
         self._learned: dict[tuple[str, str], HeadChange] = {}
 
@@ -178,18 +182,18 @@ class _Heads:
         """Whether the baseline lists the head of this call; past that, a head that was another before still is."""
         return self._before.heads_known_to is None or call <= self._before.heads_known_to
 
-    def changed(self, call: int) -> HeadChange | None:
+    def find_change(self, call: int) -> HeadChange | None:
         """The first layer of a call that is not as in the baseline, in words; None where all are, or are not known."""
         if not self.is_known(call):
-            layers = self._prints.layers(call).items()
+            layers = self._fingerprints.layers(call).items()
             return next((found for name, (digest, _) in layers if (found := self._learned.get((name, digest)))), None)
-        for layer, (digest, entries) in self._prints.layers(call).items():
+        for layer, (digest, entries) in self._fingerprints.layers(call).items():
             was = _at(self._before, layer, call)
             if was is not None and was != digest:
-                before, request = self._baseline.parts.get(was), self._played.request(call)
-                if told := not_as_in_the_baseline(layer, before, entries, request):
-                    self._learned[layer, digest] = told
-                    return told
+                before, request = self._baseline.parts.get(was), self._replayed.request(call)
+                if changes := describe_head_change(layer, before, entries, request):
+                    self._learned[layer, digest] = changes
+                    return changes
         return None
 
 

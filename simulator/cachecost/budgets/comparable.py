@@ -15,20 +15,20 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
 
     Judged is what was used, not versions of the data: prices of other models may come and go.
     """
-    found = [f"{name} {old}, now {new}" for name, old, new in _asked(before, now) if old != new]
+    found = [f"{name} {old}, now {new}" for name, old, new in _scenario_fields(before, now) if old != new]
     if found:
         return found
     old, new = before.strategies[strategy], now.strategies[strategy]
     found += _differing(_of(before.prices, old.prices), _of(now.prices, new.prices), "the {} price of {} {}, now {}")
     found += _differing(_of(before.rules, old.rules), _of(now.rules, new.rules), "{} of {} {}, now {}")
     if old.tokens != new.tokens:
-        found.append(f"tokens by {old.tokens}, now by {new.tokens}")
+        found.append(f"tokens counted by {old.tokens}, now by {new.tokens}")
     elif counted_otherwise(old, new):
-        found.append("equal prompts are counted otherwise")
+        found.append("the token counts of identical prompts changed")
     return found
 
 
-def _asked(before: Baseline, now: Baseline) -> Iterator[tuple[str, str, str]]:
+def _scenario_fields(before: Baseline, now: Baseline) -> Iterator[tuple[str, str, str]]:
     for name in ("host", "model", "as_of"):
         yield name, getattr(before, name), getattr(now, name)
 
@@ -39,14 +39,14 @@ def _of(table: Records, digests: list[str]) -> Records:
 
 def _differing(before: Records, now: Records, words: str) -> list[str]:
     """What differs for a model that both know. More ways to call it, or fewer, are a change of the prompts."""
-    told = []
+    words_found = []
     for key in sorted({_key(one) for one in before.values()} & {_key(one) for one in now.values()}):
         old = {digest for digest, one in before.items() if _key(one) == key}
         new = {digest for digest, one in now.items() if _key(one) == key}
         if not (old <= new or new <= old):
             pair = before[min(old - new)], now[min(new - old)]
-            told += [words.format(name, key[1], *values) for name, values in _fields(*pair)]
-    return told
+            words_found += [words.format(name, key[1], *values) for name, values in _fields(*pair)]
+    return words_found
 
 
 def _key(record: Mapping[str, str]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What limits besides dollars ask of played calls: marks, lookback, writes for nobody, layers that stay."""
+"""Figures for the limits that are not dollars: breakpoints, lookback, unread writes, stable layers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.budgets.playing import Played
+from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.caches.breakpoints import Outcome
 from cachecost.conversations.calls import Call
 from cachecost.ledger.unread import Unread
@@ -22,20 +22,20 @@ OUT_OF_REACH = -1
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class CallFigure:
     """A figure, and the first call that has it."""
 
     value: int
     call: int
 
 
-def most_marks(played: Played) -> At:
+def most_marks(replayed: ReplayedStrategy) -> CallFigure:
     """The most marks that a call sends, the automatic one and those of refused calls included.
 
     To a host that caches by itself none are sent.
     """
-    sent = zip(played.calls, played.simulated, strict=True)
-    counts = (At(_marks(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
+    sent = zip(replayed.calls, replayed.simulated, strict=True)
+    counts = (CallFigure(_marks(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
     return max(counts, key=lambda at: (at.value, -at.call))
 
 
@@ -43,17 +43,17 @@ def _marks(call: Call, rules: ModelRules | None) -> int:
     return 0 if rules and rules.is_unmarked else len(marks_sent(call.request).marks)
 
 
-def without_lookback(played: Played) -> ModelRules | None:
+def without_lookback(replayed: ReplayedStrategy) -> ModelRules | None:
     """The rules of the first call whose cache has no marks that look back; None: all have."""
-    return next((one.rules for one in played.simulated if one.rules and not one.rules.speaks_marks), None)
+    return next((one.rules for one in replayed.simulated if one.rules and not one.rules.speaks_marks), None)
 
 
-def least_margin(played: Played) -> At | None:
+def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
     """The fewest lookback positions that any call had left when it found what it read; None where nothing was read.
 
     A call that reads at its mark itself has one position less than the window (rule 9).
     """
-    found = [At(left, one.row.call) for one in played.simulated if (left := _margin(one)) is not None]
+    found = [CallFigure(left, one.row.call) for one in replayed.simulated if (left := _margin(one)) is not None]
     return min(found, key=lambda at: (at.value, at.call), default=None)
 
 
@@ -62,11 +62,11 @@ def _margin(one: Simulated) -> int | None:
         return OUT_OF_REACH
     if one.rules is None:
         return None
-    left = (_left(passed.outcome, one.rules) for passed in one.passes)
+    left = (_positions_left(passed.outcome, one.rules) for passed in one.passes)
     return min((number for number in left if number is not None), default=None)
 
 
-def _left(outcome: Outcome, rules: ModelRules) -> int | None:
+def _positions_left(outcome: Outcome, rules: ModelRules) -> int | None:
     """Positions behind the hit that the nearest mark could still have looked at."""
     hit = outcome.hit
     mark = next((mark.prefix for mark in outcome.marks if hit and mark.prefix.depth >= hit.depth), None)
@@ -77,7 +77,7 @@ def _left(outcome: Outcome, rules: ModelRules) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class InVain:
+class UnreadWrites:
     """What was written and never read: tokens, dollars above sending them unmarked, the calls that did it."""
 
     tokens: int
@@ -85,66 +85,66 @@ class InVain:
     calls: tuple[int, ...]
 
 
-def in_vain(played: Played) -> InVain:
+def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWrites:
     """Writes that no later call read.
 
     The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
     are only if there is one of them (as `explain` does).
     """
     unread = Unread()
-    for one in played.simulated:
+    for one in replayed.simulated:
         for passed in one.passes:
             assert one.prices is not None
             unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
-    let_off = set(_last_calls(played))
+    let_off = set(_last_calls(replayed))
     calls = tuple(call for call, _ in unread if call not in let_off)
     wasted = unread.of_all(calls)
-    return InVain(wasted.tokens, wasted.extra, calls)
+    return UnreadWrites(wasted.tokens, wasted.extra, calls)
 
 
-def _last_calls(played: Played) -> Iterator[int]:
+def _last_calls(replayed: ReplayedStrategy) -> Iterator[int]:
     last: dict[tuple[str, Thread], int] = {}
-    for number in range(1, len(played.calls) + 1):
-        last[played.conversation(number)] = number
-    sizes = Counter(map(played.conversation, range(1, len(played.calls) + 1)))
+    for number in range(1, len(replayed.calls) + 1):
+        last[replayed.conversation(number)] = number
+    sizes = Counter(map(replayed.conversation, range(1, len(replayed.calls) + 1)))
     lone = [key for key, size in sizes.items() if size == 1]
     yield from (number for key, number in last.items() if sizes[key] > 1 or len(lone) == 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Unstable:
+class UnstableLayer:
     """A layer that changed within a conversation: at which calls."""
 
     layer: Layer
     calls: tuple[int, ...]
 
 
-def unstable(played: Played, layer: Layer) -> Unstable | None:
+def find_unstable_layer(replayed: ReplayedStrategy, layer: Layer) -> UnstableLayer | None:
     """Where `layer` is not what it was in the call before of its conversation and model; None: nowhere.
 
     Messages are stable while they only grow.
     """
     before: dict[object, int] = {}
     calls = []
-    for one in played.simulated:
+    for one in replayed.simulated:
         number = one.row.call
-        key = (played.conversation(number), one.rules.model if one.rules else played.request(number).model)
-        if key in before and _differs(played, layer, before[key], number):
+        key = (replayed.conversation(number), one.rules.model if one.rules else replayed.request(number).model)
+        if key in before and _differs(replayed, layer, before[key], number):
             calls.append(number)
         before[key] = number
-    return Unstable(layer, tuple(calls)) if calls else None
+    return UnstableLayer(layer, tuple(calls)) if calls else None
 
 
-def _differs(played: Played, layer: Layer, earlier: int, later: int) -> bool:
-    was, now = played.request(earlier), played.request(later)
+def _differs(replayed: ReplayedStrategy, layer: Layer, earlier: int, later: int) -> bool:
+    was, now = replayed.request(earlier), replayed.request(later)
     if layer is Layer.TOOLS:
-        return was.tools.digest != now.tools.digest or _salt(played, earlier, 0) != _salt(played, later, 0)
+        return was.tools.digest != now.tools.digest or _salt(replayed, earlier, 0) != _salt(replayed, later, 0)
     if layer is Layer.SYSTEM:
-        return was.system.digest != now.system.digest or _salt(played, earlier, 1) != _salt(played, later, 1)
-    return was.thread.common(now.thread) is not was.thread or _salt(played, earlier, 2) != _salt(played, later, 2)
+        return was.system.digest != now.system.digest or _salt(replayed, earlier, 1) != _salt(replayed, later, 1)
+    return was.thread.common(now.thread) is not was.thread or _salt(replayed, earlier, 2) != _salt(replayed, later, 2)
 
 
-def _salt(played: Played, call: int, layer: int) -> str:
+def _salt(replayed: ReplayedStrategy, call: int, layer: int) -> str:
     """The parameters that the layer depends on (rule 2); "" for a call that was refused."""
-    passes = played.simulated[call - 1].passes
+    passes = replayed.simulated[call - 1].passes
     return passes[0].prompt.salts[layer] if passes else ""

@@ -1,4 +1,4 @@
-"""What became of each limit, and what changed since the baseline: facts for every view."""
+"""The verdict on each limit, and what changed since the baseline."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ EXIT_CODES: Mapping[State, ExitCode] = {
     "fail": ExitCode.CHECK_FAILED,
 }
 RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
-"""What broke is told first."""
+"""Broken budgets come first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CostChange:
     """Why calls cost more or less: `what` happened and its `effect`, in words.
 
     `call` is the first of them (from 1), `calls` how many there are, `cost` their dollars over those of the baseline
@@ -43,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one budget of one strategy.
+    """The verdict on one limit of one strategy.
 
     `limit` and `actual` are exact decimals: dollars, a share such as 0.05, marks, positions, tokens written in vain,
     or calls at which a layer changed; `actual` None where it cannot be known. `message` is one sentence. `changes` tell
@@ -58,11 +58,11 @@ class Verdict:
     verdict: State
     message: str
     place: Place | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[CostChange, ...] = ()
 
 
 def overall(verdicts: Iterable[Verdict]) -> State:
-    """One word for all: a broken budget outweighs one that could not be judged."""
+    """One word for all: a broken budget outweighs one that could not be checked."""
     states = {verdict.verdict for verdict in verdicts}
     return next((state for state in RANKS if state in states), "pass")
 

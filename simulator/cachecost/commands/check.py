@@ -50,7 +50,7 @@ def check(
     Without SCENARIOS, every scenarios/*.yaml is checked. The exit code is 1 if a budget is exceeded, and 3 if there is
     no baseline or it cannot be compared.
     """
-    from cachecost.budgets.checking import check_scenarios
+    from cachecost.budgets.check import check_scenarios
     from cachecost.views.check.json_output import check_object
     from cachecost.views.check.text import text_lines
 

@@ -25,7 +25,7 @@ from cachecost.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from cachecost.analysis.lint import Desk, LintFinding
+    from cachecost.analysis.lint import LintFinding, RequestLoader
     from cachecost.providers.rules import RuleBook
 
 STDIN = "-"
@@ -99,7 +99,7 @@ class _Linting:
 
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
         """Of bodies as one sequence, and of each recording. Raises InputError with the faults of all files."""
-        from cachecost.analysis.lint import sorted_findings
+        from cachecost.analysis.lint import sort_findings
         from cachecost.base.errors import InputError
 
         bodies = list(self._bodies(paths))
@@ -108,7 +108,7 @@ class _Linting:
         found += self._sequence([(_shown(path), body) for path, body in bodies])
         if self.faults:
             raise InputError(self.faults)
-        return sorted_findings(found)
+        return sort_findings(found)
 
     def _is_faulty(self, path: Path) -> bool:
         return any(fault.file == _shown(path) for fault in self.faults)
@@ -125,24 +125,24 @@ class _Linting:
                 if body is not None:
                     yield path, body
 
-    def _desk(self) -> Desk:
-        from cachecost.analysis.lint import Desk
+    def _loader(self) -> RequestLoader:
+        from cachecost.analysis.lint import RequestLoader
 
-        return Desk(self.rules, self.host, self.tokens)
+        return RequestLoader(self.rules, self.host, self.tokens)
 
     def _sequence(self, bodies: list[tuple[str, dict[str, Any]]]) -> list[LintFinding]:
         from cachecost.analysis.lint import lint_bodies
 
-        desk = self._desk()
+        loader = self._loader()
         self.requests += len(bodies)
-        good = [self._is_request(desk, *one) for one in bodies]
-        return lint_bodies(bodies, desk, self.margin) if all(good) else []
+        good = [self._is_request(loader, *one) for one in bodies]
+        return lint_bodies(bodies, loader, self.margin) if all(good) else []
 
-    def _is_request(self, desk: Desk, label: str, body: dict[str, Any]) -> bool:
+    def _is_request(self, loader: RequestLoader, label: str, body: dict[str, Any]) -> bool:
         from cachecost.base.errors import InputError
 
         try:
-            desk.body(body, label)
+            loader.body(body, label)
         except InputError as error:
             self.faults += error.faults
             return False
@@ -156,7 +156,7 @@ class _Linting:
 
         try:
             with reading_bar("reading", [path]):
-                log = lint_log(read_calls(path, self.format_, print_diagnostic), str(path), self._desk(), self.margin)
+                log = lint_log(read_calls(path, self.format_, print_diagnostic), str(path), self._loader(), self.margin)
         except InputError as error:
             self.faults += error.faults
             return []

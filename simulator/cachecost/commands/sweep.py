@@ -18,8 +18,8 @@ from cachecost.commands.progress import cells_bar
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
+    from cachecost.sweep.run import Sweep
     from cachecost.sweep.store import Store
-    from cachecost.sweep.sweeping import Sweep
 
 
 @click.command(cls=SectionedCommand)
@@ -86,14 +86,14 @@ def sweep(
     if backend == "loky":
         processes.begin(jobs or -1, "cachecost.sweep.backends")
     from cachecost.sweep.backends import Workers
-    from cachecost.sweep.store import anywhere, opened
-    from cachecost.sweep.sweeping import sweep_of
-    from cachecost.sweep.varying import drawing_of
+    from cachecost.sweep.drawing import parse_draws
+    from cachecost.sweep.run import load_sweep
+    from cachecost.sweep.store import open_store, temporary_store
 
-    made = sweep_of(scenario, grid, seeds or 0, sets, drawing_of(draw), base.readings, base.rules.own)
+    made = load_sweep(scenario, grid, seeds or 0, sets, parse_draws(draw), base.readings, base.rules.own)
     workers = Workers(backend, jobs or -1, scheduler)
     workers.check()
-    with nullcontext(opened(out, made.axes, made.about(), resume)) if out else anywhere(made.axes) as store:
+    with nullcontext(open_store(out, made.axes, made.about(), resume)) if out else temporary_store(made.axes) as store:
         _swept(made, workers, store, bool(out))
         return ExitCode.NOT_EVALUATED if _show(made, store, out, as_json) else ExitCode.OK
 
@@ -109,11 +109,11 @@ def _check(
 
 
 def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
-    from cachecost.sweep.sweeping import swept
+    from cachecost.sweep.run import run_sweep
 
     try:
         with cells_bar(made.name, len(made.places)) as progress:
-            swept(made, workers, store, progress)
+            run_sweep(made, workers, store, progress)
     except KeyboardInterrupt:
         if is_kept:
             print_diagnostic("results so far are kept; run the same command with --resume to continue")

@@ -64,7 +64,7 @@ def whatif(
     Each alternative is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not
     contain what an alternative needs, the answer is "not supported by the data".
     """
-    from cachecost.analysis.whatif.study import what_if
+    from cachecost.analysis.whatif.report import what_if
     from cachecost.replay.workload import recorded
     from cachecost.views.whatif.json_output import whatif_object
     from cachecost.views.whatif.text import print_whatif

@@ -13,19 +13,19 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.extras import require
-from cachecost.sweep.cells import Job, Task, evaluated
-from cachecost.sweep.parts import Part
-from cachecost.sweep.processes import processes, shared
-from cachecost.sweep.rows import Row
+from cachecost.sweep.cells import Job, Task, evaluate_task
+from cachecost.sweep.parts import PartFile
+from cachecost.sweep.processes import processes, share_work
+from cachecost.sweep.rows import SweepRow
 from cachecost.sweep.store import Store
 
 NEEDED = {"dask": "distributed", "ray": "ray"}
 MOST_TASKS, MOST_CELLS, BUNDLES_A_WORKER = 32, 1_000, 4
 AHEAD = 2
 """Bundles that each process of a cluster is given at once: one in work, and one to go on with."""
-Answers = Callable[[Job, Iterator[Sequence[Task]], int], Iterator[list[Row]]]
+Answers = Callable[[Job, Iterator[Sequence[Task]], int], Iterator[list[SweepRow]]]
 Cluster = tuple[Answers, int]
-"""How a cluster is asked for work on bundles, so many ahead, and how many processes it has."""
+"""The function that computes bundles on a cluster, and how many processes the cluster has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +39,41 @@ class Workers:
     def check(self) -> None:
         """Raises InputError for a cluster without an address, NotInstalled for a backend that is not."""
         if self.backend == "dask" and not self.scheduler:
-            raise InputError([Fault("--backend dask:", "expected --scheduler ADDRESS beside it; got none")])
+            raise InputError([Fault("--backend dask:", "expected --scheduler ADDRESS with it; got none")])
         if self.backend == "loky" and self.scheduler:
-            words = "expected --backend dask or ray beside it; got loky"
+            words = "expected --backend dask or ray with it; got loky"
             raise InputError([Fault(f"--scheduler {self.scheduler}:", words)])
         if self.backend in NEEDED:
             require(f"--backend {self.backend}", NEEDED[self.backend])
 
 
-def computed(job: Job, tasks: Iterable[Task], count: int, workers: Workers, store: Store) -> Iterator[Part]:
-    """The parts of `store` that bundles of `count` tasks became, in whatever order they are ready.
+def compute_parts(job: Job, tasks: Iterable[Task], count: int, workers: Workers, store: Store) -> Iterator[PartFile]:
+    """The part files of `count` tasks, written to `store`, in the order they finish.
 
-    Processes of this machine write their parts themselves; what a cluster answers is written here, as nobody knows
-    what its machines share. Raises CannotEvaluate where no cluster answers, or a process was killed.
+    Processes of this machine write their parts themselves; what a cluster answers is written here, because its
+    machines may share no disk. Raises CannotEvaluate where no cluster answers, or a process was killed.
     """
     if workers.backend != "loky":
         yield from map(store.keep, _there(job, tasks, count, workers))
         return
     jobs = max(1, min(processes(workers.jobs), count))
     try:
-        yield from shared(partial(kept, job, store), bundles(tasks, count, jobs), jobs)
+        yield from share_work(partial(keep_bundle, job, store), split_tasks(tasks, count, jobs), jobs)
     except BrokenProcessPool:
-        raise CannotEvaluate("a process of the sweep was killed; is memory short? --jobs 1 takes least") from None
+        raise CannotEvaluate("a sweep process was killed, perhaps for lack of memory; try --jobs 1") from None
 
 
-def kept(job: Job, store: Store, tasks: Sequence[Task]) -> Part:
-    """The part of `store` that some tasks became."""
-    return store.keep(bundle(job, tasks))
+def keep_bundle(job: Job, store: Store, tasks: Sequence[Task]) -> PartFile:
+    """Compute some tasks and write them to `store` as one part."""
+    return store.keep(compute_bundle(job, tasks))
 
 
-def bundle(job: Job, tasks: Sequence[Task]) -> list[Row]:
+def compute_bundle(job: Job, tasks: Sequence[Task]) -> list[SweepRow]:
     """The rows of some tasks, one after the other."""
-    return [row for task in tasks for row in evaluated(job, task)]
+    return [row for task in tasks for row in evaluate_task(job, task)]
 
 
-def bundles(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Sequence[Task]]:
+def split_tasks(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Sequence[Task]]:
     """`count` tasks, neighbours in the grid together, as they share most; ever fewer, so that all workers end together.
 
     What is in a bundle is in memory at once, and is computed again if its worker dies.
@@ -90,11 +90,11 @@ def bundles(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Sequenc
         yield some
 
 
-def _there(job: Job, tasks: Iterable[Task], count: int, workers: Workers) -> Iterator[list[Row]]:
-    """What a cluster computes. It does again what a lost worker had; a bundle is asked for once, and answers once."""
+def _there(job: Job, tasks: Iterable[Task], count: int, workers: Workers) -> Iterator[list[SweepRow]]:
+    """The rows that a cluster computes. The cluster repeats the work of a lost worker; each bundle returns once."""
     with ExitStack() as stack:
         answers, size = (_dask if workers.backend == "dask" else _ray)(workers, stack)
-        yield from answers(job, bundles(tasks, count, size), AHEAD * size)
+        yield from answers(job, split_tasks(tasks, count, size), AHEAD * size)
 
 
 def _dask(workers: Workers, stack: ExitStack) -> Cluster:
@@ -105,10 +105,12 @@ def _dask(workers: Workers, stack: ExitStack) -> Cluster:
     except (OSError, TimeoutError) as error:
         raise _no_cluster(workers, error) from None
 
-    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[Row]]:
-        running = distributed.as_completed(client.submit(bundle, job, some, pure=False) for some in islice(todo, ahead))
+    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[SweepRow]]:
+        running = distributed.as_completed(
+            client.submit(compute_bundle, job, some, pure=False) for some in islice(todo, ahead)
+        )
         for done in running:
-            running.update([client.submit(bundle, job, some, pure=False) for some in islice(todo, 1)])
+            running.update([client.submit(compute_bundle, job, some, pure=False) for some in islice(todo, 1)])
             yield done.result()
 
     return answers, sum(client.nthreads().values()) or 1
@@ -122,8 +124,8 @@ def _ray(workers: Workers, stack: ExitStack) -> Cluster:
         raise _no_cluster(workers, error) from None
     stack.callback(ray.shutdown)
 
-    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[Row]]:
-        remote, told = ray.remote(max_retries=-1)(bundle), ray.put(job)
+    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[SweepRow]]:
+        remote, told = ray.remote(max_retries=-1)(compute_bundle), ray.put(job)
         running = [remote.remote(told, some) for some in islice(todo, ahead)]
         while running:
             (done,), running = ray.wait(running)
@@ -134,4 +136,4 @@ def _ray(workers: Workers, stack: ExitStack) -> Cluster:
 
 
 def _no_cluster(workers: Workers, error: Exception) -> CannotEvaluate:
-    return CannotEvaluate(f"--scheduler {workers.scheduler}: no cluster answers ({error})")
+    return CannotEvaluate(f"--scheduler {workers.scheduler}: cannot reach the cluster ({error})")

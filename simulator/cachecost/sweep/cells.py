@@ -24,26 +24,26 @@ from cachecost.scenario.models import Scenario
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
+from cachecost.sweep.drawing import PAUSES, Drawing, synthetic_draw, varies_in_times_only
 from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
-from cachecost.sweep.montecarlo import montecarlo, resampled
+from cachecost.sweep.montecarlo import montecarlo, resample_pauses
+from cachecost.sweep.montecarlo.conversation_times import retime
 from cachecost.sweep.montecarlo.draws import Draw
-from cachecost.sweep.montecarlo.retimed import retimed
-from cachecost.sweep.rows import NO_SEED, Key, Row, faulty, row_of, used
-from cachecost.sweep.totals import Shared
-from cachecost.sweep.varying import PAUSES, Drawing, synthetic_draw, varies_in_times_only
+from cachecost.sweep.rows import NO_SEED, CellKey, SweepRow, error_row, ledger_row, usage_row
+from cachecost.sweep.totals import SharedTotals
 
 MOST_TALKS = 4
 """Conversations that a process remembers; the one used least recently goes first."""
-_talks: OrderedDict[str, Known] = OrderedDict()
+_talks: OrderedDict[str, SharedConversations] = OrderedDict()
 _counters: dict[str, dict[str, TokenCounter]] = {}
 _prices: dict[date, PriceBook] = {}
 
 
-class Known(NamedTuple):
+class SharedConversations(NamedTuple):
     """Conversations, and what cells over them share."""
 
     talks: ScenarioTalks
-    shared: Shared
+    shared: SharedTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Job:
     def at(self, point: Point) -> Scenario:
         """The scenario at a point of the grid. Raises InputError, LookupError."""
         placed = Placed(dict(self.scenario), {(): Place(self.file)}).without(*NOT_IN_CELLS)
-        return from_mapping(point.placed(placed, self.axes).value, Path(self.folder), self.file)
+        return from_mapping(point.apply_to(placed, self.axes).value, Path(self.folder), self.file)
 
 
 class Task(NamedTuple):
@@ -71,7 +71,7 @@ class Task(NamedTuple):
     seeds: tuple[int, ...]
 
 
-def evaluated(job: Job, task: Task) -> list[Row]:
+def evaluate_task(job: Job, task: Task) -> list[SweepRow]:
     """The rows of a task: of each seed one a strategy, or one with the cell's fault. A function of its arguments."""
     labels = task.point.labels(job.axes)
     try:
@@ -80,41 +80,43 @@ def evaluated(job: Job, task: Task) -> list[Row]:
         fault = "; ".join(fault.message for fault in error.faults)
     except (CannotEvaluate, LookupError) as error:
         fault = str(error.args[0] if isinstance(error, LookupError) else error)
-    return [faulty(Key(labels, seed), fault) for seed in task.seeds]
+    return [error_row(CellKey(labels, seed), fault) for seed in task.seeds]
 
 
-def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> Iterator[Row]:
+def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> Iterator[SweepRow]:
     if task.seeds == (NO_SEED,):
-        yield from _as_written(job, scenario, Key(labels, NO_SEED))
+        yield from _as_written(job, scenario, CellKey(labels, NO_SEED))
     elif varies_in_times_only(scenario):
-        yield from _timed(job, task.seeds, scenario, labels)
+        yield from _rows_for_times(job, task.seeds, scenario, labels)
     else:
         for seed in task.seeds:
-            yield from _as_written(job, _seeded(scenario, job.drawing, seed), Key(labels, seed))
+            yield from _as_written(job, _with_seed(scenario, job.drawing, seed), CellKey(labels, seed))
 
 
-def _as_written(job: Job, scenario: Scenario, key: Key) -> Iterator[Row]:
-    terms, talks, shared = _ground(job, scenario)
+def _as_written(job: Job, scenario: Scenario, key: CellKey) -> Iterator[SweepRow]:
+    terms, talks, shared = _replay_setup(job, scenario)
     for spec in scenario.strategies:
         yield _row(key, spec, terms, talks, shared)
 
 
-def _row(key: Key, spec: StrategySpec, terms: Terms, talks: Sequence[Conversation], shared: Shared) -> Row:
-    """A strategy's row: by what cells share where that tells it, else call by call."""
+def _row(
+    key: CellKey, spec: StrategySpec, terms: Terms, talks: Sequence[Conversation], shared: SharedTotals
+) -> SweepRow:
+    """A strategy's row: from the shared totals if they apply, else from a replay call by call."""
     totals = shared.totals(spec, terms)
     if totals is None:
-        return row_of(key, terms.ledger(spec, talks))
-    return used(key, spec.name, *totals)
+        return ledger_row(key, terms.ledger(spec, talks))
+    return usage_row(key, spec.name, *totals)
 
 
-def _seeded(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
+def _with_seed(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
     """A scenario whose synthetic conversation, evictions and lags are drawn by `seed`. Raises CannotEvaluate."""
     told = scenario.conversation.synthetic
     assert told is not None
-    draw = drawing.over(Draw(told.pauses.turn, told.pauses.loop, told.pauses.first_token))
+    draw = drawing.apply_to(Draw(told.pauses.turn, told.pauses.loop, told.pauses.first_token))
     if draw.retries.rate:
         raise CannotEvaluate(
-            "retries are drawn where only times vary; here sizes, calls or questions vary with the seed"
+            "retries can be drawn only if times alone vary; here sizes, calls or side questions vary with the seed"
         )
     pauses = replace(told.pauses, **{name: getattr(draw, name) for name in PAUSES})
     source = scenario.conversation.model_copy(update={"synthetic": replace(told, seed=seed, pauses=pauses)})
@@ -122,9 +124,9 @@ def _seeded(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
     return scenario.model_copy(update={"conversation": source, "rules": rules})
 
 
-def _timed(job: Job, seeds: Sequence[int], scenario: Scenario, labels: tuple[str, ...]) -> Iterator[Row]:
+def _rows_for_times(job: Job, seeds: Sequence[int], scenario: Scenario, labels: tuple[str, ...]) -> Iterator[SweepRow]:
     """Each strategy under drawn times, seed by seed: all at once where what it sends does not depend on the time."""
-    terms, talks, _ = _ground(job, scenario)
+    terms, talks, _ = _replay_setup(job, scenario)
     draw = _draw(job, scenario, terms, talks)
     columns = [_of_strategy(spec, talks, terms, draw, seeds, labels) for spec in scenario.strategies]
     for rows in zip(*columns, strict=True):
@@ -134,8 +136,8 @@ def _timed(job: Job, seeds: Sequence[int], scenario: Scenario, labels: tuple[str
 def _draw(job: Job, scenario: Scenario, terms: Terms, talks: Sequence[Conversation]) -> Draw:
     told = scenario.conversation.synthetic
     if told is not None:
-        return job.drawing.over(synthetic_draw(told))
-    return job.drawing.over(resampled(of_strategy("none", talks, terms).calls))
+        return job.drawing.apply_to(synthetic_draw(told))
+    return job.drawing.apply_to(resample_pauses(of_strategy("none", talks, terms).calls))
 
 
 def _of_strategy(
@@ -145,14 +147,16 @@ def _of_strategy(
     draw: Draw,
     seeds: Sequence[int],
     labels: tuple[str, ...],
-) -> list[Row]:
+) -> list[SweepRow]:
     if not _is_timeless(spec) or not terms.speaks_marks:
-        return [_replanned(spec, talks, terms, draw, Key(labels, seed)) for seed in seeds]
+        return [_replan_row(spec, talks, terms, draw, CellKey(labels, seed)) for seed in seeds]
     found = montecarlo(of_strategy(spec, talks, terms), draw, seeds)
     fault = next((error for error in found.not_evaluated), "")
     errors = len(found.errors)
     return [
-        used(Key(labels, seed), spec.name, found.calls, errors, found.usage(number), found.costs[number], fault)
+        usage_row(
+            CellKey(labels, seed), spec.name, found.calls, errors, found.usage(number), found.costs[number], fault
+        )
         for number, seed in enumerate(seeds)
     ]
 
@@ -163,18 +167,18 @@ def _is_timeless(spec: StrategySpec) -> bool:
     return isinstance(found, Agent) and not found.changes
 
 
-def _replanned(spec: StrategySpec, talks: Sequence[Conversation], terms: Terms, draw: Draw, key: Key) -> Row:
+def _replan_row(spec: StrategySpec, talks: Sequence[Conversation], terms: Terms, draw: Draw, key: CellKey) -> SweepRow:
     """A strategy that plans anew for the times of one seed, in the engine itself."""
     if draw.retries.billed and draw.retries.rate:
-        raise CannotEvaluate(f"strategy '{spec.name}' looks at the clock: billed retries cannot be drawn for it")
+        raise CannotEvaluate(f"strategy '{spec.name}' depends on the clock, so billed retries cannot be drawn for it")
     rules = {**terms.rules, **draw.readings, "seed": key.seed}
-    return row_of(key, replace(terms, rules=rules).ledger(spec, retimed(talks, draw, key.seed)))
+    return ledger_row(key, replace(terms, rules=rules).ledger(spec, retime(talks, draw, key.seed)))
 
 
-def _ground(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Conversation], Shared]:
+def _replay_setup(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Conversation], SharedTotals]:
     """Terms and conversations; these, token counts and prices are those of earlier cells where they are the same."""
     folder = Path(job.folder)
-    (talks, bills), shared = _known(scenario, folder)
+    (talks, bills), shared = _load_conversations(scenario, folder)
     terms = terms_of(scenario, folder, bills, prices=_shipped_prices(scenario))
     rules = {**scenario.rules, **(job.readings or {})}
     if scenario.conversation.recording is None:
@@ -183,12 +187,12 @@ def _ground(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Conversation]
     return replace(terms, rules=rules, own=job.own, counters=counters, may_lack_prices=True), talks, shared
 
 
-def _known(scenario: Scenario, folder: Path) -> Known:
+def _load_conversations(scenario: Scenario, folder: Path) -> SharedConversations:
     """The conversations of a scenario; those that are made are the same on every model."""
     key = f"{folder}\0{scenario.name}\0{scenario.conversation!r}"
     if key not in _talks:
         talks = talks_of(scenario, folder)
-        _talks[key] = Known(talks, Shared(talks.conversations))
+        _talks[key] = SharedConversations(talks, SharedTotals(talks.conversations))
     _talks.move_to_end(key)
     while len(_talks) > MOST_TALKS:
         _talks.popitem(last=False)

@@ -72,7 +72,7 @@ def axes_of(own: Mapping[str, Sequence[Any]], grid: Sequence[str], folder: Path)
             axes[axis.path] = axis
         except InputError as error:
             faults += error.faults
-    found = [_unfolded(axis, folder, faults) for axis in axes.values()]
+    found = [_expand_recordings(axis, folder, faults) for axis in axes.values()]
     faults += [Fault(f"--grid {axis.path}:", problem) for axis in found for problem in _twice(axis)]
     if faults:
         raise InputError(faults)
@@ -87,7 +87,7 @@ def _twice(axis: Axis) -> Iterator[str]:
         seen.add(name)
 
 
-def _unfolded(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
+def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
     """An axis of recordings with `*` in them as one of the files that are meant, in the order of their names."""
     if axis.path != RECORDING:
         return axis
@@ -96,12 +96,12 @@ def _unfolded(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
         is_wild = isinstance(value, str) and not WILD.isdisjoint(value)
         found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(value)) if is_wild else [value]
         if not found:
-            faults.append(Fault(f"--grid {axis.path}={value}:", f"expected a file; none matches in {folder}"))
+            faults.append(Fault(f"--grid {axis.path}={value}:", f"expected a file; nothing matches in {folder}"))
         values += found
     return Axis(axis.path, tuple(values))
 
 
-def put(placed: Placed, path: str, value: Any) -> Placed:
+def put_value(placed: Placed, path: str, value: Any) -> Placed:
     """A scenario with `value` at a dotted path; a strategy that is a bare preset opens to take options.
 
     Raises LookupError saying why nothing can stand there.
@@ -125,10 +125,10 @@ class Point:
         """The values in words: with the seed, a cell's key."""
         return tuple(label(axis.values[number]) for axis, number in zip(axes, self.numbers, strict=True))
 
-    def placed(self, placed: Placed, axes: Sequence[Axis]) -> Placed:
+    def apply_to(self, placed: Placed, axes: Sequence[Axis]) -> Placed:
         """The scenario at this point. Raises LookupError."""
         for axis, number in zip(axes, self.numbers, strict=True):
-            placed = put(placed, axis.path, axis.values[number])
+            placed = put_value(placed, axis.path, axis.values[number])
         return placed
 
 
@@ -137,7 +137,7 @@ def points_of(axes: Sequence[Axis]) -> Iterator[Point]:
     return (Point(numbers) for numbers in product(*(range(len(axis.values)) for axis in axes)))
 
 
-class Places:
+class CellOrder:
     """Where each cell stands in the grid: its number, from 0; seeds run fastest."""
 
     def __init__(self, axes: Sequence[Axis], seeds: Sequence[int]) -> None:

@@ -31,11 +31,11 @@ def begin(jobs: int, module: str) -> None:
     The others wait to be needed.
     """
     if processes(jobs) > 1:
-        _helpers(1).submit(_imported, module)
+        _helpers(1).submit(_import_module, module)
 
 
-def shared(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    """`work` of each item, done here and in `jobs` − 1 helpers, in whatever order they are ready.
+def share_work(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """`work` of each item, done here and in `jobs` − 1 helpers, in the order they finish.
 
     This process works as well: it is there, and has imported everything. Raises BrokenProcessPool for a helper that
     was killed.
@@ -46,7 +46,7 @@ def shared(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> 
     helpers = _Helpers(_helpers(jobs - 1), work, items)
     try:
         helpers.begin(AHEAD * (jobs - 1))
-        while own := helpers.taken():
+        while own := helpers.take():
             yield work(own[0])
             yield from helpers.ready()
         yield from helpers.rest()
@@ -60,13 +60,13 @@ def _helpers(count: int) -> Any:
     return loky.get_reusable_executor(max_workers=count, timeout=IDLE_S)
 
 
-def _imported(module: str) -> None:
+def _import_module(module: str) -> None:
     """In a helper that has nothing to do yet; there is nothing to send back."""
     import_module(module)
 
 
 class _Helpers(Generic[Item, Result]):
-    """Processes that take items from the same heap as this one; whoever is done takes the next by itself."""
+    """Processes that take items from the same queue as this one, each as soon as it is idle."""
 
     def __init__(self, executor: Any, work: Callable[[Item], Result], items: Iterable[Item]) -> None:
         self.executor = executor
@@ -74,13 +74,13 @@ class _Helpers(Generic[Item, Result]):
         self._items = iter(items)
         self._lock = Lock()
         self._done: SimpleQueue[Future[Result]] = SimpleQueue()
-        self._given = 0
+        self._pending = 0
 
     def begin(self, count: int) -> None:
         for _ in range(count):
             self._give()
 
-    def taken(self) -> tuple[Item] | None:
+    def take(self) -> tuple[Item] | None:
         """The next item, taken off the heap; None if there is none."""
         with self._lock:
             return next(((item,) for item in self._items), None)
@@ -88,24 +88,24 @@ class _Helpers(Generic[Item, Result]):
     def ready(self) -> Iterator[Result]:
         """What helpers have done by now."""
         while not self._done.empty():
-            yield self._received()
+            yield self._receive()
 
     def rest(self) -> Iterator[Result]:
         """What helpers still do; waits for it."""
-        while self._given:
-            yield self._received()
+        while self._pending:
+            yield self._receive()
 
-    def _received(self) -> Result:
+    def _receive(self) -> Result:
         result = self._done.get().result()
         with self._lock:
-            self._given -= 1
+            self._pending -= 1
         return result
 
     def _give(self) -> None:
-        if item := self.taken():
+        if item := self.take():
             future = self.executor.submit(self._work, item[0])
             with self._lock:
-                self._given += 1
+                self._pending += 1
             future.add_done_callback(self._next)
 
     def _next(self, future: Future[Result]) -> None:

@@ -1,4 +1,4 @@
-"""The rows of a sweep: what one strategy uses and costs in one cell, or why that cannot be told."""
+"""The rows of a sweep: what one strategy uses and costs in one cell, or the error."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ NO_SEED = 0
 """Of a sweep without seeds."""
 
 
-class Key(NamedTuple):
+class CellKey(NamedTuple):
     """A cell: the values of its axes in words, and its seed."""
 
     labels: tuple[str, ...]
     seed: int
 
 
-class Row(NamedTuple):
+class SweepRow(NamedTuple):
     """Tokens are whole tokens, `cost_usd` exact dollars, None where no price is known (a server of one's own);
     `errors` counts calls without usage. Where hits are best effort `cost_usd` is the least that it may be, and
     `cost_if_missed_usd` the most; else that is None. `fault`: "" is none."""
 
-    key: Key
+    key: CellKey
     strategy: str
     calls: int = 0
     errors: int = 0
@@ -43,20 +43,20 @@ class Row(NamedTuple):
         return self.write_5m + self.write_1h + self.input
 
 
-FIELDS = Row._fields[1:]
+FIELDS = SweepRow._fields[1:]
 COUNTS = ("calls", "errors", "read", "write_5m", "write_1h", "input", "output")
 
 
-def row_of(key: Key, ledger: Ledger) -> Row:
+def ledger_row(key: CellKey, ledger: Ledger) -> SweepRow:
     """The sums of a ledger."""
     not_evaluated = (row.error for row in ledger.rows if row.error_type == "not_evaluated")
     fault = next(not_evaluated, None) or ""
     cost, most = (ledger.cost.total, ledger.most) if ledger.is_priced else (None, None)
-    return used(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, cost, fault, most)
+    return usage_row(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, cost, fault, most)
 
 
-def used(
-    key: Key,
+def usage_row(
+    key: CellKey,
     strategy: str,
     calls: int,
     errors: int,
@@ -64,12 +64,12 @@ def used(
     cost_usd: Decimal | None,
     fault: str = "",
     cost_if_missed_usd: Decimal | None = None,
-) -> Row:
+) -> SweepRow:
     """A row of a cell that could be evaluated."""
     tokens = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
-    return Row(key, strategy, calls, errors, *tokens, cost_usd, cost_if_missed_usd, fault)
+    return SweepRow(key, strategy, calls, errors, *tokens, cost_usd, cost_if_missed_usd, fault)
 
 
-def faulty(key: Key, fault: str) -> Row:
+def error_row(key: CellKey, fault: str) -> SweepRow:
     """The row of a cell that could not be evaluated at all."""
-    return Row(key, "", fault=fault)
+    return SweepRow(key, "", fault=fault)

@@ -1,4 +1,4 @@
-"""What a sweep has done so far, on disk: one part a bundle, written whole and then renamed; one table in the end."""
+"""The progress of a sweep on disk: one part file per bundle, merged into one table at the end."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cachecost.base.atomic_files import safe_name
+from cachecost.base.atomic_files import safe_name, write_whole
 from cachecost.base.errors import Fault, InputError
-from cachecost.sweep.grid import Axis, Places
-from cachecost.sweep.merging import Stretch, cells_of, merged
-from cachecost.sweep.parts import Part, write_part
-from cachecost.sweep.rows import Row
-from cachecost.sweep.tables import read, suffix_of, write
+from cachecost.sweep.grid import Axis, CellOrder
+from cachecost.sweep.parts import PartFile, PartRange, merge_parts, read_cells, write_part
+from cachecost.sweep.rows import SweepRow
+from cachecost.sweep.tables import read_table, suffix_of, write_table
 
 ABOUT = "sweep.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of tables on disk, one table after the other, as often as one likes."""
+class StoredRows:
+    """The rows of tables on disk, one table after the other. Can be iterated repeatedly."""
 
     tables: tuple[Path, ...]
     axes: tuple[str, ...]
 
-    def __iter__(self) -> Iterator[Row]:
-        return (row for table in self.tables for row in read(table, self.axes))
+    def __iter__(self) -> Iterator[SweepRow]:
+        return (row for table in self.tables for row in read_table(table, self.axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +48,31 @@ class Store:
         """Where the parts are, until the table is whole."""
         return self.out.with_name(f"{self.out.name}.parts") if self.out.suffix else self.out / ".parts"
 
-    def keep(self, rows: Sequence[Row]) -> Part:
+    def keep(self, rows: Sequence[SweepRow]) -> PartFile:
         """Write a bundle's rows down: after this they are never computed again."""
         keys = list(dict.fromkeys(row.key for row in rows))
         path = self.folder / f"part-{blake2b(json.dumps(keys).encode(), digest_size=12).hexdigest()}.jsonl"
         write_part(path, rows)
-        return Part(path, keys[0], keys[-1], len(keys))
+        return PartFile(path, keys[0], keys[-1], len(keys))
 
-    def kept(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
+    def find_parts(self, places: CellOrder) -> Iterator[tuple[Path, list[int]]]:
         """The parts that are there already, and the cells of this grid that each has."""
         for path in sorted(self.folder.glob("part-*.jsonl")):
-            if cells := cells_of(path, places):
+            if cells := read_cells(path, places):
                 yield path, [cell.number for cell in cells]
 
-    def finish(self, parts: Iterable[Stretch], places: Places) -> None:
+    def finish(self, parts: Iterable[PartRange], places: CellOrder) -> None:
         """Write the table, or one a value of the first axis into a folder; the parts go."""
-        for path, rows in self._tables(merged(parts, places)):
-            write(path, self.axes, rows)
+        for path, rows in self._tables(merge_parts(parts, places)):
+            write_table(path, self.axes, rows)
         over = self.folder.with_name(f"{self.folder.name}.over")
         self.folder.replace(over)
         shutil.rmtree(over)
 
-    def rows(self, axes: Sequence[Axis]) -> Rows:
+    def rows(self, axes: Sequence[Axis]) -> StoredRows:
         """The rows of the finished table, in the order of the grid."""
         names = axes[0].labels if axes and not self.out.suffix else ("",)
-        return Rows(tuple(map(self._table, names)), self.axes)
+        return StoredRows(tuple(map(self._table, names)), self.axes)
 
     def _table(self, value: str) -> Path:
         """Where the rows of a value of the first axis go."""
@@ -81,7 +80,7 @@ class Store:
             return self.out
         return (self.out / f"{self.axes[0]}={safe_name(value)}" if self.axes else self.out) / f"rows{self.suffix}"
 
-    def _tables(self, rows: Iterable[Row]) -> Iterator[tuple[Path, Iterator[Row]]]:
+    def _tables(self, rows: Iterable[SweepRow]) -> Iterator[tuple[Path, Iterator[SweepRow]]]:
         if self.out.suffix or not self.axes:
             yield self._table(""), iter(rows)
             return
@@ -89,10 +88,10 @@ class Store:
             yield self._table(value), some
 
 
-def opened(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
+def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
     """The store of a sweep, with or without parts of one that was interrupted.
 
-    Raises InputError where there are parts that nobody asked to go on with, or that are of another sweep, and
+    Raises InputError if there are parts and `resume` is not set, or if they are of another sweep;
     CannotEvaluate where Parquet cannot be written.
     """
     store = Store(out, suffix_of(out), tuple(axes), about)
@@ -101,23 +100,24 @@ def opened(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) 
     if told.exists():
         _compare(store, json.loads(told.read_text(encoding="utf-8")), resume)
     else:
-        store.folder.mkdir(parents=True, exist_ok=True)
-        told.write_text(json.dumps({"axes": list(axes), **about}, indent=1) + "\n", encoding="utf-8")
+        write_whole(told, (json.dumps({"axes": list(axes), **about}, indent=1) + "\n").encode())
     return store
 
 
 def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
     place = f"--out {store.out}:"
     if not resume:
-        raise InputError([Fault(place, f"holds an unfinished sweep; go on with --resume, or remove {store.folder}")])
+        raise InputError(
+            [Fault(place, f"holds an unfinished sweep; continue it with --resume, or remove {store.folder}")]
+        )
     now = json.loads(json.dumps({"axes": list(store.axes), **store.about}))
     if other := [name for name in now if now[name] != found.get(name)]:
-        words = f"expected the sweep that was begun; got another {', '.join(other)}; remove {store.folder}"
+        words = f"expected the sweep that was started; got another {', '.join(other)}; remove {store.folder}"
         raise InputError([Fault("--resume:", words)])
 
 
 @contextmanager
-def anywhere(axes: Sequence[str]) -> Iterator[Store]:
-    """A store of a sweep whose table nobody wants to keep."""
+def temporary_store(axes: Sequence[str]) -> Iterator[Store]:
+    """A store in a temporary folder, for a sweep whose table is not kept."""
     with TemporaryDirectory(prefix="cachecost-") as folder:
-        yield opened(Path(folder) / "rows.csv", axes, {}, False)
+        yield open_store(Path(folder) / "rows.csv", axes, {}, False)

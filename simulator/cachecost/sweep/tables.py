@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from importlib import import_module
@@ -11,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.atomic_files import replace_when_done
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.extras import is_installed, require
 from cachecost.base.formatting import exact
 from cachecost.base.inert import inert_cell
-from cachecost.sweep.rows import COUNTS, FIELDS, Key, Row
+from cachecost.sweep.rows import COUNTS, FIELDS, CellKey, SweepRow
 
 PARQUET, CSV = ".parquet", ".csv"
 DOLLARS = (38, 18)
@@ -39,39 +39,34 @@ def suffix_of(out: Path) -> str:
     return PARQUET
 
 
-def write(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
-    """The rows as a table at `path`, whole or not at all, as they come: no more than a group of them is in memory."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+def write_table(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
+    """Write the table whole or not at all. Rows are written as they come; at most one group of them is in memory."""
+    with replace_when_done(path) as part:
         (_write_parquet if path.suffix == PARQUET else _write_csv)(part, axes, rows)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
-def read(path: Path, axes: Sequence[str]) -> Iterator[Row]:
+def read_table(path: Path, axes: Sequence[str]) -> Iterator[SweepRow]:
     """The rows of a table that `write` made, a group at a time."""
     records = _read_parquet(path) if path.suffix == PARQUET else _read_csv(path)
     return (_row(record, len(axes)) for record in records)
 
 
-def _row(record: Sequence[Any], axes: int) -> Row:
+def _row(record: Sequence[Any], axes: int) -> SweepRow:
     """A row from the fields of a table in their order: axes, seed, strategy, counts, dollars, fault."""
     seed, strategy, *counts, cost_usd, missed, fault = record[axes:]
-    key = Key(tuple(record[:axes]), int(seed))
+    key = CellKey(tuple(record[:axes]), int(seed))
     dollars = (None if one in (None, "") else Decimal(one).normalize() for one in (cost_usd, missed))
-    return Row._make((key, strategy, *map(int, counts), *dollars, fault))
+    return SweepRow._make((key, strategy, *map(int, counts), *dollars, fault))
 
 
-def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
+def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*axes, "seed", *FIELDS])
         writer.writerows(_csv_row(row) for row in rows)
 
 
-def _csv_row(row: Row) -> Sequence[object]:
+def _csv_row(row: SweepRow) -> Sequence[object]:
     dollars = ("" if amount is None else exact(amount) for amount in (row.cost_usd, row.cost_if_missed_usd))
     strategy, fault, *labels = map(inert_cell, (row.strategy, row.fault, *map(str, row.key.labels)))
     return (*labels, row.key.seed, strategy, *(getattr(row, name) for name in COUNTS), *dollars, fault)
@@ -84,7 +79,7 @@ def _read_csv(path: Path) -> Iterator[Sequence[Any]]:
         yield from lines
 
 
-def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None:
+def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
     pa: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
     schema, source = _schema(axes), iter(rows)
@@ -93,7 +88,7 @@ def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[Row]) -> None
             writer.write_table(pa.Table.from_batches(group, schema).combine_chunks())
 
 
-def _batches(schema: Any, rows: Iterator[Row]) -> Iterator[Any]:
+def _batches(schema: Any, rows: Iterator[SweepRow]) -> Iterator[Any]:
     """Rows in columns, which take a tenth of their memory."""
     pa: Any = import_module("pyarrow")
     while some := list(islice(rows, ROWS_A_BATCH)):

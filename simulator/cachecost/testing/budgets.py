@@ -11,7 +11,7 @@ from cachecost.views.check.json_output import check_object
 from cachecost.views.check.text import text_lines
 
 if TYPE_CHECKING:
-    from cachecost.budgets.checking import CheckResult, Verdict
+    from cachecost.budgets.check import CheckResult, Verdict
 
 NO_BUDGET = "runs"
 

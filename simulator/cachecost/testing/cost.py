@@ -58,12 +58,12 @@ class CacheCost(SimulatedAPI):
 
     def lint(self) -> list[LintFinding]:
         """What is wrong with the calls, each alone and with the one before it."""
-        from cachecost.analysis.lint import Desk, lint_log
+        from cachecost.analysis.lint import RequestLoader, lint_log
         from cachecost.conversations.readers.detect import read_calls
 
         self._called()
-        desk = Desk(self._rules, self._host, self._tokens)
-        return lint_log(read_calls(self.recording), "this test", desk).findings
+        loader = RequestLoader(self._rules, self._host, self._tokens)
+        return lint_log(read_calls(self.recording), "this test", loader).findings
 
     def assert_costs_at_most(self, dollars: str | Decimal | float) -> None:
         """All calls together cost no more than that many USD; equal passes. 0.05 and "0.05" are the same limit.

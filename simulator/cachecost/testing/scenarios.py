@@ -16,7 +16,7 @@ from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
 
 if TYPE_CHECKING:
-    from cachecost.budgets.checking import CheckResult
+    from cachecost.budgets.check import CheckResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ScenarioFile(pytest.File):
 
     def checked(self) -> CheckResult:
         """What became of every budget of the scenario."""
-        from cachecost.budgets.checking import check_scenarios
+        from cachecost.budgets.check import check_scenarios
 
         if not hasattr(self, "_checked"):
             asked = self.asked

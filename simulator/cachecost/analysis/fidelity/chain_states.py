@@ -1,4 +1,4 @@
-"""What the bills of a chain tell: after each step, what is cached, for how long and since when."""
+"""The cache state that the bills of a chain imply: after each step, what is cached, with which TTL and since when."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.providers.usage import Usage
 
-TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
 
-
-class Span(NamedTuple):
+class TimeRange(NamedTuple):
     """The earliest and the latest second at which a request can have begun."""
 
     earliest: float
@@ -21,44 +19,44 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """The longest cached prefix of a lifetime, as a bill tells it."""
+class ChainEntry:
+    """The longest cached prefix with a TTL, as implied by a bill."""
 
     tokens: int
     ttl: str
-    touched: Span | None
+    touched: TimeRange | None
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ChainState:
     """What is known after a step: entries, longest first; whether thinking came since a person spoke; its growth."""
 
     step: TranscriptStep
-    entries: tuple[Entry, ...]
+    entries: tuple[ChainEntry, ...]
     thought: bool
-    grown: int
+    growth: int
 
 
-def states_of(steps: Iterable[TranscriptStep]) -> dict[int, State]:
+def states_of(steps: Iterable[TranscriptStep]) -> dict[int, ChainState]:
     """The state after each step, by its number."""
-    states: dict[int, State] = {}
+    states: dict[int, ChainState] = {}
     for step in steps:
         states[step.number] = _state(step, states[step.before] if step.before else None)
     return states
 
 
-def _state(step: TranscriptStep, before: State | None) -> State:
+def _state(step: TranscriptStep, before: ChainState | None) -> ChainState:
     thought = bool(before and before.thought and "human" not in step.between)
     cached = step.usage.read + step.usage.write
     earlier = before.step.usage.read + before.step.usage.write if before else cached
-    return State(step, _entries(step, before), thought or step.thinking, max(0, cached - earlier))
+    return ChainState(step, _entries(step, before), thought or step.thinking, max(0, cached - earlier))
 
 
-def _entries(step: TranscriptStep, before: State | None) -> tuple[Entry, ...]:
-    """What the bill says is cached now, by lifetime: what was read is touched, what was written begins."""
+def _entries(step: TranscriptStep, before: ChainState | None) -> tuple[ChainEntry, ...]:
+    """What is cached after this bill, by TTL: reads refresh an entry, writes create one."""
     if step.summed:
         return ()
-    usage, now = step.usage, span_of(step, before)
+    usage, now = step.usage, request_time(step, before)
     ends = {entry.ttl: entry.tokens for entry in (before.entries if before else ()) if entry.tokens <= usage.read}
     if usage.read:
         ends[_lifetime_read(usage, before)] = usage.read
@@ -66,12 +64,12 @@ def _entries(step: TranscriptStep, before: State | None) -> tuple[Entry, ...]:
         ends["1h"] = usage.read + usage.write_1h
     if usage.write_5m:
         ends["5m"] = usage.read + usage.write
-    entries = (Entry(tokens, ttl, now) for ttl, tokens in ends.items())
+    entries = (ChainEntry(tokens, ttl, now) for ttl, tokens in ends.items())
     return tuple(sorted(entries, key=lambda entry: (-entry.tokens, entry.ttl)))
 
 
-def _lifetime_read(usage: Usage, before: State | None) -> str:
-    """The lifetime of what was read: of the shortest entry that reaches so far, else of what is written."""
+def _lifetime_read(usage: Usage, before: ChainState | None) -> str:
+    """The TTL of what was read: that of the shortest entry that is long enough, else that of what is written."""
     reaching = [entry for entry in (before.entries if before else ()) if entry.tokens >= usage.read - TOLERANCE]
     if reaching:
         return reaching[-1].ttl
@@ -79,12 +77,12 @@ def _lifetime_read(usage: Usage, before: State | None) -> str:
     return ("1h" if usage.write_1h else "5m") if usage.write else longest
 
 
-def span_of(step: TranscriptStep, before: State | None) -> Span | None:
+def request_time(step: TranscriptStep, before: ChainState | None) -> TimeRange | None:
     """When the request began: no earlier than the record before it, no later than the first of its answer."""
     if step.answered is None:
         return None
     earliest = step.after if step.after is not None else before.step.ended if before else None
-    return Span(float("-inf") if earliest is None else min(earliest, step.answered), step.answered)
+    return TimeRange(float("-inf") if earliest is None else min(earliest, step.answered), step.answered)
 
 
 def in_loop(step: TranscriptStep) -> bool:

@@ -30,14 +30,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cachecost.analysis.fidelity.chain_states import TOLERANCE, Entry, Span, State, in_loop, span_of, states_of
-from cachecost.base.errors import CannotEvaluate
+from cachecost.analysis.fidelity.chain_states import ChainEntry, ChainState, TimeRange, in_loop, request_time, states_of
+from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of
 from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, read_steps
-from cachecost.ledger.results import ZERO, Judgement
+from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -49,17 +50,17 @@ DOUBTS = {
     "edit": "old tool results were taken out before it",
     "model": "the step before it was of another model",
     "client": "the step before it was by another version of the client",
-    "fork": "another step went on from the same one",
+    "fork": "another step continues from the same one",
 }
-AGE = "its age may be to either side of the lifetime"
+AGE = "its age may be on either side of the TTL"
 RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
 """The rule that a knowable step is evidence for or against: an alive one only within a tool loop."""
 WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
 
 
 @dataclass(frozen=True, slots=True)
-class _Prediction:
-    """How many tokens a step reads, and why (`standing`), of the whole prefix before it and its lifetime.
+class _StepPrediction:
+    """How many tokens a step reads, and why (`standing`); the length (`whole`) and TTL of the prefix before it.
 
     `doubt` is why the step is not knowable, "" if it is.
     """
@@ -71,55 +72,50 @@ class _Prediction:
     doubt: str = ""
 
 
-def judge_transcript(
+def check_transcript(
     path: Path, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """(judgements, what could not be judged: file:line and words) of a transcript or its content-free form.
 
     Raises InputError where the file is not valid.
     """
-    return judge_steps(read_steps(path), str(path), rules, prices, host)
+    return check_steps(read_steps(path), str(path), rules, prices, host)
 
 
-def judge_steps(
+def check_steps(
     steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """As `judge_transcript`, of steps that are read already."""
-    room = _Room(steps, source, prices)
-    for step in steps:
-        try:
-            room.judge(step, rules.rules(host, step.model, None if step.answered is None else day_of(step.answered)))
-        except CannotEvaluate as error:
-            room.leave(step, str(error))
-    return room.judgements, room.not_judged
+    check = _TranscriptCheck(steps, source, rules, prices, host)
+    check.run(steps, check.check_step)
+    return check.judgements, check.skipped
 
 
-class _Room:
-    """A transcript while it is judged, step by step."""
+class _TranscriptCheck(RecordingCheck):
+    """A transcript while it is checked, step by step."""
 
-    def __init__(self, steps: Sequence[TranscriptStep], source: str, prices: PriceBook) -> None:
-        self.source = source
-        self.prices = prices
-        self.judgements: list[Judgement] = []
-        self.not_judged: list[tuple[str, str]] = []
+    def __init__(
+        self, steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str
+    ) -> None:
+        super().__init__(source, prices)
+        self.rules = rules
+        self.host = host
         self.states = states_of(steps)
         self.next = {step.before: step for step in reversed(steps) if in_loop(step)}
         self.written: dict[str, set[int]] = {}
 
-    def leave(self, step: TranscriptStep, why: str) -> None:
-        """Count a step among those that were not judged."""
-        self.not_judged.append((f"{self.source}:{step.line}", why))
-
-    def judge(self, step: TranscriptStep, rules: ModelRules) -> None:
-        """Predict a step from other bills, then look at its own."""
+    def check_step(self, number: int, step: TranscriptStep) -> None:
+        """Predict a step from other bills, then compare with its own. Raises CannotEvaluate for an unknown model."""
+        day = None if step.answered is None else day_of(step.answered)
+        rules = self.rules.rules(self.host, step.model, day)
         before = self.states[step.before] if step.before else None
         prediction = _predict(step, before, rules)
         usage = _usage(prediction, before, self.next.get(step.number))
         written = self.written.setdefault(step.chain, set())
         if step.usage.read == step.usage.write == prediction.read == 0:
-            self.leave(step, "nothing was cached, and nothing could have been read")
+            self.skip(step.line, "nothing was cached, and nothing could have been read")
         elif usage is None:
-            self.leave(step, "the first step of its chain, and no later one tells its length")
+            self.skip(step.line, "the first step of its chain, and no later one gives its length")
         else:
             self.judgements.append(self._judgement(step, rules, prediction, usage, written))
         if {"compaction", "edit"} & set(step.between):
@@ -128,7 +124,7 @@ class _Room:
             written.update(entry.tokens for entry in self.states[step.number].entries)
 
     def _judgement(
-        self, step: TranscriptStep, rules: ModelRules, prediction: _Prediction, usage: Usage, written: set[int]
+        self, step: TranscriptStep, rules: ModelRules, prediction: _StepPrediction, usage: Usage, written: set[int]
     ) -> Judgement:
         kind, exact = _verdict(step, prediction, written)
         knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
@@ -153,35 +149,30 @@ class _Room:
         )
 
     def _dollars(self, step: TranscriptStep, rules: ModelRules, usage: Usage) -> Decimal | None:
-        """Of the input side; None where no price is known."""
-        ways: dict[str, Any] = dict.fromkeys(step.modes, True)
-        try:
-            prices = self.prices.prices(rules.host, rules.model, rules.day, usage.total_input, **ways)
-        except CannotEvaluate:
-            return None
-        return sum(prices.cost(Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)).values(), ZERO)
+        modes: dict[str, Any] = dict.fromkeys(step.modes, True)
+        return input_cost(usage, partial(self.prices.prices, rules.host, rules.model, rules.day, **modes))
 
 
 # ------------------------------------------------------------------------------------------- prediction
 
 
-def _predict(step: TranscriptStep, before: State | None, rules: ModelRules) -> _Prediction:
+def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules) -> _StepPrediction:
     if before is None or not (before.entries or before.step.summed):
-        return _Prediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
-    whole = before.entries[0] if before.entries else Entry(0, "", None)
+        return _StepPrediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
+    whole = before.entries[0] if before.entries else ChainEntry(0, "", None)
     doubt = _doubt(step, before, rules)
     if doubt:
-        return _Prediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
+        return _StepPrediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
     for entry in before.entries:
-        lives = _lives(entry, span_of(step, before), rules.ttl_s)
+        lives = _lives(entry, request_time(step, before), rules.ttl_s)
         if lives is None:
-            return _Prediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
+            return _StepPrediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
         if lives:
-            return _Prediction(entry.tokens, ALIVE if entry is whole else EXPIRED, whole.tokens, whole.ttl)
-    return _Prediction(0, EXPIRED, whole.tokens, whole.ttl)
+            return _StepPrediction(entry.tokens, ALIVE if entry is whole else EXPIRED, whole.tokens, whole.ttl)
+    return _StepPrediction(0, EXPIRED, whole.tokens, whole.ttl)
 
 
-def _doubt(step: TranscriptStep, before: State, rules: ModelRules) -> str:
+def _doubt(step: TranscriptStep, before: ChainState, rules: ModelRules) -> str:
     """Why the step is not knowable, its age apart."""
     named = next((words for name, words in DOUBTS.items() if name in step.between), "")
     if named:
@@ -189,14 +180,14 @@ def _doubt(step: TranscriptStep, before: State, rules: ModelRules) -> str:
     if step.summed or before.step.summed:
         return "it, or the step before it, sums several passes"
     if before.thought and not rules.keeps_thinking and "human" in step.between:
-        return "earlier thinking was stripped, for a person spoke"
+        return "earlier thinking was stripped, because a person spoke"
     if step.blocks >= rules.lookback_positions:
-        return f"{step.blocks} blocks were added, and a mark may not look back so far"
+        return f"{step.blocks} blocks were added, and a breakpoint may not look back that far"
     return ""
 
 
-def _lives(entry: Entry, now: Span | None, ttl_s: Mapping[str, float]) -> bool | None:
-    """Whether an entry lives; None where the times leave both open."""
+def _lives(entry: ChainEntry, now: TimeRange | None, ttl_s: Mapping[str, float]) -> bool | None:
+    """Whether an entry is alive; None if the times allow both."""
     if entry.touched is None or now is None:
         return None
     if now.latest - entry.touched.earliest < ttl_s[entry.ttl]:
@@ -204,8 +195,8 @@ def _lives(entry: Entry, now: Span | None, ttl_s: Mapping[str, float]) -> bool |
     return False if now.earliest - entry.touched.latest >= ttl_s[entry.ttl] else None
 
 
-def _usage(prediction: _Prediction, before: State | None, after: TranscriptStep | None) -> Usage | None:
-    """The predicted usage, sized by other steps' bills; None where none tells how long the prompt is."""
+def _usage(prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None) -> Usage | None:
+    """The predicted usage, sized by other steps' bills; None if none gives the length of the prompt."""
     length = _length(prediction, before, after)
     neighbour = before.step if before else after
     if length is None or neighbour is None:
@@ -215,16 +206,16 @@ def _usage(prediction: _Prediction, before: State | None, after: TranscriptStep 
     return Usage(neighbour.usage.input_tokens, read, length - read - hour, hour)
 
 
-def _length(prediction: _Prediction, before: State | None, after: TranscriptStep | None) -> int | None:
+def _length(prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None) -> int | None:
     """Tokens up to the last mark: what the next step of the loop reads, else as if the prompt grew as it last did."""
     least = 1 if prediction.doubt else max(1, prediction.read)
     if after is not None and not after.summed and after.usage.read >= least:
         return after.usage.read
-    return before.step.usage.read + before.step.usage.write + before.grown if before else None
+    return before.step.usage.read + before.step.usage.write + before.growth if before else None
 
 
-def _hour_part(read: int, written: int, before: State | None, after: TranscriptStep | None) -> int:
-    """How much of what is written lives for an hour, going by the step before, else by the one after."""
+def _hour_part(read: int, written: int, before: ChainState | None, after: TranscriptStep | None) -> int:
+    """How much of what is written has a TTL of 1h, going by the step before, else by the one after."""
     if before is None or not before.entries:
         return written if after and after.usage.write_1h else 0
     if before.entries[0].ttl == "1h":
@@ -236,7 +227,7 @@ def _hour_part(read: int, written: int, before: State | None, after: TranscriptS
 # ---------------------------------------------------------------------------------------------- verdict
 
 
-def _verdict(step: TranscriptStep, prediction: _Prediction, written: set[int]) -> tuple[str, bool]:
+def _verdict(step: TranscriptStep, prediction: _StepPrediction, written: set[int]) -> tuple[str, bool]:
     """(kind, exact) by the definitions at the top of this file."""
     read = step.usage.read
     exact = abs(prediction.read - read) <= TOLERANCE
@@ -250,7 +241,7 @@ def _verdict(step: TranscriptStep, prediction: _Prediction, written: set[int]) -
     return "hit" if exact or missed or ends_at_write else "unknown", exact
 
 
-def _reason(step: TranscriptStep, prediction: _Prediction, kind: str, exact: bool) -> str:
+def _reason(step: TranscriptStep, prediction: _StepPrediction, kind: str, exact: bool) -> str:
     read, predicted = step.usage.read, prediction.read
     if prediction.doubt:
         return f"not knowable: {prediction.doubt}"
@@ -259,24 +250,24 @@ def _reason(step: TranscriptStep, prediction: _Prediction, kind: str, exact: boo
     if kind == "cold":
         return f"a hit of {predicted:,} tokens was predicted, and nothing was read: evicted, or the prompt was changed"
     if kind == "hit" and prediction.standing == EXPIRED:
-        return f"read {read:,} tokens whose lifetime had run out; predicted {predicted:,}"
+        return f"read {read:,} tokens that had expired; predicted {predicted:,}"
     if kind == "hit":
         return f"read {read:,} of {predicted:,} tokens: evicted early, or the prompt was changed"
     return WRITTEN_BY_OTHERS.format(read) + _where(step, prediction)
 
 
-def _where(step: TranscriptStep, prediction: _Prediction) -> str:
+def _where(step: TranscriptStep, prediction: _StepPrediction) -> str:
     """What may explain a read that ends where no recorded write did."""
     if prediction.standing == FIRST:
         return ""
     if step.usage.read > prediction.whole:
-        return f"; predicted {prediction.read:,}: the client may have called on the side"
+        return f"; predicted {prediction.read:,}: the client may have made a side call"
     if prediction.standing == EXPIRED:
         return f"; predicted {prediction.read:,}: others may have kept it alive"
     return f"; predicted {prediction.read:,}: the client may have changed what comes after them"
 
 
-def _features(step: TranscriptStep, prediction: _Prediction) -> tuple[str, ...]:
+def _features(step: TranscriptStep, prediction: _StepPrediction) -> tuple[str, ...]:
     told = {
         "transcript": True,
         prediction.ttl: bool(prediction.ttl),

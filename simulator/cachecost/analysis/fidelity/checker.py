@@ -8,12 +8,19 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.fidelity.earlier import Earlier
-from cachecost.analysis.fidelity.exercised_rules import Facts, broken, exercised
+from cachecost.analysis.fidelity.earlier_prompts import EarlierPrompts
+from cachecost.analysis.fidelity.exercised_rules import CallFacts, find_broken_rules, find_exercised_rules
 from cachecost.analysis.fidelity.features import features_of
-from cachecost.analysis.fidelity.rule_claims import claimed, named, refused
-from cachecost.analysis.fidelity.verdicts import Held, Possible, Verdict, of_marks, of_prefixes, of_range
-from cachecost.base.errors import CannotEvaluate
+from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
+from cachecost.analysis.fidelity.rule_claims import claim_name, find_claims, find_refuted_claims
+from cachecost.analysis.fidelity.verdicts import (
+    BillComparison,
+    BillVerdict,
+    PossibleEntry,
+    judge_breakpoint_hit,
+    judge_prefix_hit,
+    judge_range,
+)
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
@@ -31,7 +38,7 @@ from cachecost.replay.simulation import quoted
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
-VERDICTS = {"grid": of_prefixes, "units": of_prefixes, "best_effort": of_range}
+VERDICTS = {"grid": judge_prefix_hit, "units": judge_prefix_hit, "best_effort": judge_range}
 """By what the rules of a host without marks state as `matching`."""
 
 
@@ -47,17 +54,17 @@ class _Case:
 
     @property
     def pass_bills(self) -> tuple[Usage, ...]:
-        """The bill of each prompt; empty where only their sum is told."""
+        """The bill of each prompt; empty if only their sum is billed."""
         bills = self.call.pass_bills or ((self.bill,) if self.bill else ())
         return bills if len(bills) == len(self.prompts) else ()
 
     @property
-    def billed(self) -> Usage:
+    def bill_usage(self) -> Usage:
         return self.bill or Usage()
 
 
 @dataclass(frozen=True, slots=True)
-class _Prediction:
+class _CallPrediction:
     outcomes: tuple[Outcome, ...]
     cause: str
 
@@ -69,17 +76,17 @@ class _Prediction:
     def hit(self) -> Prefix | None:
         return self.outcomes[0].hit
 
-    def held(self, case: _Case, sizes: KnownSizes) -> Held:
+    def compare(self, case: _Case, sizes: KnownSizes) -> BillComparison:
         """Beside the bill of its call, where that has one."""
-        is_told = self.hit is not None and (
+        is_measured = self.hit is not None and (
             sizes.told_as_end(self.hit) if case.rules.is_unmarked else sizes.told(self.hit) is not None
         )
         first_read = case.pass_bills[0].read if case.pass_bills else None
-        return Held(case.billed, self.usage, self.hit, is_told, len(case.prompts), first_read)
+        return BillComparison(case.bill_usage, self.usage, self.hit, is_measured, len(case.prompts), first_read)
 
 
-class Judge:
-    """Judges recordings, each a cache of its own. `counter_for` makes the estimates between what bills tell."""
+class FidelityChecker:
+    """Checks recordings, each with a cache of its own. `counter_for` estimates lengths that no bill gives."""
 
     def __init__(
         self,
@@ -95,37 +102,34 @@ class Judge:
         self.counter_for = counter_for
         self.host = host
 
-    def judge(self, source: str, calls: Sequence[RecordedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    def check_calls(self, source: str, calls: Sequence[RecordedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
-        room = _Room(self, source)
-        for number, call in enumerate(calls, 1):
-            room.take(number, call)
-        judgements = filter(None, [room.judgement(case) for case in room.cases])
-        return sorted(judgements, key=lambda judgement: judgement.call), room.not_judged
+        check = _LogCheck(self, source)
+        check.run(calls, check.add)
+        judgements = filter(None, [check.judgement(case) for case in check.cases])
+        return sorted(judgements, key=lambda judgement: judgement.call), check.skipped
 
 
-class _Room:
-    """One recording: its prompts, its bills, its caches."""
+class _LogCheck(RecordingCheck):
+    """A request log while it is checked: its prompts, its bills, its caches."""
 
-    def __init__(self, judge: Judge, source: str) -> None:
-        self.judge = judge
-        self.source = source
+    def __init__(self, checker: FidelityChecker, source: str) -> None:
+        super().__init__(source, checker.prices)
+        self.checker = checker
         self.cases: list[_Case] = []
-        self.not_judged: list[tuple[str, str]] = []
         self.anchors = Anchors()
-        self.hosts = SimulatedHosts(judge.counter_for)
+        self.hosts = SimulatedHosts(checker.counter_for)
         self.written: set[Prefix] = set()
         self.sent = SentPrefixes()
-        self.earlier = Earlier()
+        self.earlier = EarlierPrompts()
 
-    def take(self, number: int, call: RecordedCall) -> None:
-        """Render a call, and learn what its bill tells; calls without a bill only take part in the cache."""
-        try:
-            rules = self.judge.rules.rules(call.host or self.judge.host, call.request.model, call.day)
-            case = self._case(number, call, rules)
-        except CannotEvaluate as error:
-            self.not_judged.append((f"{self.source}:{call.line}", str(error)))
-            return
+    def add(self, number: int, call: RecordedCall) -> None:
+        """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
+
+        Raises CannotEvaluate for a model that is not known.
+        """
+        rules = self.checker.rules.rules(call.host or self.checker.host, call.request.model, call.day)
+        case = self._case(number, call, rules)
         if case is None:
             return
         self.cases.append(case)
@@ -134,16 +138,14 @@ class _Room:
 
     def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
         if call.has_failed or call.billed is None:
-            self.not_judged.append(
-                (f"{self.source}:{call.line}", "it failed" if call.has_failed else "it has no usage")
-            )
+            self.skip(call.line, "it failed" if call.has_failed else "it has no usage")
         if call.why_unknown and not call.has_failed:
-            self.not_judged.append((f"{self.source}:{call.line}", call.why_unknown))
+            self.skip(call.line, call.why_unknown)
         if call.has_failed or call.why_unknown:
             return None
         sent = self.hosts.prepare_request(call.request, rules)
         if why := refusal(sent.told.request, sent.marks, rules):
-            self.not_judged.append((f"{self.source}:{call.line}", f"the API would refuse it: {why}"))
+            self.skip(call.line, f"the API would refuse it: {why}")
             return None
         prompts = self.hosts.render_prompts(sent, call.simulated_response, rules, call.workspace)
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
@@ -159,18 +161,20 @@ class _Room:
         if case.bill is None:
             self.sent.add(case.prompts[0])
             return None
-        held = prediction.held(case, sizes[0])
+        comparison = prediction.compare(case, sizes[0])
         if case.rules.is_unmarked:
-            verdict = VERDICTS[case.rules.matching](held, reach)
+            verdict = VERDICTS[case.rules.matching](comparison, reach)
         else:
-            verdict = self._seen_alive(case, sizes[0], of_marks(held, possible, case.rules.visibility_lag))
+            verdict = self._seen_alive(
+                case, sizes[0], judge_breakpoint_hit(comparison, possible, case.rules.visibility_lag)
+            )
         self.sent.add(case.prompts[0])
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
-        return self._judged(case, prediction, verdict)
+        return self._build_judgement(case, prediction, verdict)
 
-    def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: Verdict) -> Verdict:
-        """What a bill proves to be in the cache although nobody recorded it is there for the calls that come after.
+    def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
+        """Keep what the bill proves to be cached, although no recorded call wrote it, for later calls.
 
         It was written before the recording began, or kept alive by others.
         """
@@ -186,7 +190,7 @@ class _Room:
             self.hosts.warm_prefix(case.prompts[0], found, ttl, case.rules, case.call.start)
         return verdict
 
-    def _judged(self, case: _Case, prediction: _Prediction, verdict: Verdict) -> Judgement:
+    def _build_judgement(self, case: _Case, prediction: _CallPrediction, verdict: BillVerdict) -> Judgement:
         facts = _facts(case, prediction)
         proves, breaks = _evidence(facts, verdict)
         return Judgement(
@@ -212,19 +216,19 @@ class _Room:
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
-        return self.anchors.without(case.number, prompt) if self.judge.anchored else Estimates()
+        return self.anchors.without(case.number, prompt) if self.checker.anchored else Estimates()
 
-    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[Possible]:
+    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
         """Each entry that could be there, the longest first."""
         now, is_single = case.call.start, len(case.prompts) == 1
         node: Prefix | None = case.prompts[0].end
         while node is not None:
             if node in self.written:
-                read, is_told = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
+                read, is_measured = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
                 entry = self.hosts.entry(node, case.rules)
                 age = now - entry.started if entry else math.inf
                 expired = now - entry.touched - entry.ttl_s if entry and entry.state(now) == "expired" else None
-                yield Possible(node, read, is_told, age, expired)
+                yield PossibleEntry(node, read, is_measured, age, expired)
             node = node.parent
 
     def _reach(self, case: _Case, sizes: KnownSizes) -> int:
@@ -234,36 +238,32 @@ class _Room:
 
     def _read_after(self, case: _Case, sizes: Sequence[KnownSizes], hit: Prefix) -> int:
         """What the passes of a call read together when the first one reads `hit`."""
-        later = (_shared(before, after) for before, after in pairwise(case.prompts))
+        later = (_shared_prefix(before, after) for before, after in pairwise(case.prompts))
         read = sum(size.of(prefix) for prefix, size in zip(later, sizes[1:], strict=True) if prefix is not None)
         return sizes[0].of(hit) + read
 
-    def _learn_passes(self, case: _Case, prediction: _Prediction) -> None:
-        """What a sum over passes tells, if the first one read what was predicted, and earlier bills tell how much."""
+    def _learn_passes(self, case: _Case, prediction: _CallPrediction) -> None:
+        """Learn lengths from a sum over passes, if earlier bills give the length of what the first pass read."""
         read = self.anchors.told_before(case.number, prediction.hit) if prediction.hit else 0
         marked = [prompt.marks[-1].prefix for prompt in case.prompts if prompt.marks]
         if read is None or not marked:
             return
-        self.anchors.learn_prefix(case.number, marked[-1], case.billed.write + read)
+        self.anchors.learn_prefix(case.number, marked[-1], case.bill_usage.write + read)
         if len(marked) == 2:
-            self.anchors.learn_prefix(case.number, marked[0], case.billed.read - read)
+            self.anchors.learn_prefix(case.number, marked[0], case.bill_usage.read - read)
 
-    def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _Prediction:
+    def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _CallPrediction:
         call = case.call
         times = call.start, call.first_token_s
         outcomes, cause = self.hosts.look_up(call.request, case.prompts, case.rules, call.workspace, times, sizes)
-        return _Prediction(tuple(outcomes), cause)
+        return _CallPrediction(tuple(outcomes), cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
-        try:
-            prices = quoted(self.judge.prices, case.call.request, case.rules, usage.total_input, case.call.is_batch)
-        except CannotEvaluate:
-            return None
-        paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
-        return prices.total_cost(paid)
+        call = case.call
+        return input_cost(usage, lambda tokens: quoted(self.prices, call.request, case.rules, tokens, call.is_batch))
 
 
-def _shared(before: Prompt, after: Prompt) -> Prefix | None:
+def _shared_prefix(before: Prompt, after: Prompt) -> Prefix | None:
     """The longest prefix that one pass marks and the next one begins with."""
     marked = {mark.prefix for mark in before.marks}
     node: Prefix | None = after.end
@@ -272,8 +272,8 @@ def _shared(before: Prompt, after: Prompt) -> Prefix | None:
     return node
 
 
-def _facts(case: _Case, prediction: _Prediction) -> Facts:
-    return Facts(
+def _facts(case: _Case, prediction: _CallPrediction) -> CallFacts:
+    return CallFacts(
         case.call.request,
         case.rules,
         case.prompts[0],
@@ -282,15 +282,15 @@ def _facts(case: _Case, prediction: _Prediction) -> Facts:
         len(case.prompts),
         case.call.timestamp is not None,
         prediction.usage,
-        case.billed,
+        case.bill_usage,
     )
 
 
-def _evidence(facts: Facts, verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
     rules = facts.rules
     if rules.speaks_marks:
-        return exercised(facts), broken(facts)
-    told = claimed(rules, verdict.kind, facts.predicted, facts.billed), refused(rules, facts.billed)
-    proves, breaks = (tuple(named(rules.host, claim) for claim in claims) for claims in told)
+        return find_exercised_rules(facts), find_broken_rules(facts)
+    told = find_claims(rules, verdict.kind, facts.predicted, facts.billed), find_refuted_claims(rules, facts.billed)
+    proves, breaks = (tuple(claim_name(rules.host, claim) for claim in claims) for claims in told)
     return proves, breaks

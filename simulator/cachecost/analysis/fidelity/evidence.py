@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.analysis.fidelity.rule_claims import CLAIMS, OF_EACH_READ, named
+from cachecost.analysis.fidelity.rule_claims import CLAIMS, OF_EACH_READ, claim_name
 from cachecost.ledger.results import Evidence, Judgement
 
 RULES: dict[str, str] = {
-    "1": "a body renders to tools, system, messages; a moved mark changes nothing",
+    "1": "a body renders to tools, system, messages; a moved breakpoint changes nothing",
     "2 tools": "changed tools rewrite everything",
     "2 system": "a changed system prompt rewrites from the system layer on",
     "2 tool_choice": "another class of tool_choice rewrites the messages",
@@ -20,20 +20,20 @@ RULES: dict[str, str] = {
     "2 model": "models share nothing",
     "3 stripped": "last-turn-only models drop earlier thinking when a person speaks",
     "3 kept": "other models keep it, and it is billed",
-    "4": "hidden tokens come after the last mark",
-    "5": "automatic caching marks the last markable block",
+    "4": "hidden tokens come after the last breakpoint",
+    "5": "automatic caching puts its breakpoint on the last block that can carry one",
     "8 below": "a prefix below the minimum is not cached",
     "8 reached": "a prefix of the minimum or more is",
-    "9 mark": "a hit at a mark of the request",
-    "9 lookback": "a hit some positions before a mark",
+    "9 mark": "a hit at a breakpoint of the request",
+    "9 lookback": "a hit some positions before a breakpoint",
     "10 nothing else": "entries are found only where an earlier call wrote one",
-    "10 server tools": "server tools: passes are summed, results marked for five minutes",
+    "10 server tools": "server tools: passes are summed, results cached for five minutes",
     "11": "an entry is readable once its writer's response began",
-    "12 alive": "an entry younger than its lifetime is read",
-    "12 expired": "an entry past its lifetime is not",
+    "12 alive": "an entry younger than its TTL is read",
+    "12 expired": "an entry past its TTL is not",
     "13": "a read refreshes",
-    "15 split": "1h and 5m writes divide at the last 1h mark",
-    "15 one lifetime": "what is written is charged at its mark's lifetime",
+    "15 split": "1h and 5m writes divide at the last 1h breakpoint",
+    "15 one lifetime": "what is written is charged at its breakpoint's TTL",
 }
 """The rules that a recorded call can exercise, by the rulebook's numbers."""
 
@@ -56,7 +56,7 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
 def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     """As `evidence_of`, of what the rules of hosts with other caches claim: a row for each host and claim."""
     hosts = sorted({one.host for one in judgements})
-    rows = (_claim(named(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
+    rows = (_claim(claim_name(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
     return [row for row in rows if row.seen or row.contradicted]
 
 

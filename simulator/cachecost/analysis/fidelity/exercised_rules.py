@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
-TOLERANCE = 2
 BY_CAUSE = {
     "tools_changed": "2 tools",
     "system_changed": "2 system",
@@ -28,7 +28,7 @@ BY_CAUSE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class CallFacts:
     """A call, its first pass's prompt and outcome, its cause, and its predicted and billed usage."""
 
     request: Request
@@ -42,12 +42,12 @@ class Facts:
     billed: Usage
 
 
-def exercised(facts: Facts) -> tuple[str, ...]:
+def find_exercised_rules(facts: CallFacts) -> tuple[str, ...]:
     """The rules that this call is evidence for or against."""
     return tuple(sorted({*_of_request(facts), *_of_outcome(facts), *_of_bill(facts)}))
 
 
-def broken(facts: Facts) -> tuple[str, ...]:
+def find_broken_rules(facts: CallFacts) -> tuple[str, ...]:
     """Rules whose own figure is wrong although the right prefix was hit: the split, the tail, the minimum."""
     written = facts.billed.write > 0 or facts.billed.read > 0
     checks = {
@@ -58,10 +58,10 @@ def broken(facts: Facts) -> tuple[str, ...]:
         and bool(facts.billed.write_5m) == bool(facts.predicted.write_5m),
         "15 one lifetime": (facts.billed.write_1h > 0) == (facts.predicted.write_1h > 0) or not facts.billed.write,
     }
-    return tuple(rule for rule in exercised(facts) if not checks.get(rule, True))
+    return tuple(rule for rule in find_exercised_rules(facts) if not checks.get(rule, True))
 
 
-def _of_request(facts: Facts) -> Iterator[str]:
+def _of_request(facts: CallFacts) -> Iterator[str]:
     human = facts.request.thread.human
     if human is not None and human.parent is not None and human.parent.has_thinking:
         yield "3 kept" if facts.rules.keeps_thinking else "3 stripped"
@@ -73,7 +73,7 @@ def _of_request(facts: Facts) -> Iterator[str]:
         yield "8 reached" if facts.outcome.marks else "8 below"
 
 
-def _of_outcome(facts: Facts) -> Iterator[str]:
+def _of_outcome(facts: CallFacts) -> Iterator[str]:
     if facts.cause in BY_CAUSE:
         yield BY_CAUSE[facts.cause]
     hit = facts.outcome.hit
@@ -86,7 +86,7 @@ def _of_outcome(facts: Facts) -> Iterator[str]:
         yield "12 alive"
 
 
-def _of_bill(facts: Facts) -> Iterator[str]:
+def _of_bill(facts: CallFacts) -> Iterator[str]:
     if facts.outcome.marks and facts.outcome.marks[-1].prefix is facts.prompt.end:
         yield "4"
     ttls = {mark.ttl for mark in facts.outcome.marks}

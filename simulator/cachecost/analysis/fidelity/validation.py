@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cachecost.analysis.fidelity.chains import judge_transcript
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.chains import check_transcript
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import open_input
@@ -29,7 +29,7 @@ HEAD_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Recordings to be judged, under which rules. `tokens` names the counter of what no bill tells.
+    """Recordings to be checked, and under which rules. `tokens` names the counter for lengths that no bill gives.
 
     The default counter of Claude's tokens is ctok where it is installed, else tiktoken, that of all others tiktoken.
     Not `anchored`: no bill sizes anything.
@@ -44,19 +44,19 @@ class Validation:
     counters: dict[str, TokenCounter] = field(default_factory=dict)
 
     def fidelity(self) -> Fidelity:
-        """Every call judged. Files that cannot be read are told in `not_judged`, fault by fault."""
-        judge = Judge(self.rules, self.prices, self._counter, self.host, self.anchored)
+        """Judge every call. Files that cannot be read are in `not_judged`, one item per error."""
+        checker = FidelityChecker(self.rules, self.prices, self._counter, self.host, self.anchored)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
         for log in self.logs:
-            made, left = _judged(judge, log)
+            made, left = _check_log(checker, log)
             judgements += made
             not_judged += left
         sources = "; ".join(sorted({counter.source for counter in self.counters.values()}))
         return Fidelity(judgements, f"bills of other calls, then {sources}" if self.anchored else sources, not_judged)
 
     def readings(self) -> Iterator[AssumptionSupport]:
-        """How many calls come out exactly right under each reading of each switch, the defaults first."""
+        """How many calls are exactly right under each value of each assumption, defaults first."""
         places = {(one.host, one.source) for one in self.fidelity().judgements}
         hosts = {self.host, *(host for host, _ in places)}
         switches = {switch.name: switch for host in sorted(hosts) for switch in switch_rows(host)}
@@ -80,16 +80,16 @@ class Validation:
         return self.counters[generation]
 
 
-def _judged(judge: Judge, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """A transcript tells usage and times only: its chains are judged. Everything else holds requests."""
+def _check_log(checker: FidelityChecker, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    """Check a file: chains of a transcript, which has usage and times only, or the requests of any other log."""
     said: list[str] = []
     try:
         if _is_transcript(log):
-            return judge_transcript(log, judge.rules, judge.prices, judge.host)
+            return check_transcript(log, checker.rules, checker.prices, checker.host)
         calls: list[RecordedCall] = list(read_calls(log, "auto", said.append, says_format=False))
     except InputError as error:
         return [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
-    judgements, left = judge.judge(str(log), calls)
+    judgements, left = checker.check_calls(str(log), calls)
     return judgements, [*left, *((str(log), words) for words in said)]
 
 

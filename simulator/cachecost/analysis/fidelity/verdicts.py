@@ -1,8 +1,8 @@
-"""What a bill says of a prediction: right or wrong, or not to be known, and why.
+"""Judges a prediction by its bill: right, wrong or unknowable, and why.
 
 On hosts with breakpoints a read must equal an entry that the recording can have written. Where such an entry had
 expired by the recording's own times, a call that nobody recorded may have kept it alive, so that this read is not to be
-known either. Hosts that cache by themselves keep every prefix, so any read up to what an earlier call sent can be one
+known either. SimulatedHosts that cache by themselves keep every prefix, so any read up to what an earlier call sent can be one
 of the recording's; a hit is exact if it is the very number that was predicted, on the host's grid as it is told. A host
 that promises nothing gets a range.
 """
@@ -12,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import VisibilityLag
 from cachecost.providers.usage import Usage
 
-TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
 ESTIMATE = 0.01
 """Share that an estimated length may be off and still count as one that the recording could have written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BillVerdict:
     """`kind`, `exact` and `holds` of a judgement; why it is not right, in words, else "".
 
     `cause` is the probable one from the closed list of causes, where one is known. `found` is the prefix that the
@@ -39,105 +38,109 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A prediction held against a bill. `is_told`: other bills tell how long the predicted hit is, exactly.
+class BillComparison:
+    """A prediction and the bill. `is_measured`: other bills give the exact length of the predicted hit.
 
-    `first_read` is what the first of several passes was billed to read; None where only their sum is told.
+    `first_read` is the billed read of the first of several passes; None if only their sum is billed.
     """
 
     billed: Usage
     predicted: Usage
     hit: Prefix | None
-    is_told: bool
+    is_measured: bool
     passes: int = 1
     first_read: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Possible:
+class PossibleEntry:
     """An entry that an earlier call of the recording wrote on the way of this prompt, as it stands before the call.
 
-    `read` is what a hit there would read, all passes together; `is_told`: other bills tell it. `age_s` is the time
+    `read` is what a hit there would read, all passes together; `is_measured`: other bills give it. `age_s` is the time
     since its writer started, `expired_s` since it expired (None: it has not).
     """
 
     prefix: Prefix
     read: int
-    is_told: bool
+    is_measured: bool
     age_s: float
     expired_s: float | None = None
 
     def is_read_by(self, billed: int) -> bool:
-        return abs(self.read - billed) <= _slack(billed, self.is_told)
+        return abs(self.read - billed) <= _slack(billed, self.is_measured)
 
 
-def of_marks(held: Held, possible: Sequence[Possible], lag: VisibilityLag | None = None) -> Verdict:
+def judge_breakpoint_hit(
+    comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
+) -> BillVerdict:
     """By docs/output-formats.md. `possible` are all entries that could be there, `lag` is that of their model."""
-    read, predicted = held.billed.read, held.predicted.read
-    if _is_cold(held):
-        missed = held.hit is not None
-        late = _late(held, possible, lag) if missed else ""
-        return Verdict("cold", not missed, _not_read(predicted, late) if missed else "", cause=_named(late))
+    read, predicted = comparison.billed.read, comparison.predicted.read
+    if _is_cold(comparison):
+        missed = comparison.hit is not None
+        late = _late(comparison, possible, lag) if missed else ""
+        return BillVerdict("cold", not missed, _not_read(predicted, late) if missed else "", cause=_lag_cause(late))
     matching = [one for one in possible if one.is_read_by(read)]
     if not matching:
-        return Verdict("unknown", False, _unknown(read, predicted))
+        return BillVerdict("unknown", False, _unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
     if not exact and all(one.expired_s is not None for one in matching):
-        return Verdict("unknown", False, _kept_alive(read, matching[0]), found=matching[0].prefix)
-    late = _late(held, possible, lag) if predicted > read else ""
-    return Verdict("hit", exact, "" if exact else _another(held, possible) + late, cause="" if exact else _named(late))
+        return BillVerdict("unknown", False, _kept_alive(read, matching[0]), found=matching[0].prefix)
+    late = _late(comparison, possible, lag) if predicted > read else ""
+    return BillVerdict(
+        "hit", exact, "" if exact else _another(comparison, possible) + late, cause="" if exact else _lag_cause(late)
+    )
 
 
-def of_prefixes(held: Held, reach: int) -> Verdict:
-    """Of a host that keeps every prefix: an earlier call sent `reach` tokens of this prompt."""
-    read, predicted = held.billed.read, held.predicted.read
+def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
+    read, predicted = comparison.billed.read, comparison.predicted.read
     if read == 0:
-        return Verdict("cold", predicted == 0, "" if predicted == 0 else _not_read(predicted))
+        return BillVerdict("cold", predicted == 0, "" if predicted == 0 else _not_read(predicted))
     if read > reach + _slack(read, False):
-        return Verdict("unknown", False, _unknown(read, predicted))
+        return BillVerdict("unknown", False, _unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
-    return Verdict("hit", exact, "" if exact else _other_length(held))
+    return BillVerdict("hit", exact, "" if exact else _other_length(comparison))
 
 
-def of_range(held: Held, reach: int) -> Verdict:
-    """Of a host that promises nothing: the read is to lie between nothing and what was predicted."""
-    read, most = held.billed.read, held.predicted.read
+def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For best-effort hosts: the read must lie between nothing and what was predicted."""
+    read, most = comparison.billed.read, comparison.predicted.read
     if read > reach + _slack(read, False):
-        return Verdict("unknown", False, _unknown(read, most))
+        return BillVerdict("unknown", False, _unknown(read, most))
     if read <= most + _slack(read, False):
-        return Verdict("range", False, holds=True)
-    return Verdict("range", False, f"at most {most:,} tokens were predicted, {read:,} were read")
+        return BillVerdict("range", False, holds=True)
+    return BillVerdict("range", False, f"at most {most:,} tokens were predicted, {read:,} were read")
 
 
-def _is_cold(held: Held) -> bool:
+def _is_cold(comparison: BillComparison) -> bool:
     """Did the first pass read nothing? Then later passes read no more than was written before each."""
-    if held.first_read is not None:
-        return held.first_read == 0
-    return held.billed.read <= (held.passes - 1) * held.billed.write
+    if comparison.first_read is not None:
+        return comparison.first_read == 0
+    return comparison.billed.read <= (comparison.passes - 1) * comparison.billed.write
 
 
-def _slack(read: int, is_told: bool) -> float:
-    return TOLERANCE if is_told else max(TOLERANCE, ESTIMATE * read)
+def _slack(read: int, is_measured: bool) -> float:
+    return TOLERANCE if is_measured else max(TOLERANCE, ESTIMATE * read)
 
 
-def _late(held: Held, possible: Sequence[Possible], lag: VisibilityLag | None) -> str:
+def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
     """The words where the entry that was predicted to be hit was probably not readable yet; "" where it was."""
-    entry = next((one for one in possible if one.prefix is held.hit), None)
+    entry = next((one for one in possible if one.prefix is comparison.hit), None)
     if lag is None or entry is None or entry.age_s > lag.longest_s:
         return ""
     return f"; probable cause: visibility lag, as the longer entry was written {entry.age_s:.1f} s before"
 
 
-def _named(late: str) -> str:
+def _lag_cause(late: str) -> str:
     return "visibility_lag" if late else ""
 
 
 def _unknown(read: int, predicted: int) -> str:
-    told = f"; predicted {predicted:,}" if predicted else ""
-    return f"read {read:,} tokens that no recorded call can have written{told}"
+    words = f"; predicted {predicted:,}" if predicted else ""
+    return f"read {read:,} tokens that no recorded call can have written{words}"
 
 
-def _kept_alive(read: int, entry: Possible) -> str:
+def _kept_alive(read: int, entry: PossibleEntry) -> str:
     since = f"{entry.expired_s or 0:,.0f} s after they expired"
     return f"read {read:,} tokens {since}: an unrecorded call may have kept them alive"
 
@@ -147,19 +150,21 @@ def _not_read(predicted: int, late: str = "") -> str:
     return f"a hit of {predicted:,} tokens was predicted, and nothing was read{why}"
 
 
-def _other_length(held: Held) -> str:
-    told = "" if held.is_told or held.hit is None else "; the predicted length is an estimate"
-    return f"{held.predicted.read:,} tokens were predicted, {held.billed.read:,} were read{told}"
+def _other_length(comparison: BillComparison) -> str:
+    words = "" if comparison.is_measured or comparison.hit is None else "; the predicted length is an estimate"
+    return f"{comparison.predicted.read:,} tokens were predicted, {comparison.billed.read:,} were read{words}"
 
 
-def _another(held: Held, possible: Sequence[Possible]) -> str:
-    predicted, read = held.predicted.read, held.billed.read
-    if held.hit is None:
+def _another(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
+    predicted, read = comparison.predicted.read, comparison.billed.read
+    if comparison.hit is None:
         return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"
     nearest = min(possible, key=lambda one: abs(one.read - read))
-    if nearest.prefix is held.hit:
-        told = (
-            "other bills tell another length" if held.is_told else "its length is an estimate: no other bill tells it"
+    if nearest.prefix is comparison.hit:
+        words = (
+            "other bills give another length"
+            if comparison.is_measured
+            else "its length is an estimate: no other bill gives it"
         )
-        return f"the same prefix, {predicted - read:+,} tokens off; {told}"
+        return f"the same prefix, {predicted - read:+,} tokens off; {words}"
     return f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"

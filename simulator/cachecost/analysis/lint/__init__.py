@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-from cachecost.analysis.lint.codes import Code, codes
-from cachecost.analysis.lint.finding import LintFinding, sorted_findings
-from cachecost.analysis.lint.linter import lint, lint_bodies
+from cachecost.analysis.lint.codes import LintCode, codes
+from cachecost.analysis.lint.finding import LintFinding, sort_findings
+from cachecost.analysis.lint.linter import MARGIN, lint, lint_bodies
 from cachecost.analysis.lint.logs import LintedLog, lint_log
-from cachecost.analysis.lint.request_loader import Desk
-from cachecost.analysis.lint.study import MARGIN
+from cachecost.analysis.lint.request_loader import RequestLoader
 
 __all__ = [
     "MARGIN",
-    "Code",
-    "Desk",
+    "LintCode",
     "LintFinding",
     "LintedLog",
+    "RequestLoader",
     "codes",
     "lint",
     "lint_bodies",
     "lint_log",
-    "sorted_findings",
+    "sort_findings",
 ]

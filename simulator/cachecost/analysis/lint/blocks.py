@@ -1,4 +1,4 @@
-"""Two blocks that stand in the same place of two requests: how do they differ?"""
+"""How two blocks at the same place of two requests differ."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.analysis.lint.excerpts import excerpt, first_difference, texts
-from cachecost.analysis.lint.volatile import kind_of, only_words_changed
+from cachecost.analysis.explain.alignment import first_difference
+from cachecost.analysis.lint.excerpts import excerpt, texts
+from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
 from cachecost.prompts.blocks import Block
 
 VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"
-KINDS = {"time": "a time", "date": "a date", "id": "an id", "number": "a number", "counter": "a counter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Difference:
 def difference(old: Block, new: Block) -> Difference:
     """The difference of two blocks whose digests differ. Without content it is only known that they do."""
     if old.content is None or new.content is None:
-        return Difference(CHANGED, "", "differs from the request before")
+        return Difference(CHANGED, "", "differs from the previous request")
     if old.content == new.content:
         return _order(old.content, new.content)
     before, after = list(texts(old.content)), list(texts(new.content))
@@ -42,25 +42,25 @@ def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volat
     """The first text that differs."""
     for (path, old), (other, new) in zip(before, after, strict=False):
         if path == other and old != new:
-            return _told(path, old, new, is_volatile)
-    return Difference(CHANGED, "", "has other fields than in the request before")
+            return _text_difference(path, old, new, is_volatile)
+    return Difference(CHANGED, "", "has other fields than in the previous request")
 
 
-def _told(path: str, old: str, new: str, is_volatile: bool) -> Difference:
+def _text_difference(path: str, old: str, new: str, is_volatile: bool) -> Difference:
     at = first_difference(old, new)
     shown = excerpt(new, at)
-    what = f"{KINDS[kind_of(new, min(at, len(new) - 1))]} differs" if is_volatile and new else "differs"
-    words = f'{what} from the request before at character {at:,}: "{shown}"'
+    what = f"{KIND_NAMES[kind_of(new, min(at, len(new) - 1))]} differs" if is_volatile and new else "differs"
+    words = f'{what} from the previous request at character {at:,}: "{shown}"'
     return Difference(VOLATILE if is_volatile else CHANGED, path, words, at, shown)
 
 
 def _order(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
-    path, before, after = _first_order(old, new, "")
-    words = f"the same JSON, its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
+    path, before, after = _first_other_order(old, new, "")
+    words = f"the same JSON with its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
     return Difference(KEY_ORDER, path, words)
 
 
-def _first_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[str]]:
+def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[str]]:
     """(path of the first object with another order of keys, the keys before, the keys after)."""
     if isinstance(old, Mapping):
         if list(old) != list(new):
@@ -73,7 +73,7 @@ def _first_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[st
     else:
         pairs = []
     for inner, one, two in pairs:
-        found = _first_order(one, two, inner)
+        found = _first_other_order(one, two, inner)
         if found[1]:
             return found
     return path, [], []

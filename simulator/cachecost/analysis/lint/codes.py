@@ -15,7 +15,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class LintCode:
     """What a code means, in general: what, why, the fix, and who says so."""
 
     code: str
@@ -28,7 +28,7 @@ class Code:
 
 
 @cache
-def codes() -> Mapping[str, Code]:
+def codes() -> Mapping[str, LintCode]:
     """Every code of lint, by its id, in order."""
     text = files("cachecost.analysis.lint").joinpath("codes.toml").read_text(encoding="utf-8")
-    return {code: Code(code, **row) for code, row in tomllib.loads(text).items()}
+    return {code: LintCode(code, **row) for code, row in tomllib.loads(text).items()}

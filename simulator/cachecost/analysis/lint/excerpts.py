@@ -41,14 +41,6 @@ def _without_keys(text: str, start: int, end: int) -> Iterator[str]:
         yield "*" if any(one <= number < other for one, other in spans) else text[number]
 
 
-def first_difference(one: str, other: str) -> int:
-    """The number of characters that both begin with."""
-    for number, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return number
-    return min(len(one), len(other))
-
-
 def texts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(path within, text) of every text in a block, in order; its type and names of keys are none."""
     for key, value in content.items():

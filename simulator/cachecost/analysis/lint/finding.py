@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cachecost.analysis.lint.codes import SEVERITIES, Code, Severity, codes
+from cachecost.analysis.lint.codes import SEVERITIES, LintCode, Severity, codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class LintFinding:
     digest: bytes = b""
 
     @property
-    def about(self) -> Code:
+    def about(self) -> LintCode:
         """What the code means, in general."""
         return codes()[self.code]
 
@@ -67,7 +67,7 @@ class LintFinding:
         return self.code, "" if self.call is None else self.request, place
 
 
-def sorted_findings(found: Iterable[LintFinding]) -> list[LintFinding]:
+def sort_findings(found: Iterable[LintFinding]) -> list[LintFinding]:
     """The worst first; of equal severity that with more tokens."""
     return sorted(found, key=_rank)
 
@@ -76,7 +76,7 @@ def _rank(one: LintFinding) -> tuple[int, int, str, str, str, int]:
     return SEVERITIES.index(one.severity), -(one.tokens or 0), one.code, one.path, one.request, one.call or 0
 
 
-def merged(found: Iterable[LintFinding]) -> list[LintFinding]:
+def merge_findings(found: Iterable[LintFinding]) -> list[LintFinding]:
     """Equal findings of several calls as one: that of the first call, the most tokens, how many calls have it.
 
     `found` come call by call. Two findings of one call stay two.
@@ -86,9 +86,9 @@ def merged(found: Iterable[LintFinding]) -> list[LintFinding]:
     for one in found:
         met[one.key, one.request, one.call] += 1
         groups.setdefault((one.key, met[one.key, one.request, one.call]), []).append(one)
-    return sorted_findings(map(_one, groups.values()))
+    return sort_findings(map(_merge_group, groups.values()))
 
 
-def _one(group: list[LintFinding]) -> LintFinding:
+def _merge_group(group: list[LintFinding]) -> LintFinding:
     known = [one.tokens for one in group if one.tokens is not None]
     return replace(group[0], tokens=max(known, default=None), calls=len(group))

@@ -1,4 +1,4 @@
-"""What may change in the next request, told from one alone: clocks, ids and counters before a mark."""
+"""What may change in the next request, guessed from one alone: times, ids and counters before a breakpoint."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from itertools import takewhile
 
 from cachecost.analysis.lint.excerpts import excerpt, texts
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.sent import LAYERS, Place, Sent, message_blocks, message_place
-from cachecost.analysis.lint.volatile import Volatile, volatiles
+from cachecost.analysis.lint.loaded_request import LAYERS, LoadedRequest, Place, message_blocks, message_place
+from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words
 from cachecost.prompts.blocks import Block, Layer
 
 SURE, MAYBE = "CC531", "CC532"
-WORDS = {"time": "a time", "date": "a date", "id": "an id", "counter": "a counter"}
-Candidate = tuple[str, str, Volatile]
+Candidate = tuple[str, str, VolatileWord]
 """Path within the block, the text there, the word in it."""
 
 
@@ -23,53 +22,53 @@ class Guesser:
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[Candidate, ...]] = {}
 
-    def guesses(self, sent: Sent) -> Iterator[LintFinding]:
+    def guesses(self, loaded: LoadedRequest) -> Iterator[LintFinding]:
         """One finding a text that holds a candidate: the surest, the first of equals."""
-        for place, block in _placed(sent):
-            if not sent.reaches(place):
+        for place, block in _early_blocks(loaded):
+            if not loaded.reaches(place):
                 return
             for candidate in self._candidates(block):
-                yield _finding(sent, place, block, candidate)
+                yield _finding(loaded, place, block, candidate)
 
     def _candidates(self, block: Block) -> tuple[Candidate, ...]:
         found = self._known.get(block.digest)
         if found is None:
-            found = self._known[block.digest] = tuple(_read(block))
+            found = self._known[block.digest] = tuple(_find_candidates(block))
         return found
 
 
-def early(sent: Sent) -> Iterator[Block]:
+def early_blocks(loaded: LoadedRequest) -> Iterator[Block]:
     """The blocks that are looked through, as long as a mark covers them."""
-    return (block for _, block in _placed(sent))
+    return (block for _, block in _early_blocks(loaded))
 
 
-def _placed(sent: Sent) -> Iterator[tuple[Place, Block]]:
+def _early_blocks(loaded: LoadedRequest) -> Iterator[tuple[Place, Block]]:
     """Tools, system, and what stands in messages before the first answer, tool results left out."""
-    yield from sent.head()
-    messages = takewhile(lambda node: node.message is None or node.message.role != "assistant", sent.messages())
+    yield from loaded.head()
+    messages = takewhile(lambda node: node.message is None or node.message.role != "assistant", loaded.messages())
     for node in messages:
         for index, block in enumerate(message_blocks(node)):
             if block.kind == "text":
                 yield message_place(node, index), block
 
 
-def _read(block: Block) -> Iterator[Candidate]:
+def _find_candidates(block: Block) -> Iterator[Candidate]:
     if block.content is None:
         return
     for path, text in texts(block.content):
-        found = sorted(volatiles(text), key=lambda one: not one.strong)
+        found = sorted(find_volatile_words(text), key=lambda one: not one.strong)
         if found:
             yield path, text, found[0]
 
 
-def _finding(sent: Sent, place: Place, block: Block, candidate: Candidate) -> LintFinding:
+def _finding(loaded: LoadedRequest, place: Place, block: Block, candidate: Candidate) -> LintFinding:
     inner, text, word = candidate
     in_head = LAYERS[place[0]] is not Layer.MESSAGES
-    path = inner_path(sent.path(place), inner)
+    path = inner_path(loaded.path(place), inner)
     shown = excerpt(text, word.end, word.end - word.start)
-    words = f'{WORDS[word.kind]} at character {word.start:,}: "{shown}"'
+    words = f'{KIND_NAMES[word.kind]} at character {word.start:,}: "{shown}"'
     code = SURE if word.strong and in_head else MAYBE
-    return LintFinding(code, path, words, sent.behind(block), word.start, shown, digest=block.digest)
+    return LintFinding(code, path, words, loaded.behind(block), word.start, shown, digest=block.digest)
 
 
 def inner_path(path: str, inner: str) -> str:

@@ -1,82 +1,84 @@
-"""Marks of one request: is what they end long enough to be cached, and do they stand where they help?"""
+"""Checks the breakpoints of one request: are their prefixes long enough, and are they in useful places?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.request_loader import state
-from cachecost.analysis.lint.sent import Sent, SizedMark
+from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedMark
+from cachecost.analysis.lint.request_loader import length_state
 from cachecost.prompts.blocks import Layer
 
 
-def lengths(sent: Sent) -> Iterator[LintFinding]:
-    """No mark; marks that are too short or too near to tell; all marks in the head of a conversation."""
-    if not sent.sized:
+def check_lengths(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    """No breakpoint; breakpoints that are too short or too close to call; all breakpoints in the static prefix."""
+    if not loaded.sized:
         return
-    if not sent.marks:
-        yield from _unmarked(sent)
+    if not loaded.marks:
+        yield from _check_unmarked(loaded)
         return
-    yield from _short(sent)
-    yield from _head_only(sent)
+    yield from _check_short(loaded)
+    yield from _check_head_only(loaded)
 
 
-def _unmarked(sent: Sent) -> Iterator[LintFinding]:
-    minimum = sent.rules.minimum_tokens
-    if not sent.sent.marks and state(sent.total, minimum, sent.band) == "enough":
-        words = f"{_about(sent, sent.total)} tokens and no mark: nothing is cached (the minimum is {minimum:,})"
-        yield LintFinding("CC520", "cache_control", words, sent.total)
+def _check_unmarked(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    minimum = loaded.rules.minimum_tokens
+    if not loaded.sent_marks.marks and length_state(loaded.total, minimum, loaded.band) == "enough":
+        words = (
+            f"{_about(loaded, loaded.total)} tokens and no breakpoint: nothing is cached (the minimum is {minimum:,})"
+        )
+        yield LintFinding("CC520", "cache_control", words, loaded.total)
 
 
-def _short(sent: Sent) -> Iterator[LintFinding]:
-    first = next((mark for mark in sent.marks if mark.state == "enough"), None)
-    near = [mark for mark in sent.marks if mark.state == "near"]
+def _check_short(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    first = next((mark for mark in loaded.marks if mark.state == "enough"), None)
+    near = [mark for mark in loaded.marks if mark.state == "near"]
     if first is None and not near:
-        yield _nothing(sent, sent.marks[-1])
+        yield _nothing_cached(loaded, loaded.marks[-1])
         return
     for mark in near:
-        words = f"{_about(sent, mark.tokens)} tokens, where {_minimum(sent)}: too near to tell"
-        yield LintFinding("CC511", mark.path, words + _first(first), abs(_missing(sent, mark)))
-    for mark in sent.marks:
+        words = f"{_about(loaded, mark.tokens)} tokens, where {_minimum(loaded)}: too close to tell"
+        yield LintFinding("CC511", mark.path, words + _first(first), abs(_missing(loaded, mark)))
+    for mark in loaded.marks:
         if mark.state == "short":
-            words = f"{_missing(sent, mark):,} tokens short: {_about(sent, mark.tokens)}, where {_minimum(sent)}"
-            yield LintFinding("CC512", mark.path, words + _first(first), _missing(sent, mark))
+            words = f"{_missing(loaded, mark):,} tokens short: {_about(loaded, mark.tokens)}, where {_minimum(loaded)}"
+            yield LintFinding("CC512", mark.path, words + _first(first), _missing(loaded, mark))
 
 
-def _nothing(sent: Sent, last: SizedMark) -> LintFinding:
-    """No mark is long enough: told of the last one."""
-    rest = sent.total - last.tokens
-    deeper = state(sent.total, sent.rules.minimum_tokens, sent.band) == "enough"
+def _nothing_cached(loaded: LoadedRequest, last: SizedMark) -> LintFinding:
+    """No breakpoint is long enough: reported at the last one."""
+    rest = loaded.total - last.tokens
+    deeper = length_state(loaded.total, loaded.rules.minimum_tokens, loaded.band) == "enough"
     after = f"; with the {rest:,} after it the request is long enough" if deeper else ""
     words = (
-        f"{_missing(sent, last):,} tokens short: {_about(sent, last.tokens)} up to the last mark, "
-        f"where {_minimum(sent)}{after}"
+        f"{_missing(loaded, last):,} tokens short: {_about(loaded, last.tokens)} up to the last breakpoint, "
+        f"where {_minimum(loaded)}{after}"
     )
-    return LintFinding("CC510", last.path, words, _missing(sent, last))
+    return LintFinding("CC510", last.path, words, _missing(loaded, last))
 
 
-def _missing(sent: Sent, mark: SizedMark) -> int:
-    return sent.rules.minimum_tokens - mark.tokens
+def _missing(loaded: LoadedRequest, mark: SizedMark) -> int:
+    return loaded.rules.minimum_tokens - mark.tokens
 
 
-def _minimum(sent: Sent) -> str:
-    return f"{sent.rules.model} needs {sent.rules.minimum_tokens:,}"
+def _minimum(loaded: LoadedRequest) -> str:
+    return f"{loaded.rules.model} needs {loaded.rules.minimum_tokens:,}"
 
 
-def _about(sent: Sent, tokens: int) -> str:
-    return f"{tokens:,} (±{sent.band:.1%})" if sent.band else f"{tokens:,}"
+def _about(loaded: LoadedRequest, tokens: int) -> str:
+    return f"{tokens:,} (±{loaded.band:.1%})" if loaded.band else f"{tokens:,}"
 
 
 def _first(mark: SizedMark | None) -> str:
-    return f"; the first mark that counts is {mark.path} ({mark.tokens:,} tokens)" if mark else ""
+    return f"; the first breakpoint that counts is {mark.path} ({mark.tokens:,} tokens)" if mark else ""
 
 
-def _head_only(sent: Sent) -> Iterator[LintFinding]:
+def _check_head_only(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """All marks spent on tools and system, in a request that has an answer in it: a conversation."""
-    in_head = [mark for mark in sent.marks if mark.mark.layer is not Layer.MESSAGES]
-    goes_on = any(node.message and node.message.role == "assistant" for node in sent.request.thread.back())
-    if len(in_head) < sent.rules.maximum_marks or len(in_head) < len(sent.marks) or not goes_on:
+    in_head = [mark for mark in loaded.marks if mark.mark.layer is not Layer.MESSAGES]
+    goes_on = any(node.message and node.message.role == "assistant" for node in loaded.request.thread.back())
+    if len(in_head) < loaded.rules.maximum_marks or len(in_head) < len(loaded.marks) or not goes_on:
         return
-    tokens = sent.total - in_head[-1].tokens
-    words = f"all {len(in_head)} marks stand in tools and system: the {tokens:,} tokens after them are never cached"
+    tokens = loaded.total - in_head[-1].tokens
+    words = f"all {len(in_head)} breakpoints are in tools and system: the {tokens:,} tokens after them are never cached"
     yield LintFinding("CC522", in_head[-1].path, words, tokens)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.request_loader import Desk
-from cachecost.analysis.lint.sent import Sent
-from cachecost.analysis.lint.study import MARGIN, Study
+from cachecost.analysis.lint.linter import MARGIN, Linter
+from cachecost.analysis.lint.loaded_request import LoadedRequest
+from cachecost.analysis.lint.request_loader import RequestLoader
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
@@ -26,31 +26,31 @@ class LintedLog:
     not_evaluated: dict[str, list[int]] = field(default_factory=dict)
 
 
-def lint_log(calls: Iterable[RecordedCall], label: str, desk: Desk, margin: int = MARGIN) -> LintedLog:
+def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
     """Lint calls in time order. Failed calls and those without their request are left out."""
     pairing = _Pairing()
-    known: dict[int, Sent] = {}
+    known: dict[int, LoadedRequest] = {}
     wrong: dict[str, list[int]] = {}
     for number, call in enumerate(calls, 1):
         pairing.add(call, number)
         if call.has_failed or call.why_unknown:
             continue
         try:
-            known[number] = desk.call(call, label, call.number or number)
+            known[number] = loader.call(call, label, call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)
-    return LintedLog(_studied(known, pairing, margin), len(known), wrong)
+    return LintedLog(_lint_pairs(known, pairing, margin), len(known), wrong)
 
 
-def _studied(known: dict[int, Sent], pairing: _Pairing, margin: int) -> list[LintFinding]:
-    study = Study(margin)
+def _lint_pairs(known: dict[int, LoadedRequest], pairing: _Pairing, margin: int) -> list[LintFinding]:
+    linter = Linter(margin)
     indices: dict[int, int] = {}
-    for number, sent in known.items():
+    for number, loaded in known.items():
         before = pairing.before.get(number)
         earlier = known.get(before) if before is not None else None
         index = indices[before] if before is not None and earlier is not None else None
-        indices[number] = study.add(sent, earlier, index, is_aside=pairing.is_aside(number))
-    return study.findings
+        indices[number] = linter.add(loaded, earlier, index, is_aside=pairing.is_aside(number))
+    return linter.findings
 
 
 class _Pairing:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.sent import Sent
+from cachecost.analysis.lint.loaded_request import LoadedRequest
 from cachecost.prompts.render import salts_of
 
 PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -20,7 +20,7 @@ PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "CC549": (("thinking",),),
     "CC550": (("output_config", "effort"),),
 }
-"""The paths of a body that a code is about. Which layer they reach is asked of the salts."""
+"""The paths of a body that a code is about. The cache keys say which layer they change."""
 LONGEST = 40
 LOST = (
     "tools, system and messages are written again",
@@ -29,16 +29,18 @@ LOST = (
 )
 
 
-def parameters(a: Sent, b: Sent) -> Iterator[LintFinding]:
+def check_parameters(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """A finding for each parameter whose change loses what `a` wrote."""
     if a.rules.model != b.rules.model:
         yield from _finding(a, "CC541", "model", 0, b.rules.model, a.rules.model)
     for code, paths in PARAMETERS.items():
-        yield from _swapped(a, b, code, paths)
+        yield from _compare(a, b, code, paths)
     yield from _seen_in_blocks(a, b)
 
 
-def _swapped(a: Sent, b: Sent, code: str, paths: tuple[tuple[str, ...], ...]) -> Iterator[LintFinding]:
+def _compare(
+    a: LoadedRequest, b: LoadedRequest, code: str, paths: tuple[tuple[str, ...], ...]
+) -> Iterator[LintFinding]:
     """`a` with this parameter as `b` has it: does a salt change?"""
     params = dict(a.request.params)
     for path in paths:
@@ -49,10 +51,10 @@ def _swapped(a: Sent, b: Sent, code: str, paths: tuple[tuple[str, ...], ...]) ->
     if layer is not None:
         path = next(path for path in paths if _get(a.request.params, path) != _get(b.request.params, path))
         now, was = (_get(one.request.params, path) for one in (b, a))
-        yield from _finding(a, code, ".".join(path), layer, _shown(now), _shown(was))
+        yield from _finding(a, code, ".".join(path), layer, _value_text(now), _value_text(was))
 
 
-def _seen_in_blocks(a: Sent, b: Sent) -> Iterator[LintFinding]:
+def _seen_in_blocks(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """What no parameter says: web tools, citations, images."""
     one, other = a.request, b.request
     web = [[block.digest for block in each.system.blocks if not block.role] for each in (one, other)]
@@ -65,12 +67,12 @@ def _seen_in_blocks(a: Sent, b: Sent) -> Iterator[LintFinding]:
         yield from _finding(a, "CC551", "messages", 2, _some(other.thread.has_image), _some(one.thread.has_image))
 
 
-def _finding(a: Sent, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
+def _finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
     """Nothing is lost where no mark of `a` stands in that layer or after it."""
     if not a.reaches((layer, 0, 0)):
         return
     start = (0, a.prompt.tools_tokens, a.prompt.system_tokens)[layer]
-    differ = f"{now}, before {was}" if now != was else "another one than before"
+    differ = f"{now}, before {was}" if now != was else "changed"
     yield LintFinding(code, path, f"{differ}: {LOST[layer]}", a.live[-1].tokens - start if a.sized else None)
 
 
@@ -90,7 +92,7 @@ def _put(params: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str,
     return {**params, name: _put(dict(inner) if isinstance(inner, Mapping) else {}, tuple(rest), value)}
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value as the request has it, cut where it is long."""
     if value is None:
         return "not set"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cachecost.analysis.lint.sent import Sent, SizedMark, State
+from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedMark, State
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Layer
@@ -23,11 +23,11 @@ from cachecost.tokens.factory import make_counter
 
 BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
 UNSIZED = "bytes"
-"""What stands in for a counter where a recording has no counts: lengths then only tell what comes first."""
+"""The counter for recordings without counts: lengths then only give the order."""
 
 
-class Desk:
-    """Takes in what is to be linted. One for all requests that may share content; lengths are in tokens of `tokens`."""
+class RequestLoader:
+    """Loads what is to be linted. Use one for all requests that may share content; `tokens` names the counter."""
 
     def __init__(self, rules: RuleBook, host: str, tokens: str) -> None:
         self._rules = rules
@@ -36,7 +36,7 @@ class Desk:
         self._intake = Intake(keep_content=True)
         self._renderers: dict[tuple[str, str], Renderer] = {}
 
-    def body(self, body: Mapping[str, Any], label: str) -> Sent:
+    def body(self, body: Mapping[str, Any], label: str) -> LoadedRequest:
         """A body of the Messages API. Raises InputError where it is none, CannotEvaluate for an unknown model."""
         try:
             request = self._intake.body(body)
@@ -44,16 +44,16 @@ class Desk:
         except NotAMessage as fault:
             raise InputError([Fault(label, str(fault))]) from None
         rules = self._rules.rules(self._host, request.model)
-        return self._sent(label, None, request, rules, faults)
+        return self._load(label, None, request, rules, faults)
 
-    def call(self, call: RecordedCall, label: str, number: int) -> Sent:
+    def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
         """A recorded call, the `number`-th of its file. Raises CannotEvaluate for an unknown model."""
         request = call.request
         rules = self._rules.rules(call.host or self._host, request.model, call.day)
         faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
-        return self._sent(label, number, request, rules, faults, call.workspace)
+        return self._load(label, number, request, rules, faults, call.workspace)
 
-    def _sent(
+    def _load(
         self,
         label: str,
         call: int | None,
@@ -61,27 +61,27 @@ class Desk:
         rules: ModelRules,
         faults: tuple[tuple[str, str], ...],
         workspace: str = "",
-    ) -> Sent:
+    ) -> LoadedRequest:
         rules.must_speak_marks("lint")
-        sent = marks_sent(request)
-        good = tuple(mark for mark in sent.marks if is_markable(block_at(request, mark)) and _counts(request, mark))
-        name, prompt = self._rendered(request, good, rules, workspace)
+        loaded = marks_sent(request)
+        good = tuple(mark for mark in loaded.marks if is_markable(block_at(request, mark)) and _counts(request, mark))
+        name, prompt = self._render(request, good, rules, workspace)
         band = self._renderer(rules.generation, name).counter.band
         sized = name == self._tokens
-        return Sent(
+        return LoadedRequest(
             label,
             call,
             request,
-            sent,
+            loaded,
             rules,
             prompt,
-            _sized(request, good, prompt, rules.minimum_tokens if sized else 0, band),
+            _size_marks(request, good, prompt, rules.minimum_tokens if sized else 0, band),
             faults,
             band,
             sized,
         )
 
-    def _rendered(
+    def _render(
         self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str
     ) -> tuple[str, Prompt]:
         """(the counter that was used, the prompt)."""
@@ -100,13 +100,17 @@ class Desk:
         return self._renderers[key]
 
 
-def _sized(
+def _size_marks(
     request: Request, marks: tuple[Mark, ...], prompt: Prompt, minimum: int, band: float
 ) -> tuple[SizedMark, ...]:
     """The marks with their prefixes."""
     return tuple(
         SizedMark(
-            mark, wire_path(request, mark), one.prefix, one.prefix.tokens, state(one.prefix.tokens, minimum, band)
+            mark,
+            wire_path(request, mark),
+            one.prefix,
+            one.prefix.tokens,
+            length_state(one.prefix.tokens, minimum, band),
         )
         for mark, one in zip(marks, prompt.marks, strict=True)
     )
@@ -117,7 +121,7 @@ def _counts(request: Request, mark: Mark) -> bool:
     return request.thread.compaction is None or bool(since_compaction(request, (mark,))[1])
 
 
-def state(tokens: int, minimum: int, band: float) -> State:
+def length_state(tokens: int, minimum: int, band: float) -> State:
     """Whether a prefix of `tokens`, known within `band`, reaches the minimum: surely, surely not, or who knows."""
     if tokens * (1 + band) < minimum:
         return "short"
@@ -146,11 +150,11 @@ def _block_path(words: str) -> str:
     return found[0] if found else str(Layer.TOOLS)
 
 
-def bare(request: Request, **fields: Any) -> Request:
-    """The request without anything that the API could refuse beside its blocks; `fields` put some of it back."""
+def strip_request(request: Request, **fields: Any) -> Request:
+    """The request without everything but its blocks that the API could refuse; `fields` put some of it back."""
     return replace(request, **{"marks": (), "automatic": None, "params": {}, "fault": None, **fields})
 
 
-def only(marks: tuple[Mark, ...] = (), fault: str | None = None) -> SentMarks:
+def only_marks(marks: tuple[Mark, ...] = (), fault: str | None = None) -> SentMarks:
     """These marks, and nothing else."""
     return SentMarks(marks, fault)

@@ -1,37 +1,37 @@
-"""A request and the one after it: does the last mark move on, and can it still be reached?"""
+"""Checks a request and the next one: does the last breakpoint move, and is it within the lookback?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.request_loader import state
-from cachecost.analysis.lint.sent import Sent, SizedMark, message_blocks, message_place
+from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedMark, message_blocks, message_place
+from cachecost.analysis.lint.request_loader import length_state
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 
 
-def stuck(a: Sent, b: Sent) -> Iterator[LintFinding]:
+def check_last_mark(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """The last mark of `b` stands no later than that of `a`, and before the end of `a`, which `b` goes on from."""
     before, after = a.request.thread, b.request.thread
     grew = after.length > before.length > 0 and after.up_to(before.length) is before
-    if not grew or not b.live or state(a.total, a.rules.minimum_tokens, a.band) != "enough":
+    if not grew or not b.live or length_state(a.total, a.rules.minimum_tokens, a.band) != "enough":
         return
     end = message_place(before, len(message_blocks(before)) - 1)
     last = b.live[-1]
     if last.place < end and (not a.live or last.place <= a.live[-1].place):
-        yield _stuck(a, b, last)
+        yield _stuck_finding(a, b, last)
 
 
-def _stuck(a: Sent, b: Sent, last: SizedMark) -> LintFinding:
+def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedMark) -> LintFinding:
     more = b.request.thread.length - a.request.thread.length
     tokens = b.total - last.tokens
     how_long = f"the {tokens:,} tokens after it are" if b.sized else "what comes after it is"
-    words = f"the last mark stays here while the conversation grew by {more} messages: {how_long} not cached"
+    words = f"the last breakpoint stays here while the conversation grew by {more} messages: {how_long} not cached"
     return LintFinding("CC521", last.path, words, tokens if b.sized else None)
 
 
-def lookback(a: Sent, b: Sent, margin: int) -> Iterator[LintFinding]:
+def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[LintFinding]:
     """How many more positions would put the last mark of `a` out of reach of every mark of `b`: fewer than `margin`?"""
     if not a.live or a.live[-1].state != "enough":
         return
@@ -44,12 +44,12 @@ def lookback(a: Sent, b: Sent, margin: int) -> Iterator[LintFinding]:
     nearest = min(marks, key=lambda mark: _steps(mark, entry, b))
     left = b.rules.lookback_positions - _steps(nearest, entry, b)
     if left < 1:
-        yield _exceeded(a, b, nearest, left)
+        yield _exceeded_finding(a, b, nearest, left)
     elif left < margin:
-        yield _close(a, b, nearest, left)
+        yield _close_finding(a, b, nearest, left)
 
 
-def _steps(mark: SizedMark, entry: Prefix, b: Sent) -> int:
+def _steps(mark: SizedMark, entry: Prefix, b: LoadedRequest) -> int:
     return lookback_steps(mark.prefix, entry, b.rules)
 
 
@@ -60,27 +60,27 @@ def _is_within(entry: Prefix, end: Prefix) -> bool:
     return node is entry
 
 
-def _close(a: Sent, b: Sent, mark: SizedMark, left: int) -> LintFinding:
+def _close_finding(a: LoadedRequest, b: LoadedRequest, mark: SizedMark, left: int) -> LintFinding:
     more = "one more block puts" if left == 1 else f"{left} more blocks put"
     words = (
-        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last mark of the request before "
-        f"({a.live[-1].path}), where {b.rules.lookback_positions - 1} are looked at: {more} it out of reach"
+        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
+        f"({a.live[-1].path}); the lookback covers {b.rules.lookback_positions - 1}: {more} it out of reach"
     )
     return LintFinding("CC523", mark.path, words, a.live[-1].tokens if a.sized else None)
 
 
-def _exceeded(a: Sent, b: Sent, mark: SizedMark, left: int) -> LintFinding:
+def _exceeded_finding(a: LoadedRequest, b: LoadedRequest, mark: SizedMark, left: int) -> LintFinding:
     """What is lost is what lies between the entry that is out of reach and the best of the others."""
     reached = [one.tokens for one in a.live[:-1] if _reaches(b, one.prefix)]
     lost = a.live[-1].tokens - max(reached, default=0)
     words = (
-        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last mark of the request before "
-        f"({a.live[-1].path}), {1 - left} too many: it is not found"
+        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
+        f"({a.live[-1].path}), {1 - left} too many: it is missed"
     )
     return LintFinding("CC524", mark.path, words, lost if a.sized else None)
 
 
-def _reaches(b: Sent, entry: Prefix) -> bool:
+def _reaches(b: LoadedRequest, entry: Prefix) -> bool:
     return any(
         mark.prefix.depth >= entry.depth and _steps(mark, entry, b) < b.rules.lookback_positions for mark in b.live
     )

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST_WORD = 80
+KIND_NAMES = {"time": "a time", "date": "a date", "id": "an id", "number": "a number", "counter": "a counter"}
 BEFORE = 56
 """How many characters before a word are looked at to learn what it is called."""
 
 
-class Volatile(NamedTuple):
+class VolatileWord(NamedTuple):
     """A word that may change, from `start` to `end`."""
 
     start: int
@@ -80,51 +81,53 @@ TIME_WORD = re.compile(
 )
 
 
-def volatiles(text: str) -> list[Volatile]:
+def find_volatile_words(text: str) -> list[VolatileWord]:
     """The candidates in a text, in order, none in another."""
-    found: list[Volatile] = []
+    found: list[VolatileWord] = []
     for one in sorted(_candidates(text), key=lambda one: (one.start, -one.end)):
         if not found or one.start >= found[-1].end:
             found.append(one)
     return found
 
 
-def _candidates(text: str) -> Iterator[Volatile]:
+def _candidates(text: str) -> Iterator[VolatileWord]:
     for match in MOMENT.finditer(text):
-        called = _called(text, match.start())
-        if not EXAMPLE.search(called) and not MIDNIGHT.search(match[0]):
-            yield Volatile(*match.span(), "time", bool(NOW.search(called)))
-    yield from _named(text, CLOCK, NOW, "time")
-    yield from _named(text, EPOCH, NOW, "time")
-    yield from (one._replace(strong=False) for one in _named(text, DAY, NOW, "date"))
+        before_it = _text_before(text, match.start())
+        if not EXAMPLE.search(before_it) and not MIDNIGHT.search(match[0]):
+            yield VolatileWord(*match.span(), "time", bool(NOW.search(before_it)))
+    yield from _find_named(text, CLOCK, NOW, "time")
+    yield from _find_named(text, EPOCH, NOW, "time")
+    yield from (one._replace(strong=False) for one in _find_named(text, DAY, NOW, "date"))
     yield from _ids(text, UUID)
     yield from _ids(text, HEX)
-    yield from (Volatile(*match.span(), "id", True) for match in MADE_ID.finditer(text) if _is_no_example(text, match))
-    yield from _named(text, NAMED_ID, FRESH_ID, "id")
+    yield from (
+        VolatileWord(*match.span(), "id", True) for match in MADE_ID.finditer(text) if _is_no_example(text, match)
+    )
+    yield from _find_named(text, NAMED_ID, FRESH_ID, "id")
     for match in COUNTER.finditer(text):
-        yield Volatile(*match.span(1 if match[1] else 2), "counter", False)
+        yield VolatileWord(*match.span(1 if match[1] else 2), "counter", False)
 
 
-def _named(text: str, pattern: re.Pattern[str], name: re.Pattern[str], kind: str) -> Iterator[Volatile]:
+def _find_named(text: str, pattern: re.Pattern[str], name: re.Pattern[str], kind: str) -> Iterator[VolatileWord]:
     """What only its name makes a candidate."""
     for match in pattern.finditer(text):
-        called = _called(text, match.start())
-        if name.search(called) and not EXAMPLE.search(called):
-            yield Volatile(*match.span(), kind, True)
+        before_it = _text_before(text, match.start())
+        if name.search(before_it) and not EXAMPLE.search(before_it):
+            yield VolatileWord(*match.span(), kind, True)
 
 
-def _ids(text: str, pattern: re.Pattern[str]) -> Iterator[Volatile]:
+def _ids(text: str, pattern: re.Pattern[str]) -> Iterator[VolatileWord]:
     for match in pattern.finditer(text):
-        called = _called(text, match.start())
-        if not LASTING.search(called) and not EXAMPLE.search(called):
-            yield Volatile(*match.span(), "id", bool(FRESH.search(called)))
+        before_it = _text_before(text, match.start())
+        if not LASTING.search(before_it) and not EXAMPLE.search(before_it):
+            yield VolatileWord(*match.span(), "id", bool(FRESH.search(before_it)))
 
 
 def _is_no_example(text: str, match: re.Match[str]) -> bool:
-    return not EXAMPLE.search(_called(text, match.start()))
+    return not EXAMPLE.search(_text_before(text, match.start()))
 
 
-def _called(text: str, start: int) -> str:
+def _text_before(text: str, start: int) -> str:
     """What stands before a word in its line."""
     return text[max(0, start - BEFORE) : start].rpartition("\n")[2]
 
@@ -133,7 +136,7 @@ def only_words_changed(old: str, new: str) -> bool:
     """Whether nothing but times, ids and numbers differs between two texts."""
     before, after = WORD.split(old), WORD.split(new)
     if len(before) != len(after):
-        return _masked(old) == _masked(new)
+        return _mask(old) == _mask(new)
     return all(one == other or _may_change(one, other) for one, other in zip(before, after, strict=True))
 
 
@@ -149,10 +152,10 @@ def _has_digit(word: str) -> bool:
     return any(character.isdigit() for character in word)
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     """The text with every candidate taken out."""
     parts, last = [], 0
-    for one in volatiles(text):
+    for one in find_volatile_words(text):
         parts.append(text[last : one.start])
         last = one.end
     return "\0".join((*parts, text[last:]))
@@ -160,7 +163,7 @@ def _masked(text: str) -> str:
 
 def kind_of(text: str, at: int) -> str:
     """What the word around a character is: a time, a date, an id, a counter."""
-    for one in volatiles(text):
+    for one in find_volatile_words(text):
         if one.start <= at < one.end:
             return one.kind
     start = max((match.end() for match in WORD.finditer(text, 0, at + 1)), default=0)

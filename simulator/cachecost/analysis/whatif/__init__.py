@@ -1,1 +1,1 @@
-"""What other ways to send a recording would have cost: promises, each replayed beside the recording as it was sent."""
+"""What alternatives to the recorded calls would have cost; each is replayed and compared with the recording."""

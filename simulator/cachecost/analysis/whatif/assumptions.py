@@ -1,4 +1,4 @@
-"""Promises under other readings of the open rules: which turn from a gain into a loss, or back?"""
+"""Alternatives under other assumptions: which turn from a gain into a loss, or back?"""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
-from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import Promise
+from cachecost.analysis.whatif.alternatives import Alternative
+from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.pricing import Pricing
+from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import WARM_START
@@ -26,15 +26,15 @@ PLAYS: dict[str, Callable[[Call], bool]] = {
     "shallow_marks": lambda call: len(marks_sent(call.request).marks) > 1 or bool(call.request.system.blocks),
     WARM_START: lambda call: False,  # alternatives are compared from a cold start
 }
-"""Which calls a switch can matter to; a switch that is not named can matter to all."""
+"""Which calls an assumption can matter to; one that is not listed can matter to all."""
 NEAR, FAR = Decimal("0.05"), Decimal("0.25")
-"""Shares of the dollars of a recording: promises that cost more than the first are not asked again, nor are those that
+"""Shares of the dollars of a recording: alternatives that cost more than the first are not tried, nor those that
 save more than the second by their price alone."""
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 
 def other_readings(traffic: Traffic) -> Iterator[tuple[str, str]]:
-    """Every reading that is not in force and can matter to some call, as (switch, reading)."""
+    """Every other value of an assumption that can matter to some call, as (assumption, value)."""
     for switch in switch_rows(traffic.host):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
             now = str(getattr(traffic.rules.switches, switch.name)).lower()
@@ -47,32 +47,34 @@ def _has_run(call: Call) -> bool:
     return any(one and other for one, other in itertools.pairwise(kinds))
 
 
-def turned(pricing: Pricing, options: Sequence[Option], promises: Sequence[Promise]) -> dict[str, list[str]]:
-    """By name of the promise, sentences about the readings under which its saving has another sign."""
+def find_reversals(
+    pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
+) -> dict[str, list[str]]:
+    """By name of the alternative, the assumptions under which its saving changes sign, in words."""
     known = {option.name: option for option in options}
-    asked = [one for one in promises if not known[one.name].unchanged and _may_turn(one, pricing.now)]
+    asked = [one for one in alternatives if not known[one.name].unchanged and _may_reverse(one, pricing.now)]
     found: dict[str, list[str]] = {}
     for switch, value in other_readings(pricing.replays.traffic):
-        other = _read_as(pricing, switch, value)
-        again = {option.name: option for option in Study.of(other.replays.traffic, other.base).options()}
-        for promise in asked:
-            saving = other.saving([again[promise.name]]) if promise.name in again else promise.saving
-            if _sign(saving) != _sign(promise.saving):
+        other = _with_assumption(pricing, switch, value)
+        again = {option.name: option for option in RecordingProfile.of(other.replays.traffic, other.base).options()}
+        for alternative in asked:
+            saving = other.saving([again[alternative.name]]) if alternative.name in again else alternative.saving
+            if _sign(saving) != _sign(alternative.saving):
                 words = f"with {switch}={value} it {_in_words(saving)}"
-                found.setdefault(promise.name, []).append(words)
+                found.setdefault(alternative.name, []).append(words)
     return found
 
 
-def _may_turn(promise: Promise, now: Decimal) -> bool:
+def _may_reverse(alternative: Alternative, now: Decimal) -> bool:
     """Whether it saves, or costs so little more that it might."""
-    if promise.saving is None or promise.saving <= -NEAR * now:
+    if alternative.saving is None or alternative.saving <= -NEAR * now:
         return False
-    return promise.kind not in BY_PRICE or promise.saving < FAR * now
+    return alternative.kind not in BY_PRICE or alternative.saving < FAR * now
 
 
-def _read_as(pricing: Pricing, switch: str, value: str) -> Pricing:
-    other = pricing.replays.read_as(pricing.replays.traffic.read_as({switch: value}))
-    return Pricing(other, pricing.now)
+def _with_assumption(pricing: AlternativePricing, switch: str, value: str) -> AlternativePricing:
+    other = pricing.replays.with_workload(pricing.replays.traffic.read_as({switch: value}))
+    return AlternativePricing(other, pricing.now)
 
 
 def _sign(saving: Decimal | None) -> int:

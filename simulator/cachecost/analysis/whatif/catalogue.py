@@ -1,4 +1,4 @@
-"""All options that a recording has, and those that are asked for by name."""
+"""All options for a recording, and lookup by name."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.whatif.compacting import compaction_option, compaction_options
+from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
 from cachecost.analysis.whatif.contents import tools_options
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.pauses import Pauses, pauses
+from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses
 from cachecost.analysis.whatif.pings import ping_option, ping_options
 from cachecost.analysis.whatif.places import (
-    Main,
+    MainModel,
     batch_options,
+    count_waiting,
     host_options,
     model_option,
     model_options,
     residency_options,
-    waiting,
 )
 from cachecost.analysis.whatif.steps import as_sent
 from cachecost.analysis.whatif.thinking import thinking_options
@@ -30,26 +30,26 @@ from cachecost.providers.prices import Prices
 from cachecost.replay.workload import Traffic
 
 SHORT_S = 300.0
-"""The short lifetime where no model's rules are known."""
+"""The short TTL if no model's rules are known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """A recording as options look at it. `main` is its dearest model (None: none is known), with its `prices`."""
+class RecordingProfile:
+    """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`."""
 
     traffic: Traffic
-    main: Main | None
+    main: MainModel | None
     prices: Prices | None
-    pauses: Pauses
+    pauses: RecordedPauses
     lengths: dict[int, int]
 
     @classmethod
-    def of(cls, traffic: Traffic, rows: Sequence[CallRow]) -> Study:
+    def of(cls, traffic: Traffic, rows: Sequence[CallRow]) -> RecordingProfile:
         """`rows` are those of the calls as recorded."""
         costs: dict[int, Decimal] = {row.call: row.cost.total for row in rows}
-        main = Main.of(traffic, costs)
+        main = MainModel.of(traffic, costs)
         lengths = {row.call: row.usage.total_input for row in rows}
-        return cls(traffic, main, _prices(traffic, main), pauses(traffic.calls), lengths)
+        return cls(traffic, main, _prices(traffic, main), measure_pauses(traffic.calls), lengths)
 
     @property
     def short_s(self) -> float:
@@ -65,14 +65,14 @@ class Study:
         yield from volatile_options(calls)
         yield from thinking_options(self.traffic)
         yield from compaction_options(self.traffic, self.lengths)
-        yield from batch_options(calls, waiting(as_sent(calls)))
+        yield from batch_options(calls, count_waiting(as_sent(calls)))
         yield from residency_options(calls)
         if self.main:
             yield from model_options(self.traffic, self.main)
             yield from host_options(self.traffic, self.main)
 
-    def named(self, names: Sequence[str]) -> list[Option]:
-        """The options of these names; a model, an interval or a limit may be another than is offered.
+    def find_options(self, names: Sequence[str]) -> list[Option]:
+        """The options of these names; models, intervals and limits that are not in the table are allowed.
 
         Raises InputError with every fault: names that are not known, and two of one kind.
         """
@@ -80,21 +80,21 @@ class Study:
         found, faults = list[Option](), list[Fault]()
         for name in names:
             try:
-                option = known.get(name) or self._made(name)
+                option = known.get(name) or self._build_option(name)
             except CannotEvaluate as error:
                 faults.append(Fault("--jointly", f"{name}: {error}"))
                 continue
             if option is None:
-                words = f"expected the name of a promise, as in the table; got '{name}'{nearest(name, known)}"
+                words = f"expected the name of an alternative from the table; got '{name}'{nearest(name, known)}"
                 faults.append(Fault("--jointly", words))
             else:
                 found.append(option)
-        faults += _twice(found)
+        faults += _find_conflicts(found)
         if faults:
             raise InputError(faults)
         return found
 
-    def _made(self, name: str) -> Option | None:
+    def _build_option(self, name: str) -> Option | None:
         """An option that is not offered; None: no such name. Raises CannotEvaluate: a model not served."""
         kind, _, value = name.partition("=")
         try:
@@ -110,17 +110,17 @@ class Study:
         return None
 
 
-def _twice(options: Sequence[Option]) -> list[Fault]:
+def _find_conflicts(options: Sequence[Option]) -> list[Fault]:
     by_kind: dict[str, str] = {}
     faults = []
     for option in options:
         if option.kind in by_kind and by_kind[option.kind] != option.name:
-            faults.append(Fault("--jointly", f"'{by_kind[option.kind]}' and '{option.name}' exclude each other"))
+            faults.append(Fault("--jointly", f"'{by_kind[option.kind]}' and '{option.name}' cannot be combined"))
         by_kind.setdefault(option.kind, option.name)
     return faults
 
 
-def _prices(traffic: Traffic, main: Main | None) -> Prices | None:
+def _prices(traffic: Traffic, main: MainModel | None) -> Prices | None:
     if main is None:
         return None
     try:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cachecost.analysis.whatif.option import CONTENT, Option
-from cachecost.analysis.whatif.steps import Parts, each
+from cachecost.analysis.whatif.steps import PartPool, change_calls
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of
 
-NEVER_ORDER = "the same tools never came in another order"
-NEVER_KEYS = "the same schema never came with its keys in another order"
-NO_WORDS = "the recording holds no words, so nobody can see the keys"
+NEVER_ORDER = "the order of the tools never changes"
+NEVER_KEYS = "the key order of a schema never changes"
+NO_WORDS = "the recording has no content, so key order is unknown"
 
 
 def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
@@ -26,19 +26,19 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
     yield Option(
         "tools=sorted",
         "tools",
-        f"tools sorted by {'name' if by_name else 'digest, as the recording holds no names'}",
-        each(_Rewritten(_Sorted().of)),
+        f"tools sorted by {'name' if by_name else 'digest, because the recording has no names'}",
+        change_calls(_WithTools(_SortedTools().of)),
         CONTENT,
-        "The order of tools is assumed to change no answer",
+        "The order of tools is assumed not to affect answers",
         unchanged="" if any(count > 1 for count in orders.values()) else NEVER_ORDER,
     )
     yield Option(
         "schemas=sorted",
         "schemas",
-        "keys of tool definitions sorted, inside schemas too",
-        each(_Rewritten(_Canonical().of)),
+        "keys of tool definitions sorted, including those of schemas",
+        change_calls(_WithTools(_Canonical().of)),
         CONTENT,
-        "The order of keys is assumed to change no answer",
+        "The order of keys is assumed not to affect answers",
         unsupported="" if by_name else NO_WORDS,
         unchanged="" if not by_name or _keys_differ(lists) else NEVER_KEYS,
     )
@@ -54,19 +54,19 @@ def _keys_differ(lists: Sequence[Part]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rewritten:
-    """Calls with their tools told otherwise. Marks stay at their places in the list."""
+class _WithTools:
+    """Calls with their tools rewritten. Breakpoints keep their positions in the list."""
 
-    told: Callable[[Part], Part]
+    rewrite: Callable[[Part], Part]
 
     def __call__(self, call: Call) -> Call:
-        tools = self.told(call.request.tools)
+        tools = self.rewrite(call.request.tools)
         return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
 
 
 @dataclass(slots=True)
-class _Sorted:
-    parts: Parts = field(default_factory=Parts)
+class _SortedTools:
+    parts: PartPool = field(default_factory=PartPool)
 
     def of(self, part: Part) -> Part:
         by_name = all(block.content is not None for block in part.blocks)
@@ -79,7 +79,7 @@ def _name(block: Block) -> str:
 
 @dataclass(slots=True)
 class _Canonical:
-    parts: Parts = field(default_factory=Parts)
+    parts: PartPool = field(default_factory=PartPool)
 
     def of(self, part: Part) -> Part:
         return self.parts.of([canonical(block) for block in part.blocks])
@@ -87,10 +87,10 @@ class _Canonical:
 
 def canonical(block: Block) -> Block:
     """The block with all keys sorted; itself where it holds no content."""
-    return block if block.content is None else block_of(block.role, _sorted(block.content))
+    return block if block.content is None else block_of(block.role, _sort_keys(block.content))
 
 
-def _sorted(value: Any) -> Any:
+def _sort_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(one) for one in value] if isinstance(value, list) else value
+        return {key: _sort_keys(value[key]) for key in sorted(value)}
+    return [_sort_keys(one) for one in value] if isinstance(value, list) else value

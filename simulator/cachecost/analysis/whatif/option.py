@@ -1,11 +1,11 @@
-"""One other way to send calls, before anything is priced."""
+"""A way to send calls differently, before it is priced."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.whatif.steps import Change, Step
+from cachecost.analysis.whatif.steps import ReplayStep, StepChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Option:
     name: str
     kind: str
     does: str
-    change: Change
+    change: StepChange
     rank: int
     assumption: str = ""
     unsupported: str = ""
@@ -28,9 +28,9 @@ class Option:
     counts_anew: bool = False
     is_batch: bool = False
 
-    def applied(self, steps: Sequence[Step]) -> list[Step]:
+    def apply(self, steps: Sequence[ReplayStep]) -> list[ReplayStep]:
         return self.change(steps)
 
 
 CONTENT, MODEL, COMPACTION, MARKS, LIFETIME, PINGS = range(6)
-"""Ranks: what is sent, to whom, shortened, marked, for how long, and what is sent beside."""
+"""Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""

@@ -1,4 +1,4 @@
-"""How long a recording's pauses are, and from when on an hour's lifetime pays."""
+"""The pauses of a recording, and the break-even of the 1h TTL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.whatif.facts import BreakEven
+from cachecost.analysis.whatif.alternatives import BreakEven
 from cachecost.analysis.whatif.steps import talk_of
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
@@ -17,7 +17,7 @@ SECONDS_AN_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
+class RecordedPauses:
     """Seconds from each call that begins nothing new to the one before it; `are_known`: some call has a time.
 
     `hours` is the time in which conversations went on: pauses, of longer ones an hour.
@@ -28,15 +28,23 @@ class Pauses:
     hours: float
 
     def between(self, least: float, most: float = float("inf")) -> int:
-        """How many last `least` seconds or longer, and less than `most`. An entry at its lifetime has expired."""
+        """How many last `least` seconds or longer, and less than `most`. An entry as old as its TTL has expired."""
         return sum(least <= one < most for one in self.seconds)
+
+    def missing_reason(self, least: float) -> str:
+        """Why the recording cannot show what a TTL of `least` seconds changes; "" if it can."""
+        if not self.are_known:
+            return "the recording has no timestamps, so its pauses are unknown"
+        if not self.between(least):
+            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
+        return ""
 
     @property
     def longest(self) -> float:
         return max(self.seconds, default=0.0)
 
 
-def pauses(calls: Sequence[Call]) -> Pauses:
+def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
     """The time since the call before: the one of the same conversation, else the last with the same head."""
     last: dict[object, float] = {}
     found = []
@@ -48,7 +56,7 @@ def pauses(calls: Sequence[Call]) -> Pauses:
             found.append(call.start - before)
         last[talk] = last[head] = call.start
     at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
-    return Pauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
+    return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
 
 
 def _head(call: Call) -> object:
@@ -56,7 +64,7 @@ def _head(call: Call) -> object:
     return request.model, request.tools.digest, request.system.digest, call.host, call.workspace
 
 
-def needed(prices: Prices) -> Decimal | None:
+def rewrites_to_break_even(prices: Prices) -> Decimal | None:
     """How many tokens must be written again after a pause, for each token that is new, before an hour pays.
 
     Per token, five minutes cost `write_5m` when it is new and `write_5m` instead of `read` each time that a pause of 5
@@ -79,14 +87,14 @@ def pings_worth(prices: Prices) -> int | None:
 
 
 def break_even(
-    rules: ModelRules, prices: Prices, found: Pauses, at_5m: Sequence[CallRow], at_1h: Sequence[CallRow]
+    rules: ModelRules, prices: Prices, found: RecordedPauses, at_5m: Sequence[CallRow], at_1h: Sequence[CallRow]
 ) -> BreakEven | None:
     """The edge for a model, and where the recording stands: it is replayed with all marks at 5m, and all at 1h.
 
     What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached,
     or not for an hour.
     """
-    limit = needed(prices)
+    limit = rewrites_to_break_even(prices)
     if limit is None or "1h" not in rules.accepted_ttls:
         return None
     short, hour = rules.ttl_s["5m"], rules.ttl_s["1h"]

@@ -1,22 +1,24 @@
-"""Pings in the pauses of each conversation."""
+"""Keep-alives in the pauses of each conversation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from cachecost.analysis.whatif.option import PINGS, Option
-from cachecost.analysis.whatif.pauses import Pauses, pings_worth
-from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
+from cachecost.analysis.whatif.pauses import RecordedPauses, pings_worth
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, has_marks, in_order, talks
 from cachecost.conversations.calls import Call, PlannedCall, derive_call
 from cachecost.providers.prices import Prices
 from cachecost.strategies.changes.keepalive import KeepAlive
 
 INTERVALS = (120.0, 240.0, 295.0)
 FEW = (1, 3)
-ASSUMED = "Nobody knows that a call is the last one, so pings go on after it; each asks for no output"
+ASSUMED = "A client cannot know which call is the last, so keep-alives also follow it; each requests no output"
 
 
-def ping_options(calls: Sequence[Call], found: Pauses, prices: Prices | None, short_s: float) -> Iterator[Option]:
+def ping_options(
+    calls: Sequence[Call], found: RecordedPauses, prices: Prices | None, short_s: float
+) -> Iterator[Option]:
     """Several intervals, each for as many pings as the prices are worth, and the longest for a few alone."""
     for every_s in INTERVALS:
         yield ping_option(calls, found, prices, short_s, f"{every_s:g}s")
@@ -24,7 +26,9 @@ def ping_options(calls: Sequence[Call], found: Pauses, prices: Prices | None, sh
         yield ping_option(calls, found, prices, short_s, f"{max(INTERVALS):g}s:{most}")
 
 
-def ping_option(calls: Sequence[Call], found: Pauses, prices: Prices | None, short_s: float, value: str) -> Option:
+def ping_option(
+    calls: Sequence[Call], found: RecordedPauses, prices: Prices | None, short_s: float, value: str
+) -> Option:
     """Pings as `value` says: "295s", or "295s:3" for at most three in a pause. Raises ValueError."""
     interval, _, most = value.partition(":")
     every_s = float(interval.removesuffix("s"))
@@ -36,24 +40,16 @@ def ping_option(calls: Sequence[Call], found: Pauses, prices: Prices | None, sho
     return Option(
         f"keep-alive={value}",
         "keep-alive",
-        f"a ping {every_s:g} s after a call and after each ping, at most {times}: bridges up to {bridged:.0f} min",
-        lambda steps: pinged(steps, habit),
+        f"a keep-alive {every_s:g} s after each call and keep-alive, at most {times}: bridges up to {bridged:.0f} min",
+        lambda steps: add_pings(steps, habit),
         PINGS,
         ASSUMED,
-        _why_not(calls, found, short_s),
-        "" if is_marked else "no call is marked, so there is nothing to keep alive",
+        found.missing_reason(short_s),
+        "" if is_marked else "no call has a breakpoint, so there is nothing to keep alive",
     )
 
 
-def _why_not(calls: Sequence[Call], found: Pauses, short_s: float) -> str:
-    if not found.are_known:
-        return "no call has a time, so nothing is known of its pauses"
-    if not found.between(short_s):
-        return f"no pause is as long as {short_s:g} s (the longest is {found.longest:,.0f} s)"
-    return ""
-
-
-def pinged(steps: Sequence[Step], habit: KeepAlive) -> list[Step]:
+def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive) -> list[ReplayStep]:
     """The steps, and pings in the pauses of each conversation."""
     made = list(steps)
     for talk in talks(steps):
@@ -61,7 +57,7 @@ def pinged(steps: Sequence[Step], habit: KeepAlive) -> list[Step]:
     return in_order(made)
 
 
-def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
+def _pings(talk: Sequence[ReplayStep], habit: KeepAlive) -> Iterator[ReplayStep]:
     timed = [step.call for step in talk if not step.call.has_failed and not step.call.why_unknown]
     last: Call | None = None
     calls = iter(timed)
@@ -69,7 +65,7 @@ def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
         if planned.purpose == "ping":
             assert last is not None
             ping = derive_call(last, planned.request, planned.start, planned.output_tokens, "ping")
-            yield Step(NO_CALL, ping, ping)
+            yield ReplayStep(NO_CALL, ping, ping)
         else:
             last = next(calls)
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 from functools import partial
 
 from cachecost.analysis.whatif.option import MODEL, Option
-from cachecost.analysis.whatif.serving import must_be_served, served, withdrawn
-from cachecost.analysis.whatif.steps import Step, each
+from cachecost.analysis.whatif.served_models import list_models, must_be_served, withdrawn
+from cachecost.analysis.whatif.steps import ReplayStep, change_calls
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
@@ -21,17 +21,17 @@ from cachecost.providers.rules import ModelRules
 from cachecost.replay.workload import Traffic
 
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
-SAME_WORDS = "The other model is assumed to answer in as many tokens and to take as many turns"
+SAME_WORDS = "The other model is assumed to need as many output tokens and turns"
 SAME_OUTPUT = "The model there is assumed to answer the same"
 ELSEWHERE = (
-    "A bare name of a model stands for the host's own default endpoint. Automatic caching becomes a mark on the last "
-    "block where the host has none"
+    "A bare model name means the host's default endpoint. Automatic caching becomes a breakpoint on the last block "
+    "where the host has none"
 )
-BATCH = "Hits in batches are best effort: from all that the order of the recording gives to none at all"
+BATCH = "Cache hits in batches are best effort: the range is from every possible hit to none"
 
 
 @dataclass(frozen=True, slots=True)
-class Main:
+class MainModel:
     """The model that the most dollars go to, with its rules on the last day it was called."""
 
     rules: ModelRules
@@ -39,10 +39,10 @@ class Main:
     day: date | None
 
     @classmethod
-    def of(cls, traffic: Traffic, costs: Mapping[int, Decimal]) -> Main | None:
+    def of(cls, traffic: Traffic, costs: Mapping[int, Decimal]) -> MainModel | None:
         """None where no call can be evaluated. `costs` are dollars by number of the call."""
         totals: dict[tuple[str, str], Decimal] = {}
-        last: dict[tuple[str, str], Main] = {}
+        last: dict[tuple[str, str], MainModel] = {}
         for number, call in enumerate(traffic.calls, 1):
             host = call.host or traffic.host
             try:
@@ -55,16 +55,16 @@ class Main:
         return last[max(totals, key=lambda key: totals[key])] if totals else None
 
 
-def model_options(traffic: Traffic, main: Main) -> Iterator[Option]:
-    """The models that the host serves on the last day of the recording, for the calls of its dearest model."""
+def model_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
+    """The models that the host serves on the last day of the recording, for the calls of its most expensive model."""
     for model in _current(main):
         if model.name == catalogue(main.host).model(main.rules.model).name:
             continue
         yield model_option(traffic, main, model.id)
 
 
-def model_option(traffic: Traffic, main: Main, name: str) -> Option:
-    """Another model for the calls of the dearest one. Raises CannotEvaluate: not known or served, cached otherwise."""
+def model_option(traffic: Traffic, main: MainModel, name: str) -> Option:
+    """Another model for the calls of the most expensive one. Raises CannotEvaluate if it is unknown or not served."""
     host = main.host
     must_be_served(host, name, main.rules.day)
     traffic.rules.rules(host, name, main.rules.day).must_speak_marks(f"model={name}")
@@ -72,30 +72,31 @@ def model_option(traffic: Traffic, main: Main, name: str) -> Option:
     return Option(
         f"model={name}",
         "model",
-        f"what {main.rules.model} was sent goes to {name}",
-        each(partial(_to_model, traffic=traffic, main=main, name=name)),
+        f"calls to {main.rules.model} go to {name}",
+        change_calls(partial(_to_model, traffic=traffic, main=main, name=name)),
         MODEL,
-        SAME_WORDS + (f"; tokens are those of its own tokenizer ({generation})" if _is_other(main, generation) else ""),
+        SAME_WORDS
+        + (f"; tokens are counted by its own tokenizer ({generation})" if _is_other(main, generation) else ""),
         keeps_answers=False,
         counts_anew=_is_other(main, generation),
     )
 
 
-def _is_other(main: Main, generation: str) -> bool:
+def _is_other(main: MainModel, generation: str) -> bool:
     return generation != main.rules.generation
 
 
-def _current(main: Main) -> list[Model]:
+def _current(main: MainModel) -> list[Model]:
     """Out on that day, and not yet retired; cached the way that the id of the calls' model names, if it does."""
     book = catalogue(main.host)
-    found = list(served(main.host, main.rules.day))
+    found = list(list_models(main.host, main.rules.day))
     ours = book.model(main.rules.model)
     if ours.is_other_way:
         found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
     return sorted(found, key=lambda one: (one.released, one.id), reverse=True)
 
 
-def _to_model(call: Call, traffic: Traffic, main: Main, name: str) -> Call:
+def _to_model(call: Call, traffic: Traffic, main: MainModel, name: str) -> Call:
     host = call.host or traffic.host
     try:
         mine = traffic.rules.rules(host, call.request.model, call.day).model
@@ -106,7 +107,7 @@ def _to_model(call: Call, traffic: Traffic, main: Main, name: str) -> Call:
     return replace(call, request=replace(call.request, model=name))
 
 
-def host_options(traffic: Traffic, main: Main) -> Iterator[Option]:
+def host_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
     """The other hosts, at whose endpoint the bare name of the model stands for."""
     name = catalogue(main.host).model(main.rules.model).name
     for host in HOSTS:
@@ -115,7 +116,7 @@ def host_options(traffic: Traffic, main: Main) -> Iterator[Option]:
                 f"host={host}",
                 "host",
                 f"all calls go to {host}: its lookback, minimums, scope and prices",
-                each(partial(to_host, traffic=traffic, host=host)),
+                change_calls(partial(to_host, traffic=traffic, host=host)),
                 MODEL,
                 f"{SAME_OUTPUT}. {ELSEWHERE}",
                 withdrawn(host, name, main.rules.day),
@@ -140,7 +141,7 @@ def batch_options(calls: Sequence[Call], waiting: int) -> Iterator[Option]:
     """All calls in batches; `waiting` go on from another's answer."""
     there = all(call.is_batch for call in calls)
     why = (
-        f"{waiting:,} of {len(calls):,} calls go on from an answer, and a batch gives it within a day"
+        f"{waiting:,} of {len(calls):,} calls depend on an earlier answer, which a batch returns within a day"
         if waiting
         else ""
     )
@@ -148,20 +149,20 @@ def batch_options(calls: Sequence[Call], waiting: int) -> Iterator[Option]:
         "batch",
         "batch",
         "all calls in batches, at half the price",
-        each(lambda call: call if call.is_batch else replace(call, is_batch=True)),
+        change_calls(lambda call: call if call.is_batch else replace(call, is_batch=True)),
         MODEL,
         BATCH,
         why,
-        "they are" if there else "",
+        "all calls are in batches already" if there else "",
         is_batch=True,
     )
 
 
 def residency_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """US-only inference where it is not asked for, and none where it is."""
+    """US-only inference if the calls do not request it, else inference anywhere."""
     inside = all(_is_us(call.request) for call in calls)
     name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
-    yield Option(name, "us", does, each(partial(_residing, us=not inside)), MODEL, SAME_OUTPUT)
+    yield Option(name, "us", does, change_calls(partial(_residing, us=not inside)), MODEL, SAME_OUTPUT)
 
 
 def _is_us(request: Request) -> bool:
@@ -175,7 +176,7 @@ def _residing(call: Call, us: bool) -> Call:
     return replace(call, request=replace(call.request, params=params))
 
 
-def waiting(steps: Sequence[Step]) -> int:
+def count_waiting(steps: Sequence[ReplayStep]) -> int:
     """How many calls have an answer in their messages that another call of the recording waited for."""
     sent = {step.call.request.thread for step in steps}
     return sum(_goes_on(step.call.request, sent) for step in steps)

@@ -1,4 +1,4 @@
-"""Options -> promises: each is replayed beside the recording as it was sent, and only the difference is believed."""
+"""Prices options: each is replayed, and only the difference to the replay of the recording counts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cachecost.analysis.whatif.facts import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Promise
+from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.replaying import Replays
-from cachecost.analysis.whatif.steps import NO_CALL, Step, cost
+from cachecost.analysis.whatif.replays import Replays
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, cost
 from cachecost.base.formatting import counted, percent, rough_dollars
 from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
@@ -20,10 +20,10 @@ LEAST = Decimal("0.001")
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """The rows of some options together, by recorded call and beside."""
+class ReplayedSteps:
+    """The replay of some options together."""
 
-    steps: Sequence[Step]
+    steps: Sequence[ReplayStep]
     rows: Sequence[CallRow]
 
     @property
@@ -47,48 +47,48 @@ def _most(row: CallRow) -> Decimal:
 
 
 @dataclass(slots=True)
-class Pricing:
+class AlternativePricing:
     """What options come to on one recording. `now` is what it costs, in USD: what was billed, else as simulated."""
 
     replays: Replays
     now: Decimal
     base: list[CallRow] = field(default_factory=list)
     distrust: str = ""
-    """Why no promise is supported, whatever it comes to; "": the simulation is near enough to the bill."""
-    _known: dict[tuple[str, ...], Replayed] = field(default_factory=dict)
+    """Why no alternative is supported; "": the simulation is close enough to the bill."""
+    _known: dict[tuple[str, ...], ReplayedSteps] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.base = self.base or self.replays.rows(self.replays.recorded)
 
-    def replayed(self, options: Iterable[Option]) -> Replayed:
+    def replay(self, options: Iterable[Option]) -> ReplayedSteps:
         """The options together, in the order of their ranks. What was replayed before is known."""
         ordered = sorted(options, key=lambda option: (option.rank, option.name))
         names = tuple(option.name for option in ordered)
         if names not in self._known:
-            steps: Sequence[Step] = self.replays.recorded
+            steps: Sequence[ReplayStep] = self.replays.recorded
             for option in ordered:
-                steps = option.applied(steps)
-            self._known[names] = Replayed(steps, self.replays.rows(steps, " + ".join(names)))
+                steps = option.apply(steps)
+            self._known[names] = ReplayedSteps(steps, self.replays.rows(steps, " + ".join(names)))
         return self._known[names]
 
     def saving(self, options: Iterable[Option]) -> Decimal:
         """How much less than as recorded the options cost, USD; both sides simulated."""
-        return cost(self.base) - self.replayed(options).cost
+        return cost(self.base) - self.replay(options).cost
 
-    def promise(self, option: Option) -> Promise:
+    def price_option(self, option: Option) -> Alternative:
         """The option with its dollars, and whether the data support them."""
         if option.unchanged:
-            return self._unpriced(option, NO_CHANGE + option.unchanged, self.now, ZERO)
-        made = self.replayed([option])
+            return self._without_price(option, NO_CHANGE + option.unchanged, self.now, ZERO)
+        made = self.replay([option])
         if why := self._cannot(made):
-            return self._unpriced(option, why, None, None)
+            return self._without_price(option, why, None, None)
         saving = cost(self.base) - made.cost
         changes = self._changes(made)
         if option.unsupported and not any(changes) and not made.extra_calls:
-            return self._unpriced(option, NOT_SUPPORTED + option.unsupported, None, None)
+            return self._without_price(option, NOT_SUPPORTED + option.unsupported, None, None)
         error = self.error(option, made, changes)
         most = self.now + made.most - cost(self.base) if option.is_batch and made.most is not None else None
-        return Promise(
+        return Alternative(
             option.name,
             option.kind,
             option.does,
@@ -98,14 +98,14 @@ class Pricing:
             sum(change != 0 for change in changes),
             made.extra_calls,
             option.assumption,
-            self._supported(option, made, saving, error, changes),
+            self._check_support(option, made, saving, error, changes),
             most,
             error,
             option.keeps_answers,
         )
 
-    def _unpriced(self, option: Option, why: str, then: Decimal | None, saving: Decimal | None) -> Promise:
-        return Promise(
+    def _without_price(self, option: Option, why: str, then: Decimal | None, saving: Decimal | None) -> Alternative:
+        return Alternative(
             option.name,
             option.kind,
             option.does,
@@ -117,7 +117,7 @@ class Pricing:
             keeps_answers=option.keeps_answers,
         )
 
-    def _cannot(self, made: Replayed) -> str:
+    def _cannot(self, made: ReplayedSteps) -> str:
         """Why there are no dollars: something is not known, or the API refuses it. "": there are."""
         known = {row.call for row in self.base if row.error is None}
         for step, row in zip(made.steps, made.rows, strict=True):
@@ -128,14 +128,14 @@ class Pricing:
                 return f"{NOT_EVALUATED}the API refuses {counted(refused, 'call')}: {row.error}"
         return ""
 
-    def _changes(self, made: Replayed) -> list[Decimal]:
+    def _changes(self, made: ReplayedSteps) -> list[Decimal]:
         """USD that each recorded call costs more."""
         then = self.replays.by_call(made.steps, made.rows)
         return [
             then[row.call].cost.total - row.cost.total if row.call in then else -row.cost.total for row in self.base
         ]
 
-    def error(self, option: Option, made: Replayed, changes: Sequence[Decimal]) -> Decimal:
+    def error(self, option: Option, made: ReplayedSteps, changes: Sequence[Decimal]) -> Decimal:
         """What the token counts may do to the saving, USD: their band on what changes, gains and losses alike, as far
         as no bill determines it.
 
@@ -148,17 +148,19 @@ class Pricing:
         changed = sum(map(abs, [*changes, *beside]), ZERO)
         return band * (min(changed, open_usd(made.rows)) if self.replays.are_as_sent(made.steps) else changed)
 
-    def _supported(
-        self, option: Option, made: Replayed, saving: Decimal, error: Decimal, changes: Sequence[Decimal]
+    def _check_support(
+        self, option: Option, made: ReplayedSteps, saving: Decimal, error: Decimal, changes: Sequence[Decimal]
     ) -> str:
         if option.unsupported or self.distrust:
             return NOT_SUPPORTED + (option.unsupported or self.distrust)
         if not any(changes) and not made.extra_calls:
-            return NO_CHANGE + "no call costs more or less"
+            return NO_CHANGE + "no call changes in cost"
         if error and abs(saving) <= error:
-            return f"{NOT_SUPPORTED}it is less than what the token counts may be wrong by, ±{rough_dollars(error)}"
+            return f"{NOT_SUPPORTED}it is below the error margin of the token counts, ±{rough_dollars(error)}"
         if error and abs(saving) < LEAST * self.now:
-            return f"{NOT_SUPPORTED}less than {percent(LEAST)} of all may come from rounding of token counts alone"
+            return (
+                f"{NOT_SUPPORTED}it is below {percent(LEAST)} of the cost, which rounding of token counts can explain"
+            )
         if option.is_batch and made.most is not None and (made.most - cost(self.base)) * -saving < 0 < saving:
             return f"{NOT_SUPPORTED}whether it saves depends on how many hits a batch has"
         return YES

@@ -1,4 +1,4 @@
-"""Actions by name: what is switched between two calls of a conversation."""
+"""Actions by name: what changes between two calls of a conversation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAME_OUTPUT = "answers are assumed to be as long as before"
 
 
 @dataclass(frozen=True, slots=True)
-class Switched:
+class SettingChange:
     """An action: the request as it is sent from then on, and what is assumed."""
 
     name: str
@@ -31,9 +31,9 @@ class Switched:
     """The model that is switched to, if one is."""
 
 
-def switched(names: Sequence[str], calls: Sequence[Call]) -> list[Switched]:
-    """The actions of these names. Raises InputError with every fault; CannotEvaluate for a tool of unknown name."""
-    found, faults = list[Switched](), list[Fault]()
+def parse_actions(names: Sequence[str], calls: Sequence[Call]) -> list[SettingChange]:
+    """The actions with these names. Raises InputError with all errors; CannotEvaluate for a tool of unknown name."""
+    found, faults = list[SettingChange](), list[Fault]()
     for name in names:
         made = _switch(name, calls)
         if isinstance(made, str):
@@ -45,13 +45,13 @@ def switched(names: Sequence[str], calls: Sequence[Call]) -> list[Switched]:
     return found
 
 
-def _switch(name: str, calls: Sequence[Call]) -> Switched | str:
+def _switch(name: str, calls: Sequence[Call]) -> SettingChange | str:
     """The action, or what is wrong with its name."""
-    for sign, make in (("tools+=", _added), ("tools-=", _removed)):
+    for sign, make in (("tools+=", _add_tool), ("tools-=", _remove_tool)):
         if name.startswith(sign) and len(name) > len(sign):
             return make(name, name.removeprefix(sign), calls)
     kind, _, value = name.partition("=")
-    makers: dict[str, Callable[[str, str], Switched | str]] = {
+    makers: dict[str, Callable[[str, str], SettingChange | str]] = {
         "model": _model,
         "effort": _effort,
         "tool_choice": _choice,
@@ -62,30 +62,30 @@ def _switch(name: str, calls: Sequence[Call]) -> Switched | str:
     return f"expected one of {', '.join(FORMS)}; got '{name}'{nearest(kind, makers)}"
 
 
-def _model(name: str, value: str) -> Switched:
-    return Switched(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
+def _model(name: str, value: str) -> SettingChange:
+    return SettingChange(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
 
 
-def _effort(name: str, value: str) -> Switched | str:
+def _effort(name: str, value: str) -> SettingChange | str:
     if value not in EFFORTS:
         return f"{name}: expected one of {', '.join(EFFORTS)}; got '{value}'{nearest(value, EFFORTS)}"
-    words = "what the answers would be is unknown, so they are taken to be as long: the price of switching alone"
-    return Switched(name, lambda request: _config(request, effort=value), words)
+    words = "answers at another effort are unknown and assumed to be as long as before: the cost of switching alone"
+    return SettingChange(name, lambda request: _config(request, effort=value), words)
 
 
-def _choice(name: str, value: str) -> Switched | str:
+def _choice(name: str, value: str) -> SettingChange | str:
     kind, _, tool = value.partition(":")
     if kind not in ("auto", "any", "none") and not (kind == "tool" and tool):
         return f"{name}: expected one of {', '.join(CHOICES)}; got '{value}'{nearest(value, CHOICES)}"
     choice = {"type": "tool", "name": tool} if kind == "tool" else {"type": kind}
-    return Switched(name, lambda request: _with_params(request, tool_choice=choice))
+    return SettingChange(name, lambda request: _with_params(request, tool_choice=choice))
 
 
-def _format(name: str, value: str) -> Switched | str:
+def _format(name: str, value: str) -> SettingChange | str:
     if value not in FORMATS:
         return f"{name}: expected one of {', '.join(FORMATS)}; got '{value}'{nearest(value, FORMATS)}"
     schema = {"type": "json_schema", "schema": {"type": "object"}} if value == "json" else None
-    return Switched(name, lambda request: _config(request, format=schema))
+    return SettingChange(name, lambda request: _config(request, format=schema))
 
 
 def _with_params(request: Request, **more: Any) -> Request:
@@ -98,45 +98,45 @@ def _config(request: Request, **more: Any) -> Request:
     return _with_params(request, output_config={name: value for name, value in config.items() if value is not None})
 
 
-def _added(name: str, tool: str, calls: Sequence[Call]) -> Switched:
+def _add_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange:
     """One more tool at the end: as some call has it, else of an assumed length."""
     known = next((b for call in calls for b in call.request.tools.blocks if _name(b) == tool), None)
     block = known or given_block("tool", "", f"tool {tool}", NEW_TOOL_TOKENS)
-    words = SAME_OUTPUT if known else f"the new tool is {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
+    words = SAME_OUTPUT if known else f"the new tool is assumed to be {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
     parts: dict[Part, Part] = {}
 
     def change(request: Request) -> Request:
         tools = parts.setdefault(request.tools, Part((*request.tools.blocks, block)))
         return _with_tools(request, tools)
 
-    return Switched(name, change, words)
+    return SettingChange(name, change, words)
 
 
-def _removed(name: str, tool: str, calls: Sequence[Call]) -> Switched | str:
+def _remove_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange | str:
     names = {_name(block) for call in calls for block in call.request.tools.blocks}
     if names == {None}:
-        raise CannotEvaluate(f"--action {name}: the recording holds no names of tools")
+        raise CannotEvaluate(f"--action {name}: the recording has no tool names")
     if tool not in names:
         known = sorted(filter(None, names))
         told = ", ".join(known) or "none"
-        return f"{name}: expected a tool of the recording, of {told}; got '{tool}'{nearest(tool, known)}"
+        return f"{name}: expected a tool of the recording ({told}); got '{tool}'{nearest(tool, known)}"
     parts: dict[Part, Part] = {}
 
     def change(request: Request) -> Request:
         kept = tuple(block for block in request.tools.blocks if _name(block) != tool)
         return _with_tools(request, parts.setdefault(request.tools, Part(kept)))
 
-    return Switched(name, change)
+    return SettingChange(name, change)
 
 
 def _with_tools(request: Request, tools: Part) -> Request:
     """Other tools. A mark on one that moved stays on it; on the last one, or on one that is gone, it is on the last."""
-    marks = [_moved(mark, request.tools.blocks, tools.blocks) for mark in request.marks]
+    marks = [_move_mark(mark, request.tools.blocks, tools.blocks) for mark in request.marks]
     unique = {mark.block_key: mark for mark in marks if mark is not None}
     return replace(request, tools=tools, marks=tuple(unique.values()))
 
 
-def _moved(mark: Mark, was: tuple[Block, ...], now: tuple[Block, ...]) -> Mark | None:
+def _move_mark(mark: Mark, was: tuple[Block, ...], now: tuple[Block, ...]) -> Mark | None:
     if mark.layer is not Layer.TOOLS:
         return mark
     if not now:

@@ -1,4 +1,4 @@
-"""Calls as they would have been sent, each beside the recorded one that it stands for."""
+"""Calls as they would have been sent, each with the recorded call that it replaces."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
 from cachecost.prompts.request import Mark, Request
 
 NO_CALL = 0
-"""Calls are numbered from 1; a call that was never made stands for none."""
+"""The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A call to be made. `number` is the recorded call it stands for, 0 for one beside them.
+class ReplayStep:
+    """A call to replay. `number` is the recorded call that it replaces, 0 for an extra call.
 
     `content` is the call with the marks of the recorded one, on what is sent now: bills that tell the length of the
     recorded prompt up to its marks tell, or scaled say, that of this one.
@@ -27,36 +27,36 @@ class Step:
     call: Call
     content: Call
 
-    def with_request(self, request: Request) -> Step:
+    def with_request(self, request: Request) -> ReplayStep:
         """The same content, marked otherwise."""
         return replace(self, call=replace(self.call, request=request))
 
-    def changed(self, change: Callable[[Call], Call]) -> Step:
+    def with_change(self, change: Callable[[Call], Call]) -> ReplayStep:
         """Other content."""
         same = self.content is self.call
         call = change(self.call)
         return replace(self, call=call, content=call if same else change(self.content))
 
 
-Change = Callable[[Sequence[Step]], list[Step]]
+StepChange = Callable[[Sequence[ReplayStep]], list[ReplayStep]]
 
 
-def as_sent(calls: Iterable[Call]) -> list[Step]:
+def as_sent(calls: Iterable[Call]) -> list[ReplayStep]:
     """The recorded calls."""
-    return [Step(number, call, call) for number, call in enumerate(calls, 1)]
+    return [ReplayStep(number, call, call) for number, call in enumerate(calls, 1)]
 
 
-def each(change: Callable[[Call], Call]) -> Change:
+def change_calls(change: Callable[[Call], Call]) -> StepChange:
     """Other content in each call."""
-    return lambda steps: [step.changed(change) for step in steps]
+    return lambda steps: [step.with_change(change) for step in steps]
 
 
-def each_marked(marked: Callable[[Request], Request]) -> Change:
+def change_marks(marked: Callable[[Request], Request]) -> StepChange:
     """Other marks in each call."""
     return lambda steps: [step.with_request(marked(step.call.request)) for step in steps]
 
 
-def in_order(steps: Iterable[Step]) -> list[Step]:
+def in_order(steps: Iterable[ReplayStep]) -> list[ReplayStep]:
     """By their start; what starts together stays as it stood."""
     return sorted(steps, key=lambda step: step.call.start)
 
@@ -66,9 +66,9 @@ def talk_of(call: Call) -> tuple[Thread, str, str, bool]:
     return call.request.thread.up_to(1), call.host or "", call.workspace, call.is_batch
 
 
-def talks(steps: Iterable[Step]) -> list[list[Step]]:
+def talks(steps: Iterable[ReplayStep]) -> list[list[ReplayStep]]:
     """The steps of each conversation, in the order they begin."""
-    found: dict[object, list[Step]] = {}
+    found: dict[object, list[ReplayStep]] = {}
     for step in steps:
         found.setdefault(talk_of(step.call), []).append(step)
     return list(found.values())
@@ -83,15 +83,15 @@ def has_marks(request: Request) -> bool:
     return bool(request.marks) or request.automatic is not None
 
 
-class Regrown:
-    """Threads told otherwise, message by message. Work is done once for what threads share."""
+class ThreadRewriter:
+    """Rewrites threads message by message. Shared parts of threads are rewritten once."""
 
-    def __init__(self, told: Callable[[Message], Message | None]) -> None:
-        self._told = told
+    def __init__(self, rewrite: Callable[[Message], Message | None]) -> None:
+        self._rewrite = rewrite
         self._known: dict[Thread, Thread] = {}
 
     def of(self, thread: Thread) -> Thread:
-        """The thread told otherwise; a message told as None is left out."""
+        """The rewritten thread; a message rewritten to None is left out."""
         new: list[Thread] = []
         node = thread
         while node not in self._known and node.message is not None and node.parent is not None:
@@ -99,16 +99,16 @@ class Regrown:
             node = node.parent
         found = self._known.get(node, node)
         for one in reversed(new):
-            found = self._known[one] = self._grown(found, one)
+            found = self._known[one] = self._append(found, one)
         return found
 
-    def _grown(self, before: Thread, node: Thread) -> Thread:
+    def _append(self, before: Thread, node: Thread) -> Thread:
         assert node.message is not None
-        message = self._told(node.message)
+        message = self._rewrite(node.message)
         return before.then(message) if message is not None else before
 
     def request(self, request: Request) -> Request:
-        """The request with its thread told otherwise. Marks stay on their blocks, and go where those do."""
+        """The request with its thread rewritten. Breakpoints stay on their blocks and disappear with them."""
         thread = self.of(request.thread)
         return replace(request, thread=thread, marks=tuple(self._marks(request.marks)))
 
@@ -116,11 +116,11 @@ class Regrown:
         for mark in marks:
             if mark.node is None or mark.node.message is None:
                 yield mark
-            elif moved := moved_mark(mark, self.of(mark.node)):
+            elif moved := move_mark(mark, self.of(mark.node)):
                 yield moved
 
 
-def moved_mark(mark: Mark, node: Thread) -> Mark | None:
+def move_mark(mark: Mark, node: Thread) -> Mark | None:
     """The mark on the same block in `node`; None where the block is gone."""
     assert mark.node is not None and mark.node.message is not None and node.message is not None
     digest = mark.node.message.blocks[mark.index].digest
@@ -129,7 +129,7 @@ def moved_mark(mark: Mark, node: Thread) -> Mark | None:
     return None if index is None else replace(mark, index=index, node=node)
 
 
-class Parts:
+class PartPool:
     """Parts that are the same object where they have the same blocks."""
 
     def __init__(self) -> None:

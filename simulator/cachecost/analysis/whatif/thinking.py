@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cachecost.analysis.whatif.option import CONTENT, Option
-from cachecost.analysis.whatif.steps import Regrown, each
+from cachecost.analysis.whatif.steps import ThreadRewriter, change_calls
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread
@@ -14,8 +14,8 @@ from cachecost.prompts.request import Request
 from cachecost.replay.workload import Traffic
 
 ASSUMED = (
-    "The answers are assumed to be the same without it; output is less by the thinking that the recording shows, which "
-    "a summary may show too short"
+    "Answers are assumed to be the same without it; output shrinks by the recorded thinking, which is too little where "
+    "only a summary was recorded"
 )
 
 
@@ -26,11 +26,11 @@ def thinking_options(traffic: Traffic) -> Iterator[Option]:
     yield Option(
         "thinking=off",
         "thinking",
-        "no thinking: neither asked for, nor in the messages, nor in the output",
-        each(Off(traffic)),
+        "no thinking: not requested, and removed from messages and output",
+        change_calls(ThinkingRemover(traffic)),
         CONTENT,
         ASSUMED,
-        unchanged="" if is_there else "no call asks for thinking, and none has any",
+        unchanged="" if is_there else "no call requests or contains thinking",
         keeps_answers=False,
     )
 
@@ -39,12 +39,12 @@ def _thinks(request: Request) -> bool:
     return (request.params.get("thinking") or {}).get("type") not in (None, "disabled")
 
 
-class Off:
+class ThinkingRemover:
     """Calls without thinking. Their answers are found in the calls that go on from them."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
-        self._regrown = Regrown(_without_thinking)
+        self._rewriter = ThreadRewriter(_without_thinking)
         self._answers: dict[Thread, Message] = {}
         for call in traffic.calls:
             for node in call.request.thread.back():
@@ -55,8 +55,8 @@ class Off:
 
     def __call__(self, call: Call) -> Call:
         params = {name: value for name, value in call.request.params.items() if name != "thinking"}
-        request = self._regrown.request(replace(call.request, params=params))
-        response = tuple(block for block in call.simulated_response if not block.is_thinking)
+        request = self._rewriter.request(replace(call.request, params=params))
+        response = tuple(block for block in call.response if not block.is_thinking)
         output = tuple(block for block in call.output if not block.is_thinking)
         less = self._thought(call)
         tokens = max(0, call.output_tokens - less) if call.output_tokens is not None else None

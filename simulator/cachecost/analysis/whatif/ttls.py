@@ -1,4 +1,4 @@
-"""Other lifetimes for the marks that are there, layer by layer, and other marks."""
+"""Other TTLs for the existing breakpoints, layer by layer, and other breakpoints."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cachecost.analysis.whatif.option import LIFETIME, MARKS, Option
-from cachecost.analysis.whatif.pauses import Pauses
-from cachecost.analysis.whatif.steps import each_marked, has_marks
+from cachecost.analysis.whatif.pauses import RecordedPauses
+from cachecost.analysis.whatif.steps import change_marks, has_marks
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.refusals import last_markable, marks_sent
@@ -17,53 +17,42 @@ from cachecost.prompts.request import TTL, Mark, Request
 SHORT, HOUR = 300.0, 3600.0
 
 
-def lifetime_options(calls: Sequence[Call], found: Pauses, short_s: float) -> Iterator[Option]:
+def lifetime_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
-    why = _silent(calls, found, short_s)
+    why = found.missing_reason(short_s)
     for ttl in ("5m", "1h"):
-        yield _option(
-            calls, f"ttl={ttl}", f"every mark lives {'5 minutes' if ttl == '5m' else 'an hour'}", all_at(ttl), why
-        )
+        yield _option(calls, f"ttl={ttl}", f"every breakpoint has a TTL of {ttl}", set_ttl(ttl), why)
     for name, layers, words in (
-        ("ttl=1h:tools", (Layer.TOOLS,), "marks on tools live an hour, all others 5 minutes"),
+        ("ttl=1h:tools", (Layer.TOOLS,), "a TTL of 1h on tools, 5m on everything else"),
         (
             "ttl=1h:tools+system",
             (Layer.TOOLS, Layer.SYSTEM),
-            "marks on tools and system live an hour, those on messages 5 minutes",
+            "a TTL of 1h on tools and system, 5m on messages",
         ),
     ):
         there = any(mark.layer in layers for call in calls for mark in call.request.marks)
-        missing = "" if there else f"no call has a mark on {' or '.join(layers)}"
-        yield replace(_option(calls, name, words, hour_for(layers), why), unchanged=missing)
+        missing = "" if there else f"no call has a breakpoint on {' or '.join(layers)}"
+        yield replace(_option(calls, name, words, set_hour_on(layers), why), unchanged=missing)
 
 
 def _option(calls: Sequence[Call], name: str, does: str, timed: Callable[[Request], Request], why: str) -> Option:
     same = all(timed(call.request) is call.request for call in calls)
     return Option(
-        name, "lifetime", does, each_marked(timed), LIFETIME, unsupported=why, unchanged="it is so" if same else ""
+        name, "lifetime", does, change_marks(timed), LIFETIME, unsupported=why, unchanged="already so" if same else ""
     )
 
 
-def _silent(calls: Sequence[Call], found: Pauses, short_s: float) -> str:
-    """Why a recording says nothing of lifetimes; "": it does."""
-    if not found.are_known:
-        return "no call has a time, so nothing is known of its pauses"
-    if not found.between(short_s):
-        return f"no pause is as long as {short_s:g} s (the longest is {found.longest:,.0f} s)"
-    return ""
+def set_ttl(ttl: TTL) -> Callable[[Request], Request]:
+    """Every breakpoint with this TTL."""
+    return partial(_with_ttls, ttl_of=lambda layer: ttl)
 
 
-def all_at(ttl: TTL) -> Callable[[Request], Request]:
-    """Every mark with this lifetime."""
-    return partial(_timed, ttl_of=lambda layer: ttl)
+def set_hour_on(layers: Sequence[Layer]) -> Callable[[Request], Request]:
+    """1h for breakpoints on these layers, 5m for others."""
+    return partial(_with_ttls, ttl_of=lambda layer: "1h" if layer in layers else "5m")
 
 
-def hour_for(layers: Sequence[Layer]) -> Callable[[Request], Request]:
-    """An hour for marks on these layers, five minutes for others."""
-    return partial(_timed, ttl_of=lambda layer: "1h" if layer in layers else "5m")
-
-
-def _timed(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
+def _with_ttls(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
     marks = tuple(replace(mark, ttl=ttl_of(mark.layer)) for mark in request.marks)
     automatic = ttl_of(Layer.MESSAGES) if request.automatic else None
     if marks == request.marks and automatic == request.automatic:
@@ -73,7 +62,7 @@ def _timed(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class _Marking:
-    """Marks by one rule, of the lifetime that the request's own have (5m where it has none)."""
+    """Breakpoints by one rule, with the TTL of the request's own (5m if it has none)."""
 
     head: bool
     end: bool
@@ -100,16 +89,16 @@ class _Marking:
 def mark_options(calls: Sequence[Call]) -> Iterator[Option]:
     """The last block alone, the head and the last block, and no mark at all."""
     for name, marking, does in (
-        ("marks=automatic", _Marking(False, True), "one mark, on the last block of each call: automatic caching"),
+        ("marks=automatic", _Marking(False, True), "one breakpoint on the last block of each call: automatic caching"),
         (
             "marks=head+automatic",
             _Marking(True, True),
-            "marks on the last tool, the last system block and the last block",
+            "breakpoints on the last tool, the last system block and the last block",
         ),
         ("marks=none", _Marking(False, False), "no caching at all"),
     ):
         same = all(_spots(marking(call.request)) == _spots(call.request) for call in calls)
-        yield Option(name, "marks", does, each_marked(marking), MARKS, unchanged="it is so" if same else "")
+        yield Option(name, "marks", does, change_marks(marking), MARKS, unchanged="already so" if same else "")
 
 
 def _spots(request: Request) -> set[object]:

@@ -1,4 +1,4 @@
-"""Words of the system prompt that change from call to call, sent behind the last mark."""
+"""Moves words of the system prompt that change from call to call behind the last breakpoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.whatif.option import CONTENT, Option
-from cachecost.analysis.whatif.steps import Parts, each
+from cachecost.analysis.whatif.steps import PartPool, change_calls
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
 from cachecost.prompts.refusals import marks_sent, wire_path
@@ -19,22 +19,22 @@ LINE = 80
 
 def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
     """What changes in the system prompt from call to call, sent behind the last mark instead."""
-    found = _Moved.found(calls)
-    cut = sum(span is not None for span in found.spans.values())
-    how = "the words that change" if cut == len(found.spans) else "the blocks that change"
+    tail = _VolatileTail.find(calls)
+    cut = sum(span is not None for span in tail.spans.values())
+    how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
     yield Option(
         "volatile=last",
         "volatile",
-        f"{how} in the system prompt ({_places(found)}) are sent as a text block behind the last mark",
-        each(found),
+        f"{how} in the system prompt ({_places(tail)}) move to a text block after the last breakpoint",
+        change_calls(tail),
         CONTENT,
-        "The model is assumed to heed these words there as it does in the system prompt; earlier ones are not kept",
-        unchanged="" if found.spans else "nothing in the system prompt changed within a conversation",
+        "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
+        unchanged="" if tail.spans else "nothing in the system prompt changes within a conversation",
     )
 
 
-def _places(found: _Moved) -> str:
-    return ", ".join(sorted(found.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
+def _places(tail: _VolatileTail) -> str:
+    return ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
 
 
 Span = tuple[int, int]
@@ -42,7 +42,7 @@ Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Moved:
+class _VolatileTail:
     """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all.
 
     `paths` are the places as the API writes them.
@@ -50,10 +50,10 @@ class _Moved:
 
     spans: dict[tuple[int, int], Span | None]
     paths: frozenset[str]
-    _parts: Parts = field(default_factory=Parts)
+    _parts: PartPool = field(default_factory=PartPool)
 
     @classmethod
-    def found(cls, calls: Sequence[Call]) -> _Moved:
+    def find(cls, calls: Sequence[Call]) -> _VolatileTail:
         """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
         last: dict[object, Part] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}
@@ -78,11 +78,11 @@ class _Moved:
         if not places or request.thread.message is None:
             return call
         gone = [index for index in places if self.spans[size, index] is None]
-        pairs = [self._divided(size, index, block) for index, block in enumerate(request.system.blocks)]
+        pairs = [self._split(size, index, block) for index, block in enumerate(request.system.blocks)]
         kept = self._parts.of(stays for stays, _ in pairs if stays)
         return replace(call, request=_with_tail(request, kept, gone, [goes for _, goes in pairs if goes]))
 
-    def _divided(self, size: int, index: int, block: Block) -> tuple[Block | None, Block | None]:
+    def _split(self, size: int, index: int, block: Block) -> tuple[Block | None, Block | None]:
         """What stays of a system block, and what goes."""
         if (size, index) not in self.spans:
             return block, None
@@ -91,7 +91,7 @@ class _Moved:
 
 
 def _span(blocks: Sequence[Block]) -> Span | None:
-    """What all texts begin and end with, in whole words; None where that is less than half, or no words are held."""
+    """What all texts begin and end with, in whole words; None if that is less than half, or there is no content."""
     texts = [block.content.get("text") if block.content and block.kind == "text" else None for block in blocks]
     if any(not isinstance(text, str) for text in texts):
         return None
@@ -137,7 +137,7 @@ def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Seque
     assert message is not None and thread.parent is not None
     tail = tuple(_as_message(block, message.role) for block in moved if not block.is_empty_text)
     longer = thread.parent.then(Message.of(message.role, (*message.blocks, *tail)))
-    marks = [_kept(mark, request, gone, longer) for mark in marks_sent(request).every]
+    marks = [_keep_mark(mark, request, gone, longer) for mark in marks_sent(request).every]
     unique = {mark.block_key: mark for mark in marks if mark is not None}
     return replace(request, system=system, thread=longer, marks=tuple(unique.values()), automatic=None)
 
@@ -146,7 +146,7 @@ def _as_message(block: Block, role: str) -> Block:
     return block_of(role, block.content) if block.content is not None else replace(block, role=role)
 
 
-def _kept(mark: Mark, request: Request, gone: Sequence[int], longer: Thread) -> Mark | None:
+def _keep_mark(mark: Mark, request: Request, gone: Sequence[int], longer: Thread) -> Mark | None:
     """The mark where its block is now; on a block that is gone, on the one before it, else on the last tool."""
     if mark.node is request.thread:
         return replace(mark, node=longer)

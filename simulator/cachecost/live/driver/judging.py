@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.fidelity.checker import Judge
+from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import ZERO, Judgement
@@ -65,8 +65,8 @@ def _outcome(plan: Plan, planned: Planned, story: Story) -> Outcome:
     terms = plan.terms
     steps = {step.label: step for step in planned.steps}
     labels, calls = _logged(planned.name, steps, story)
-    judge = Judge(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
-    judged, _ = judge.judge(planned.name, calls)
+    checker = FidelityChecker(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
+    judged, _ = checker.check_calls(planned.name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
     pricing = Pricing(terms.prices, HOST)
     compared = tuple(

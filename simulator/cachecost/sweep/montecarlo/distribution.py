@@ -24,7 +24,7 @@ TOKEN_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")
 
 
 @dataclass(frozen=True)
-class Distribution:
+class CostDistribution:
     """The dollars of one traffic under many seeds, in the order of `seeds`.
 
     `units` are whole numbers, of which 10**`places` are a dollar; `tokens` has a row a seed, a column each of
@@ -47,7 +47,7 @@ class Distribution:
         return [Decimal(int(unit)).scaleb(-self.places) for unit in self.units]
 
     @cached_property
-    def _sorted(self) -> list[Decimal]:
+    def _sorted_costs(self) -> list[Decimal]:
         return sorted(self.costs)
 
     def usage(self, number: int) -> Usage:
@@ -57,7 +57,7 @@ class Distribution:
     def percentile(self, percent: float) -> Decimal:
         """USD that this share of the seeds does not exceed: that of a seed, by nearest rank."""
         rank = max(1, ceil(percent / 100 * len(self.seeds)))
-        return self._sorted[rank - 1]
+        return self._sorted_costs[rank - 1]
 
     @property
     def percentiles(self) -> dict[int, Decimal]:
@@ -70,7 +70,7 @@ class Distribution:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, in USD; 0 for a single seed, which tells nothing of it."""
+        """Of the mean, in USD; 0 for a single seed, which does not show it."""
         if len(self.seeds) < 2:
             return 0.0
         return float(np.std(np.array(self.costs, dtype=np.float64), ddof=1)) / sqrt(len(self.seeds))

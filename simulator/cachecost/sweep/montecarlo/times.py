@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.conversations.calls import Call
+from cachecost.conversations.distributions import Choice
 from cachecost.sweep.montecarlo.draws import PLACES, Draw, Floats, numbers, uniforms
 
 MAIN = "main"
@@ -18,17 +19,17 @@ DRAWS_A_CALL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Anchors:
+class MainCalls:
     """The main calls: when they start (seconds), and whether a person spoke just before."""
 
     starts: Sequence[float]
     after_human: Sequence[bool]
 
 
-def of_calls(calls: Sequence[Call]) -> Anchors:
+def main_calls(calls: Sequence[Call]) -> MainCalls:
     """The anchors of calls in the order they start."""
     main = [call for call in calls if call.purpose == MAIN]
-    return Anchors([call.start for call in main], [_after_human(call) for call in main])
+    return MainCalls([call.start for call in main], [_after_human(call) for call in main])
 
 
 def _after_human(call: Call) -> bool:
@@ -44,14 +45,14 @@ class Times:
     `waited` are the seconds to the first token; None: as planned.
     """
 
-    anchors: Anchors
+    anchors: MainCalls
     first: Floats
     final: Floats
     retried: NDArray[np.bool_]
     waited: Floats | None
 
     def at(self, moment: float) -> Floats:
-        """When what happened at `moment`, beside the main calls, happens under each seed."""
+        """The time that `moment`, between main calls, becomes under each seed."""
         starts = self.anchors.starts
         before = bisect_right(starts, moment) - 1
         if before < 0:
@@ -63,7 +64,7 @@ class Times:
         return np.round(self.final[:, before] + since * stretched, PLACES)
 
 
-def drawn_times(anchors: Anchors, draw: Draw, seeds: Sequence[int]) -> Times:
+def draw_times(anchors: MainCalls, draw: Draw, seeds: Sequence[int]) -> Times:
     """The times of `seeds`. A call's draws depend on the seed and the call's number alone."""
     count = len(anchors.starts)
     uniform = uniforms(seeds, count * DRAWS_A_CALL).reshape(len(seeds), count, DRAWS_A_CALL)
@@ -79,8 +80,22 @@ def drawn_times(anchors: Anchors, draw: Draw, seeds: Sequence[int]) -> Times:
     return Times(anchors, first, final, retried, tokens)
 
 
-def _pauses(anchors: Anchors, draw: Draw, number: int, uniform: Floats) -> Floats | float:
+def _pauses(anchors: MainCalls, draw: Draw, number: int, uniform: Floats) -> Floats | float:
     """Seconds before the `number`-th main call (from 0); none before the first, and none where there was none."""
     planned = anchors.starts[number] - anchors.starts[number - 1] if number else 0.0
     of = draw.turn if anchors.after_human[number] else draw.loop
     return planned if of is None or not planned else numbers(of, uniform[:, 0], uniform[:, 1])
+
+
+def resample_pauses(calls: Sequence[Call]) -> Draw:
+    """Pauses drawn from those that the calls have themselves, each as likely as it is frequent."""
+    anchors = main_calls(calls)
+    pauses: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(1, len(anchors.starts)):
+        if gap := round(anchors.starts[number] - anchors.starts[number - 1], PLACES):
+            pauses[anchors.after_human[number]].append(gap)
+    return Draw(turn=_frequencies(pauses[True]), loop=_frequencies(pauses[False]))
+
+
+def _frequencies(pauses: Sequence[float]) -> Choice | None:
+    return Choice(tuple(pauses), (1.0,) * len(pauses)) if pauses else None

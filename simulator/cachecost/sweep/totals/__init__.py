@@ -1,6 +1,6 @@
-"""What strategies use and cost in all, for whoever needs no rows. What they share is made once."""
+"""Total usage and cost of strategies, without rows per call. What strategies share is computed once."""
 
-from cachecost.sweep.totals.shared import Shared
+from cachecost.sweep.totals.shared import SharedTotals
 from cachecost.sweep.totals.walk import Totals
 
-__all__ = ["Shared", "Totals"]
+__all__ = ["SharedTotals", "Totals"]

@@ -1,4 +1,4 @@
-"""What agents send, each once: whatever model they are told, and whatever lifetime their placement gives its marks."""
+"""What agents send, planned once for all models and for all TTLs of their placements."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
 from cachecost.replay.setup import in_time
 from cachecost.strategies.agent import Agent
-from cachecost.sweep.totals.lookback import Numbers, Tree
+from cachecost.sweep.lookback import EntryTree, Numbers
 
 UNSAID = cast("TTL", "as the placement says")
-"""The lifetime of marks that name none."""
+"""The TTL of breakpoints that have none of their own."""
 MOST_CALLS = 50_000
 """Planned calls that are kept, about a kilobyte each; the plan used least recently goes first."""
 SOME_MODEL = "as the agent is told"
 """The model of requests that name no other."""
 
 
-class Unusual(Exception):
-    """Nothing that can be shared: it goes the plain way, call by call."""
+class NotShared(Exception):
+    """Raised for what cannot be shared: it is replayed call by call instead."""
 
 
-class Sent(NamedTuple):
+class PlannedRequest(NamedTuple):
     """A planned request; `marks` are those the API sees. All else are numbers: what calls, plans and models share.
 
     `content` is of all but marks, `places` of where these stand; `shape` and `way` are of the plan's lists.
@@ -39,10 +39,10 @@ class Sent(NamedTuple):
     content: int
     places: Numbers
     shape: int
-    way: int
+    route: int
 
 
-class Way(NamedTuple):
+class CallTarget(NamedTuple):
     """Where a call goes, and what its prices depend on besides its length; `params` are numbered.
 
     No host is that of the comparison; the model may be SOME_MODEL.
@@ -55,14 +55,14 @@ class Way(NamedTuple):
     is_batch: bool
 
 
-class Shape(NamedTuple):
+class RequestExample(NamedTuple):
     """A request as an example for all that are refused, or not, for the same reasons (rule 6), length apart."""
 
     request: Request
     marks: SentMarks
 
     def lasting(self, ttl: TTL) -> tuple[Request, SentMarks]:
-        """The request where marks that name no lifetime last for `ttl`."""
+        """The request with `ttl` on breakpoints that have no TTL of their own."""
         automatic = ttl if self.request.automatic is UNSAID else self.request.automatic
         marks, idle = (
             tuple(replace(mark, ttl=ttl) if mark.ttl is UNSAID else mark for mark in some)
@@ -72,7 +72,7 @@ class Shape(NamedTuple):
 
 
 @thing
-class Plan:
+class AgentPlan:
     """The calls of an agent in the order they start, as columns; times are seconds.
 
     `window` is what its questions are cut to, in tokens. `outputs` are tokens, or blocks to be counted. `looked` is
@@ -82,27 +82,27 @@ class Plan:
 
     agent: Agent
     window: int | None
-    shapes: list[Shape]
-    ways: list[Way]
-    sent: list[Sent] = field(default_factory=list)
+    shapes: list[RequestExample]
+    routes: list[CallTarget]
+    sent: list[PlannedRequest] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     first_tokens: list[float] = field(default_factory=list)
     outputs: list[int | tuple[Block, ...]] = field(default_factory=list)
-    looked: list[tuple[Tree, list[Numbers]]] = field(default_factory=list)
+    looked: list[tuple[EntryTree, list[Numbers]]] = field(default_factory=list)
     unusual: list[tuple[Any, str | None]] = field(default_factory=list)
 
-    def add(self, call: PlannedCall, sent: Sent) -> None:
+    def add(self, call: PlannedCall, sent: PlannedRequest) -> None:
         self.sent.append(sent)
         self.starts.append(call.start)
         self.first_tokens.append(call.first_token_s or 0.0)
         self.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
 
-    def candidates(self, tree: Tree) -> list[Numbers]:
+    def candidates(self, tree: EntryTree) -> list[Numbers]:
         """Of each call the entries that it may find: the same on models whose prompts stand alike."""
         for known, found in self.looked:
             if known == tree:
                 return found
-        self.looked.append((tree, tree.candidates()))
+        self.looked.append((tree, tree.find_candidates()))
         return self.looked[-1][1]
 
 
@@ -113,73 +113,75 @@ class Numbering(dict[tuple[Any, ...], int]):
         return self.setdefault(thing, len(self))
 
 
-class Plans:
+class PlanStore:
     """The plans of some conversations. Threads of agents that cannot see each other's grow in one tree."""
 
     def __init__(self, talks: Sequence[Conversation]) -> None:
         self._talks = talks
         self._root = Thread()
-        self._known: list[Plan] = []
+        self._known: list[AgentPlan] = []
         self._are_plain = are_plain(talks)
         self._params, self._contents, self._places = Numbering(), Numbering(), Numbering()
 
-    def of(self, agent: Agent) -> Plan:
+    def of(self, agent: Agent) -> AgentPlan:
         """What `agent` sends. Raises Unusual, CannotEvaluate."""
         if agent.changes or not self._are_plain:
-            raise Unusual
-        bare, window = bare_of(agent), agent.window()
+            raise NotShared
+        bare, window = shared_agent(agent), agent.window()
         for number, known in enumerate(self._known):
             if known.window == window and known.agent == bare:
                 self._known.append(self._known.pop(number))
                 return known
         root = Thread() if sees_forks(agent) else self._root
         calls = in_time(replace(bare, facts=agent.facts), self._talks, root)
-        plan = Plan(bare, window, [], [])
-        for call, sent in self._sent(calls, plan):
+        plan = AgentPlan(bare, window, [], [])
+        for call, sent in self._number_calls(calls, plan):
             plan.add(call, sent)
         self._known.append(plan)
         while len(self._known) > 1 and sum(len(known.sent) for known in self._known) > MOST_CALLS:
             self._known.pop(0)
         return plan
 
-    def _sent(self, calls: Iterator[PlannedCall], plan: Plan) -> Iterator[tuple[PlannedCall, Sent]]:
+    def _number_calls(
+        self, calls: Iterator[PlannedCall], plan: AgentPlan
+    ) -> Iterator[tuple[PlannedCall, PlannedRequest]]:
         """The calls, each with what is kept of it; shapes and ways are added to the plan."""
-        shapes, ways = Numbering(), Numbering()
+        shapes, routes = Numbering(), Numbering()
         last: Mapping[str, Any] | None = None
         params = 0
-        content_of, place_of, way_of = self._contents.of, self._places.of, ways.of
+        content_of, place_of, route_of = self._contents.of, self._places.of, routes.of
         for call in calls:
             request = call.request
             if request.params is not last:
                 last, params = request.params, self._params.of((repr(request.params),))
             marks = marks_sent(request)
             if _is_unusual(request, marks):
-                raise Unusual
+                raise NotShared
             shape = shapes.of(
                 (params, tuple([mark.ttl for mark in as_sent(request, marks)]), request.automatic, marks.fault)
             )
             if shape == len(plan.shapes):
-                plan.shapes.append(Shape(request, marks))
+                plan.shapes.append(RequestExample(request, marks))
             content = content_of((request.thread, request.tools.digest, request.system.digest, params))
             places = tuple([place_of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
-            way = way_of((call.host, request.model, call.workspace, params, call.is_batch))
-            if way == len(plan.ways):
-                plan.ways.append(Way(call.host, request.model, call.workspace, params, call.is_batch))
-            yield call, Sent(request, marks.marks, content, places, shape, way)
+            route = route_of((call.host, request.model, call.workspace, params, call.is_batch))
+            if route == len(plan.routes):
+                plan.routes.append(CallTarget(call.host, request.model, call.workspace, params, call.is_batch))
+            yield call, PlannedRequest(request, marks.marks, content, places, shape, route)
 
 
 def _is_unusual(request: Request, marks: SentMarks) -> bool:
-    """Whether what is sent is not what is rendered, or lifetimes must be known to tell what is marked."""
+    """Whether the API edits the request, or which breakpoints it accepts depends on their TTLs."""
     is_edited = request.thread.compaction is not None or "context_management" in request.params
     return is_edited or request.fault is not None or bool(marks.fault and _is_unsaid(request))
 
 
 def _is_unsaid(request: Request) -> bool:
-    """Whether the lifetimes of marks on one block may turn out to be equal, or not."""
+    """Whether a breakpoint gets its TTL only from the placement."""
     return request.automatic is UNSAID or any(mark.ttl is UNSAID for mark in request.marks)
 
 
-def bare_of(agent: Agent) -> Agent:
+def shared_agent(agent: Agent) -> Agent:
     """What decides where marks stand: not whose they are, who says so, on which model, nor how long most last."""
     model = None if agent.model is None else SOME_MODEL
     placement = replace(agent.placement, ttl=UNSAID)

@@ -1,4 +1,4 @@
-"""Prompts under one reading of the rules: each rendered once, whoever sends it with whatever marks."""
+"""Prompts under one set of assumptions: each is rendered once for all strategies and breakpoints."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cachecost.providers.assumptions import Switches
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.replay.setup import Terms
-from cachecost.sweep.totals.plans import Sent, Unusual
+from cachecost.sweep.totals.plans import NotShared, PlannedRequest
 
 
 @value
-class Ground:
-    """What prompts depend on besides requests. `given` are the switches that a user asked for."""
+class PromptSetup:
+    """What prompts depend on besides requests. `given` are the assumptions that the user set."""
 
     host: str
     day: date | None
@@ -27,7 +27,7 @@ class Ground:
     tokens: str
 
 
-class Bare(NamedTuple):
+class UnmarkedPrompt(NamedTuple):
     """A prompt without its marks: its length in tokens, and the prefixes that marks may end, by their places' numbers.
 
     The same place is another prefix under another head, and where another human message leaves less thinking.
@@ -37,7 +37,7 @@ class Bare(NamedTuple):
     prefixes: dict[int, Prefix]
 
 
-class Side:
+class ModelPrompts:
     """The prompts for one model on one host in one workspace."""
 
     def __init__(self, rules: ModelRules, renderer: Renderer, workspace: str) -> None:
@@ -45,10 +45,10 @@ class Side:
         self.counter = renderer.counter
         self._renderer = renderer
         self._workspace = workspace
-        self._bare: dict[int, Bare] = {}
+        self._bare: dict[int, UnmarkedPrompt] = {}
         self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
 
-    def prompt(self, sent: Sent) -> tuple[int, list[Prefix]]:
+    def prompt(self, sent: PlannedRequest) -> tuple[int, list[Prefix]]:
         """The length in tokens, and the prefixes that marks end. Raises CannotEvaluate."""
         bare = self._bare.get(sent.content)
         if bare is not None:
@@ -58,30 +58,30 @@ class Side:
                 pass
         made = self._renderer.render(sent.request, sent.marks, self.rules, self._workspace)
         prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
-        self._bare[sent.content] = Bare(made.total_tokens, prefixes)
+        self._bare[sent.content] = UnmarkedPrompt(made.total_tokens, prefixes)
         found = [mark.prefix for mark in made.marks]
         prefixes.update(zip(sent.places, found, strict=True))
         return made.total_tokens, found
 
 
-class Reading:
+class PromptStore:
     """All prompts on one ground, in one tree a tokenizer generation."""
 
     def __init__(self, terms: Terms, book: RuleBook) -> None:
-        self.ground = ground_of(terms, book)
+        self.setup = prompt_setup(terms, book)
         self._book = book
         self._terms = terms
         self._renderers: dict[str, Renderer] = {}
-        self._sides: dict[tuple[str, str, str], Side] = {}
+        self._sides: dict[tuple[str, str, str], ModelPrompts] = {}
 
-    def side(self, host: str | None, model: str, workspace: str) -> Side:
+    def side(self, host: str | None, model: str, workspace: str) -> ModelPrompts:
         """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known, Unusual."""
-        key = (host or self.ground.host, model, workspace)
+        key = (host or self.setup.host, model, workspace)
         if key not in self._sides:
             rules = self._book.rules(key[0], model)
             if not rules.speaks_marks:
-                raise Unusual
-            self._sides[key] = Side(rules, self._renderer(rules.generation), workspace)
+                raise NotShared
+            self._sides[key] = ModelPrompts(rules, self._renderer(rules.generation), workspace)
         return self._sides[key]
 
     def _renderer(self, generation: str) -> Renderer:
@@ -90,6 +90,6 @@ class Reading:
         return self._renderers[generation]
 
 
-def ground_of(terms: Terms, book: RuleBook) -> Ground:
+def prompt_setup(terms: Terms, book: RuleBook) -> PromptSetup:
     switches = book.switches
-    return Ground(terms.host, book.as_of, switches, switches.given, book.own, terms.tokens)
+    return PromptSetup(terms.host, book.as_of, switches, switches.given, book.own, terms.tokens)

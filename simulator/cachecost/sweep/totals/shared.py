@@ -1,4 +1,4 @@
-"""Totals of many strategies, models, lifetimes and prices over the same conversations."""
+"""Totals of many strategies, models, TTLs and prices over the same conversations."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cachecost.replay.setup import Terms, own_readings
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.totals.plans import Plan, Plans, Unusual
-from cachecost.sweep.totals.prompts import Reading, ground_of
-from cachecost.sweep.totals.structure import Structure, structure_of
-from cachecost.sweep.totals.walk import Totals, walked
+from cachecost.sweep.totals.call_table import CallTable, build_call_table
+from cachecost.sweep.totals.plans import AgentPlan, NotShared, PlanStore
+from cachecost.sweep.totals.prompts import PromptStore, prompt_setup
+from cachecost.sweep.totals.walk import Totals, compute_totals
 
 MOST_CALLS = 50_000
 """Calls whose structure is kept, about a quarter of a kilobyte each; the structure used least recently goes first."""
@@ -30,23 +30,23 @@ MOST_READINGS = 8
 class _Key(NamedTuple):
     """What a structure depends on; all but `model` are compared by identity, and kept by it."""
 
-    plan: Plan
-    reading: Reading
+    plan: AgentPlan
+    prompts: PromptStore
     prices: PriceBook
     model: str | None
 
 
-class Shared:
+class SharedTotals:
     """What all comparisons of the same conversations share: plans, prompts and structures."""
 
     def __init__(self, talks: Sequence[Conversation]) -> None:
         self._talks = talks
-        self._plans = Plans(talks)
-        self._readings: list[Reading] = []
-        self._structures: OrderedDict[_Key, Structure] = OrderedDict()
+        self._plans = PlanStore(talks)
+        self._prompt_stores: list[PromptStore] = []
+        self._tables: OrderedDict[_Key, CallTable] = OrderedDict()
 
     def totals(self, spec: StrategySpec | str, terms: Terms) -> Totals | None:
-        """What `terms.ledger(spec, talks)` adds up to, to the last digit; None where that must be asked itself."""
+        """The exact sums of `terms.ledger(spec, talks)`; None if only the ledger itself can compute them."""
         book = terms.book()
         agent = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
         if not isinstance(agent, Agent) or agent.inquiry_by_host or terms.bills or terms.day is None:
@@ -56,44 +56,44 @@ class Shared:
             return None
         try:
             terms.counters_of(self._talks, book)
-            with uncollected():
+            with pause_gc():
                 plan = self._plans.of(agent)
-                key = _Key(plan, self._reading(terms, read), terms.prices, agent.model)
-                structure = self._structure(key)
-        except (CannotEvaluate, Unusual):
+                key = _Key(plan, self._prompts(terms, read), terms.prices, agent.model)
+                table = self._table(key)
+        except (CannotEvaluate, NotShared):
             return None
-        return walked(structure, agent.placement.ttl)
+        return compute_totals(table, agent.placement.ttl)
 
-    def _reading(self, terms: Terms, book: RuleBook) -> Reading:
-        ground = ground_of(terms, book)
-        known = next((one for one in self._readings if one.ground == ground), None)
+    def _prompts(self, terms: Terms, book: RuleBook) -> PromptStore:
+        setup = prompt_setup(terms, book)
+        known = next((one for one in self._prompt_stores if one.setup == setup), None)
         if known is not None:
-            self._readings.remove(known)
-        self._readings.append(known or Reading(terms, book))
-        del self._readings[:-MOST_READINGS]
-        return self._readings[-1]
+            self._prompt_stores.remove(known)
+        self._prompt_stores.append(known or PromptStore(terms, book))
+        del self._prompt_stores[:-MOST_READINGS]
+        return self._prompt_stores[-1]
 
-    def _structure(self, key: _Key) -> Structure:
-        found = self._structures.pop(key, None) or self._made(key)
-        self._structures[key] = found
-        while len(self._structures) > 1 and sum(len(one.starts) for one in self._structures.values()) > MOST_CALLS:
-            self._structures.popitem(last=False)
+    def _table(self, key: _Key) -> CallTable:
+        found = self._tables.pop(key, None) or self._build(key)
+        self._tables[key] = found
+        while len(self._tables) > 1 and sum(len(one.starts) for one in self._tables.values()) > MOST_CALLS:
+            self._tables.popitem(last=False)
         return found
 
-    def _made(self, key: _Key) -> Structure:
-        tried = (key.reading.ground, key.model)
+    def _build(self, key: _Key) -> CallTable:
+        tried = (key.prompts.setup, key.model)
         if tried in key.plan.unusual:
-            raise Unusual
+            raise NotShared
         try:
-            return structure_of(key.plan, key.reading, key.prices, key.model)
-        except Unusual:
+            return build_call_table(key.plan, key.prompts, key.prices, key.model)
+        except NotShared:
             key.plan.unusual.append(tried)
             raise
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """The garbage collector waits: what is made here is kept, and it would go through all of it again and again."""
+def pause_gc() -> Iterator[None]:
+    """Pause the garbage collector: nothing made here is garbage, and it would scan all of it again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

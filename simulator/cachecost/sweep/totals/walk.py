@@ -1,4 +1,4 @@
-"""One way through a structure: what the cache does at each call, for lifetimes that are known now (rules 7 to 16)."""
+"""Walks through a call table with known TTLs: what the cache does at each call (rules 7 to 16)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO, Usage
-from cachecost.sweep.totals.lookback import Numbers
-from cachecost.sweep.totals.structure import TOO_LONG, Sort, Structure
+from cachecost.sweep.lookback import Numbers
+from cachecost.sweep.totals.call_table import TOO_LONG, CallKind, CallTable
 
 HOUR = "1h"
 
@@ -26,9 +26,9 @@ class Totals(NamedTuple):
     cost_usd: Decimal
 
 
-def walked(structure: Structure, ttl: TTL) -> Totals:
-    """The totals where marks that name no lifetime last for `ttl`."""
-    return _Walk(structure, ttl).totals()
+def compute_totals(table: CallTable, ttl: TTL) -> Totals:
+    """The totals when breakpoints without a TTL of their own get `ttl`."""
+    return _TotalsWalk(table, ttl).totals()
 
 
 class _Bill:
@@ -44,35 +44,35 @@ class _Bill:
         return Usage(self.input, self.read, self.write_5m, self.write_1h, self.output)
 
 
-class _Walk:
-    def __init__(self, structure: Structure, ttl: TTL) -> None:
-        self._told = structure
-        self._depths = structure.depths
-        self._sizes = structure.sizes
-        self._entries: list[Entry | None] = [None] * len(structure.depths)
-        self._answers = [_answer(sort, ttl) for sort in structure.sorts]
-        self._bills = [_Bill(prices) for prices in structure.prices]
+class _TotalsWalk:
+    def __init__(self, table: CallTable, ttl: TTL) -> None:
+        self._table = table
+        self._depths = table.depths
+        self._sizes = table.sizes
+        self._entries: list[Entry | None] = [None] * len(table.depths)
+        self._answers = [_call_rules(sort, ttl) for sort in table.sorts]
+        self._bills = [_Bill(prices) for prices in table.prices]
 
     def totals(self) -> Totals:
         errors = self._walk()
         used = [(bill.usage(), bill.prices) for bill in self._bills]
         cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
-        return Totals(len(self._told.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
+        return Totals(len(self._table.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
 
     def _walk(self) -> int:
         """Make all calls; how many are refused."""
-        told, errors = self._told, 0
+        table, errors = self._table, 0
         calls = zip(
-            *(told.starts, told.first_tokens, told.sort, told.price),
-            *(told.totals, told.outputs, told.spots, told.looks),
+            *(table.starts, table.first_tokens, table.sort, table.price),
+            *(table.totals, table.outputs, table.writes, table.candidates),
             strict=True,
         )
-        for start, first_token_s, sort, price, total, output, spots, looks in calls:
-            answer = self._answers[sort]
-            if answer is None or price == TOO_LONG:
+        for start, first_token_s, sort, price, total, output, writes, candidates in calls:
+            rules = self._answers[sort]
+            if rules is None or price == TOO_LONG:
                 errors += 1
                 continue
-            a, b, c = self._call(start, first_token_s, answer, spots, looks)
+            a, b, c = self._call(start, first_token_s, rules, writes, candidates)
             bill = self._bills[price]
             bill.read += a
             bill.write_1h += b - a
@@ -82,46 +82,46 @@ class _Walk:
         return errors
 
     def _call(
-        self, start: float, first_token_s: float, answer: _Answer, spots: Numbers, looks: Numbers
+        self, start: float, first_token_s: float, rules: _CallRules, writes: Numbers, candidates: Numbers
     ) -> tuple[int, int, int]:
         """A, B and C of rule 15: what is read, up to where an hour is paid for, and up to where anything is written."""
         depths, sizes, entries = self._depths, self._sizes, self._entries
-        hit = self._found(looks, start)
+        hit = self._find(candidates, start)
         depth = a = 0
         if hit is not None:
             depth, a = depths[hit], sizes[hit]
-            self._read(hit, start, first_token_s, answer, spots)
+            self._read(hit, start, first_token_s, rules, writes)
         b = c = a
-        for spot, ttl in zip(spots, answer.ttls, strict=True):
-            if depths[spot] > depth:
-                entries[spot] = answer.entry(ttl, start, first_token_s)
-                if sizes[spot] >= answer.minimum:
-                    c = sizes[spot]
+        for write, ttl in zip(writes, rules.ttls, strict=True):
+            if depths[write] > depth:
+                entries[write] = rules.entry(ttl, start, first_token_s)
+                if sizes[write] >= rules.minimum:
+                    c = sizes[write]
                     b = c if ttl == HOUR else b
         return a, b, c
 
-    def _found(self, looks: Numbers, now: float) -> int | None:
-        """Rule 9: the first entry that lives, can be read and is long enough."""
-        for number in looks:
+    def _find(self, candidates: Numbers, now: float) -> int | None:
+        """Rule 9: the first entry that is alive, readable and long enough."""
+        for number in candidates:
             entry = self._entries[number]
             if entry is not None and self._sizes[number] >= entry.minimum and entry.state(now) == "live":
                 return number
         return None
 
-    def _read(self, hit: int, now: float, first_token_s: float, answer: _Answer, spots: Numbers) -> None:
+    def _read(self, hit: int, now: float, first_token_s: float, rules: _CallRules, writes: Numbers) -> None:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
         found, depth = self._entries[hit], self._depths[hit]
         assert found is not None
         found.touch(now)
-        for spot, ttl in zip(spots, answer.ttls, strict=True):
-            if self._depths[spot] <= depth:
-                again = refresh_before_hit(self._entries[spot], ttl, found.ttl, now, answer.rules)
+        for write, ttl in zip(writes, rules.ttls, strict=True):
+            if self._depths[write] <= depth:
+                again = refresh_before_hit(self._entries[write], ttl, found.ttl, now, rules.rules)
                 if again is not None:
-                    self._entries[spot] = answer.entry(again, now, first_token_s)
+                    self._entries[write] = rules.entry(again, now, first_token_s)
 
 
-class _Answer:
-    """How calls of a sort are answered, their lifetimes known."""
+class _CallRules:
+    """How the cache answers calls of one kind, once their TTLs are known."""
 
     __slots__ = ("minimum", "rules", "ttls")
 
@@ -135,9 +135,9 @@ class _Answer:
         return new_entry(self.rules, ttl, self.rules.ttl_s[ttl], start, start + first_token_s)
 
 
-def _answer(sort: Sort, ttl: TTL) -> _Answer | None:
-    """None: calls of this sort are refused."""
+def _call_rules(sort: CallKind, ttl: TTL) -> _CallRules | None:
+    """None: the API refuses calls of this kind."""
     request, sent = sort.shape.lasting(ttl)
     if refusal(request, sent, sort.rules):
         return None
-    return _Answer(sort.rules, tuple([mark.ttl for mark in sent.marks]))
+    return _CallRules(sort.rules, tuple([mark.ttl for mark in sent.marks]))

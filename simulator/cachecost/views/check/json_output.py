@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cachecost.base.formatting import exact
 
 if TYPE_CHECKING:
-    from cachecost.budgets.checking import CheckResult, StrategyCost
-    from cachecost.budgets.verdicts import Change, Verdict
+    from cachecost.budgets.check import CheckResult, StrategyCost
+    from cachecost.budgets.verdicts import CostChange, Verdict
 
 FORMAT = 1
 DAYS_A_MONTH = 30
@@ -68,7 +68,7 @@ def _shortened(actual: Decimal) -> str:
         return exact(+actual)
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: CostChange) -> dict[str, Any]:
     return {
         "call": change.call,
         "last": change.last or change.call,

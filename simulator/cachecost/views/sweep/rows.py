@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import msgspec
 
 from cachecost.base.formatting import exact
-from cachecost.sweep.rows import COUNTS, NO_SEED, Row
+from cachecost.sweep.rows import COUNTS, NO_SEED, SweepRow
 
 PERCENTILES = (5, 25, 50, 75, 95)
 CONFIDENCE = 1.96
@@ -29,7 +29,7 @@ class Line:
     are the least, and `missed` the most, in the order of their size, too.
     """
 
-    first: Row
+    first: SweepRow
     costs: Sequence[Decimal]
     fault: str
     is_priced: bool = True
@@ -87,7 +87,7 @@ def _percentiles(amounts: Sequence[Decimal]) -> dict[int, Decimal]:
 class _Sums:
     """A line in the making."""
 
-    def __init__(self, first: Row) -> None:
+    def __init__(self, first: SweepRow) -> None:
         self.first = first
         self.costs: list[Decimal | None] = []
         self.missed: list[Decimal] = []
@@ -96,7 +96,7 @@ class _Sums:
         self.read = 0
         self.fault = ""
 
-    def add(self, row: Row) -> None:
+    def add(self, row: SweepRow) -> None:
         self.costs.append(row.cost_usd)
         self.missed += [cost for cost in (row.cost_if_missed_usd, row.cost_usd) if cost is not None][:1]
         self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
@@ -112,7 +112,7 @@ class _Sums:
         return Line(self.first, sorted(costs), self.fault, is_priced, share, missed)
 
 
-def points_of(rows: Iterable[Row]) -> Iterator[list[Line]]:
+def points_of(rows: Iterable[SweepRow]) -> Iterator[list[Line]]:
     """Rows in the order of the grid, summed up over their seeds: of each point its strategies. Holds one point."""
     for _, point in groupby(rows, lambda row: row.key.labels):
         sums: dict[str, _Sums] = {}
@@ -122,12 +122,12 @@ def points_of(rows: Iterable[Row]) -> Iterator[list[Line]]:
         yield [one.line(is_priced) for one in sums.values()]
 
 
-def lines_of(rows: Iterable[Row]) -> Iterator[Line]:
+def lines_of(rows: Iterable[SweepRow]) -> Iterator[Line]:
     """The lines of all points, one after the other."""
     return (line for point in points_of(rows) for line in point)
 
 
-def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[Row], stream: TextIO) -> bool:
+def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[SweepRow], stream: TextIO) -> bool:
     """Print what `sweep --json` prints, line by line, and tell whether there were faults. `rows` are read twice."""
     head = {"format": 1, "scenario": scenario, "axes": list(axes), "cells": cells}
     stream.write(_json(head).removesuffix("\n}") + ',\n  "faults": ')

@@ -22,7 +22,7 @@ from cachecost.base.formatting import (
     point_aligned,
     tokens,
 )
-from cachecost.sweep.rows import Row
+from cachecost.sweep.rows import SweepRow
 from cachecost.views.run.text_tables import table_of
 from cachecost.views.streams import inert_console
 from cachecost.views.sweep.rows import PERCENTILES, Line, points_of
@@ -89,7 +89,7 @@ class Summary:
 
 
 def print_sweep(
-    name: str, axes: Sequence[str], cells: int, rows: Iterable[Row], stream: TextIO, out: Path | None
+    name: str, axes: Sequence[str], cells: int, rows: Iterable[SweepRow], stream: TextIO, out: Path | None
 ) -> bool:
     """Print the sweep to `stream`, and tell whether there were faults; colour only where the terminal wants it."""
     summary = Summary()

@@ -5,20 +5,20 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.whatif.facts import Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.analysis.whatif.alternatives import Action, Alternative, BreakEven, Combination, WhatifReport
 from cachecost.base.formatting import exact
 
 FORMAT = 1
 
 
-def whatif_object(told: Whatif) -> dict[str, Any]:
+def whatif_object(told: WhatifReport) -> dict[str, Any]:
     """All promises, what they come to jointly, actions, the edge of the lifetimes, and how sure."""
     made: dict[str, Any] = {
         "format": FORMAT,
         "calls": told.calls,
         "cost_usd": exact(told.cost),
         "simulated_usd": exact(told.simulated),
-        "promises": [_promise(one) for one in told.promises],
+        "promises": [_alternative(one) for one in told.alternatives],
         "jointly": _jointly(told.jointly),
         "break_even": _break_even(told.break_even),
         "tokens": {"source": told.token_source, "band": told.band},
@@ -37,7 +37,7 @@ def _usd(amount: Decimal | None) -> str | None:
     return None if amount is None else exact(amount)
 
 
-def _promise(one: Promise) -> dict[str, Any]:
+def _alternative(one: Alternative) -> dict[str, Any]:
     return {
         "name": one.name,
         "kind": one.kind,
@@ -56,7 +56,7 @@ def _promise(one: Promise) -> dict[str, Any]:
     }
 
 
-def _jointly(joint: Jointly | None) -> dict[str, Any] | None:
+def _jointly(joint: Combination | None) -> dict[str, Any] | None:
     if joint is None:
         return None
     return {

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from cachecost.analysis.whatif.facts import NOT_EVALUATED, YES, Action, BreakEven, Jointly, Promise, Whatif
+from cachecost.analysis.whatif.alternatives import (
+    NOT_EVALUATED,
+    YES,
+    Action,
+    Alternative,
+    BreakEven,
+    Combination,
+    WhatifReport,
+)
 from cachecost.base.formatting import all_of, change, counted, dollar_change, dollars, percent, tokens
 from cachecost.ledger.results import ZERO
 
 
-def headline(told: Whatif) -> Iterator[str]:
+def headline(told: WhatifReport) -> Iterator[str]:
     """What it cost, and the best single change: one that keeps the answers, then one that may not."""
     yield f"{told.name}   {counted(told.calls, 'call')} · {_paid(told)}"
     kept = best(told, keeps_answers=True)
@@ -23,27 +31,27 @@ def headline(told: Whatif) -> Iterator[str]:
         yield f"With other answers: {other.name} saves {_saved(other)}: {other.does}.{_tie(told, other)}"
 
 
-def best(told: Whatif, keeps_answers: bool) -> Promise | None:
+def best(told: WhatifReport, keeps_answers: bool) -> Alternative | None:
     """The promise that saves most and is supported; None: none saves."""
-    return next((one for one in told.promises if one.is_gain and one.keeps_answers is keeps_answers), None)
+    return next((one for one in told.alternatives if one.is_gain and one.keeps_answers is keeps_answers), None)
 
 
-def _tie(told: Whatif, best: Promise) -> str:
+def _tie(told: WhatifReport, best: Alternative) -> str:
     """What saves exactly as much as the best of its kind."""
     equal = [
         one.name
-        for one in told.promises
+        for one in told.alternatives
         if one is not best and one.is_gain and (one.saving, one.keeps_answers) == (best.saving, best.keeps_answers)
     ]
     return f" {all_of(equal)} {'saves' if len(equal) == 1 else 'save'} the same." if equal else ""
 
 
-def _saved(one: Promise) -> str:
+def _saved(one: Alternative) -> str:
     share = f" ({percent(one.share)})" if one.share is not None else ""
     return f"{dollars(one.saving)}{share}"
 
 
-def _paid(told: Whatif) -> str:
+def _paid(told: WhatifReport) -> str:
     if told.billed is None:
         return f"{dollars(told.cost)} as simulated"
     off = change(told.simulated, told.billed)
@@ -55,7 +63,7 @@ def _paid(told: Whatif) -> str:
     )
 
 
-def joint_lines(joint: Jointly, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
+def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
     """What several save together, beside the sum of the parts."""
     names = " + ".join(joint.names)
     if joint.cost is None or joint.saving is None:

@@ -1,4 +1,4 @@
-"""Played strategies -> the baseline that accepts them."""
+"""Makes the baseline that accepts today's costs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from cachecost.base.formatting import exact
 from cachecost.base.version import __version__
-from cachecost.budgets.baseline import FORMAT, Baseline, Entry, Figures, HeadFrom, Row, baseline_text
-from cachecost.budgets.playing import Played
-from cachecost.budgets.prints import LAYERS, Prints, short
+from cachecost.budgets.baseline import FORMAT, Baseline, BaselineRow, BlockEntry, Figures, HeadFrom, baseline_text
+from cachecost.budgets.fingerprints import LAYERS, Fingerprints, short
+from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.ledger.results import TOKEN_CLASSES, ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
@@ -28,23 +28,23 @@ MOST_ROWS = 1_300
 MOST_HEADS = 100
 """Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
 NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "switches", "ttl_s"})
-"""Fields of the rules that are told otherwise, or change nothing."""
+"""Fields of the rules that are recorded elsewhere, or that change nothing."""
 
 
-def baseline_of(scenario: Scenario, plays: Sequence[Played], accepted: date | None = None) -> Baseline:
-    """The baseline that accepts what was played of `scenario`, no larger than a file should be."""
-    step = -(-sum(len(one.calls) for one in plays) // MOST_ROWS) or 1
+def baseline_of(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None = None) -> Baseline:
+    """The baseline that accepts the replays of `scenario`, thinned to at most LARGEST characters."""
+    step = -(-sum(len(one.calls) for one in replays) // MOST_ROWS) or 1
     while True:
-        baseline = _thinned(scenario, plays, accepted, step)
-        if len(baseline_text(baseline)) <= LARGEST or all(step >= len(one.calls) for one in plays):
+        baseline = _build(scenario, replays, accepted, step)
+        if len(baseline_text(baseline)) <= LARGEST or all(step >= len(one.calls) for one in replays):
             return baseline
         step += 1
 
 
-def _thinned(scenario: Scenario, plays: Sequence[Played], accepted: date | None, step: int) -> Baseline:
+def _build(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None, step: int) -> Baseline:
     prices: dict[str, dict[str, str]] = {}
     rules: dict[str, dict[str, str]] = {}
-    parts: dict[str, list[Entry]] = {}
+    parts: dict[str, list[BlockEntry]] = {}
     return Baseline(
         format=FORMAT,
         scenario=scenario.name,
@@ -52,34 +52,34 @@ def _thinned(scenario: Scenario, plays: Sequence[Played], accepted: date | None,
         as_of=str(scenario.as_of or SHIPPED),
         host=scenario.host,
         model=scenario.model,
-        versions=_versions(scenario, plays),
-        strategies={one.strategy: figures_of(one, prices, rules, parts, step) for one in plays},
+        versions=_versions(scenario, replays),
+        strategies={one.strategy: figures_of(one, prices, rules, parts, step) for one in replays},
         prices=prices,
         rules=rules,
         parts=parts,
     )
 
 
-def _versions(scenario: Scenario, plays: Sequence[Played]) -> dict[str, str]:
+def _versions(scenario: Scenario, replays: Sequence[ReplayedStrategy]) -> dict[str, str]:
     return {
         "cachecost": __version__,
         "rules": str(data_date(scenario.host)),
-        "prices": plays[0].traffic.prices.versions if plays else "",
+        "prices": replays[0].traffic.prices.versions if replays else "",
         "tiktoken": version("tiktoken"),
     }
 
 
 def figures_of(
-    played: Played,
+    replayed: ReplayedStrategy,
     prices: dict[str, dict[str, str]],
     rules: dict[str, dict[str, str]],
-    parts: dict[str, list[Entry]],
+    parts: dict[str, list[BlockEntry]],
     step: int = 1,
 ) -> Figures:
     """The figures of a strategy; what they refer to by digest is added to `prices`, `rules` and `parts`."""
-    ledger, usage = played.ledger, played.ledger.usage
-    prints = Prints(played)
-    heads, known_to = _heads(prints, len(played.calls), parts, MOST_HEADS // step)
+    ledger, usage = replayed.ledger, replayed.ledger.usage
+    fingerprints = Fingerprints(replayed)
+    heads, known_to = _heads(fingerprints, len(replayed.calls), parts, MOST_HEADS // step)
     return Figures(
         calls=len(ledger.rows),
         errors=ledger.errors,
@@ -91,23 +91,23 @@ def figures_of(
         ephemeral_5m_input_tokens=usage.write_5m,
         ephemeral_1h_input_tokens=usage.write_1h,
         output_tokens=usage.output_tokens,
-        prices=sorted(_kept(prices, one) for one in _told(played.simulated, _prices)),
-        rules=sorted(_kept(rules, one) for one in _told(played.simulated, _rules)),
+        prices=sorted(_store_record(prices, one) for one in _distinct_records(replayed.simulated, _prices)),
+        rules=sorted(_store_record(rules, one) for one in _distinct_records(replayed.simulated, _rules)),
         heads=heads,
         heads_known_to=known_to,
         calls_a_row=step,
-        rows=list(rows_of(played, prints, step)),
+        rows=list(rows_of(replayed, fingerprints, step)),
     )
 
 
-def rows_of(played: Played, prints: Prints, step: int) -> Iterator[Row]:
+def rows_of(replayed: ReplayedStrategy, fingerprints: Fingerprints, step: int) -> Iterator[BaselineRow]:
     """A row for every `step` calls."""
-    rows = played.rows
+    rows = replayed.rows
     for start in range(0, len(rows), step):
         group = rows[start : start + step]
-        prompts = [prints.prompt(row.call) for row in group]
-        marks = [prints.marks(row.call) for row in group]
-        yield Row(
+        prompts = [fingerprints.prompt(row.call) for row in group]
+        marks = [fingerprints.marks(row.call) for row in group]
+        yield BaselineRow(
             group[0].call,
             prompts[0] if len(group) == 1 else short(*(one.encode() for one in prompts)),
             marks[0] if len(group) == 1 else short(*(one.encode() for one in marks))[:4],
@@ -118,12 +118,14 @@ def rows_of(played: Played, prints: Prints, step: int) -> Iterator[Row]:
         )
 
 
-def _heads(prints: Prints, calls: int, parts: dict[str, list[Entry]], most: int) -> tuple[list[HeadFrom], int | None]:
+def _heads(
+    fingerprints: Fingerprints, calls: int, parts: dict[str, list[BlockEntry]], most: int
+) -> tuple[list[HeadFrom], int | None]:
     """Since which call each layer is what it is, and the last call known where they change too often to be listed."""
     now: dict[str, str] = {}
     heads: list[HeadFrom] = []
     for call in range(1, calls + 1):
-        layers = prints.layers(call)
+        layers = fingerprints.layers(call)
         changed = [name for name in LAYERS if layers[name][0] != now.get(name)]
         if len(heads) + len(changed) > most:
             return heads, call - 1
@@ -131,19 +133,19 @@ def _heads(prints: Prints, calls: int, parts: dict[str, list[Entry]], most: int)
             digest, entries = layers[name]
             now[name] = digest
             heads.append(HeadFrom(call, name, digest))
-            parts.setdefault(digest, [Entry(*entry) for entry in entries])
+            parts.setdefault(digest, [BlockEntry(*entry) for entry in entries])
     return heads, None
 
 
-def _told(simulated: Sequence[Simulated], tell: Any) -> list[dict[str, str]]:
-    """The different answers of `tell`, in order."""
-    answers = {json.dumps(tell(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
+def _distinct_records(simulated: Sequence[Simulated], record_of: Any) -> list[dict[str, str]]:
+    """The distinct records of all calls, in order."""
+    answers = {json.dumps(record_of(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
     return [json.loads(answer) for answer in answers]
 
 
-def _kept(table: dict[str, dict[str, str]], told: dict[str, str]) -> str:
-    digest = short(json.dumps(told, sort_keys=True).encode())
-    table[digest] = told
+def _store_record(table: dict[str, dict[str, str]], record: dict[str, str]) -> str:
+    digest = short(json.dumps(record, sort_keys=True).encode())
+    table[digest] = record
     return digest
 
 
@@ -157,8 +159,8 @@ def _rules(one: Simulated) -> Mapping[str, str]:
     """Everything of the rules that may change what a call reads, writes or counts."""
     rules = one.rules
     assert isinstance(rules, ModelRules)
-    told = {name: getattr(rules, name) for name in (field.name for field in fields(rules))}
-    plain = {name: str(value) for name, value in told.items() if name not in NOT_ITS_EFFECT}
+    record = {name: getattr(rules, name) for name in (field.name for field in fields(rules))}
+    plain = {name: str(value) for name, value in record.items() if name not in NOT_ITS_EFFECT}
     lifetimes = {f"lifetime {name}": f"{seconds:g} s" for name, seconds in rules.ttl_s.items()}
     hidden = {"hidden tokens": short(str(rules.hidden).encode())}
     return {**plain, **lifetimes, **hidden, **_switches(rules)}

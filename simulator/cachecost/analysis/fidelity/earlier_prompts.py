@@ -1,4 +1,4 @@
-"""What earlier calls of a recording sent, whatever a cache made of it: the most that a later call can have read."""
+"""What earlier calls of a recording sent, cached or not: the most that a later call can have read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GONE_S = 7 * 86_400.0
 """No host says that it keeps an entry for longer than a few days after its last use, in seconds."""
 
 
-class Earlier:
+class EarlierPrompts:
     """Prompts of a recording, with the answers that came back in later ones."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Earlier:
     def reach(self, end: Prefix, start: float) -> Prefix | None:
         """The longest beginning of the prompt that ends at `end` that an earlier call sent or got, not too long ago.
 
-        Takes the prompt down, too. `start` is seconds.
+        Records the prompt, too. `start` is in seconds.
         """
         shared, answer = self._answers.add_call(end)
         found = self._recent(shared, start)

@@ -1,4 +1,4 @@
-"""The cache of many seeds at once: of each entry a row, of each seed a column (rules 7 to 14)."""
+"""The caches of many seeds as arrays: a row per entry, a column per seed (rules 7 to 14)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cachecost.base.seeded_draws import seeded_share
 from cachecost.caches.breakpoints import TTLS, lag_s
 from cachecost.providers.rules import ModelRules, Switches
 from cachecost.sweep.montecarlo.draws import Floats
-from cachecost.sweep.montecarlo.structure import Candidate, Spot, Visit
+from cachecost.sweep.montecarlo.visits import TTLS, Candidate, EntryWrite, Visit
 
 Some = NDArray[np.bool_]
 NEVER = -np.inf
 
 
-class Entries:
-    """What each seed's cache holds. `writes` bounds how many entries a seed writes in all."""
+class SeedCaches:
+    """The caches of `seeds`. `writes` is an upper bound of how many entries a seed writes in all."""
 
     def __init__(self, entries: int, seeds: Sequence[int], writes: int) -> None:
         shape = (entries, len(seeds))
@@ -26,7 +26,7 @@ class Entries:
         self._touched = np.full(shape, NEVER)
         self._readable_at = np.full(shape, NEVER)
         self._ttl_s = np.zeros(shape)
-        self._life = np.zeros(shape, dtype=np.int8)
+        self._ttl = np.zeros(shape, dtype=np.int8)
         self._minimum = np.zeros(shape, dtype=np.int64)
         self._written = np.zeros(len(seeds), dtype=np.int64)
         self._seeds = seeds
@@ -35,7 +35,7 @@ class Entries:
         self._latest = np.full(len(seeds), NEVER)
 
     def visit(self, visit: Visit, start: Floats, first_token: Floats | float, active: Some | None) -> NDArray[np.intp]:
-        """Look up, refresh and write for the seeds that are `active` (None: all). The number in `usages` of each."""
+        """Look up, refresh and write for the `active` seeds (None: all). Returns each seed's index in `usages`."""
         self._latest = np.full(len(start), NEVER)
         undecided = np.ones(len(start), dtype=np.bool_) if active is None else active.copy()
         depths = np.zeros(len(start), dtype=np.int64)
@@ -48,9 +48,11 @@ class Entries:
                 self._read(visit, candidate, found, start, first_token)
                 if not undecided.any():
                     break
-        for spot in visit.spots:
-            deeper = depths < spot.depth
-            self._write(spot, spot.life, visit.rules, deeper if active is None else deeper & active, start, first_token)
+        for write in visit.writes:
+            deeper = depths < write.depth
+            self._write(
+                write, write.ttl, visit.rules, deeper if active is None else deeper & active, start, first_token
+            )
         return case
 
     def _live(self, entry: int, now: Floats) -> Some:
@@ -62,22 +64,22 @@ class Entries:
         np.maximum(self._touched[entry], start, out=self._touched[entry], where=seeds)
 
     def _read(self, visit: Visit, hit: Candidate, found: Some, start: Floats, first_token: Floats | float) -> None:
-        """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
+        """Rule 13: refresh the hit and the entries before it, or write them again at no charge."""
         self._touch(hit.entry, found, start)
         reading = visit.rules.switches.shallow_marks
-        for spot in visit.spots if reading != "ignore" else ():
-            if spot.depth <= hit.depth:
-                live = found & self._live(spot.entry, start)
-                self._touch(spot.entry, live, start)
+        for write in visit.writes if reading != "ignore" else ():
+            if write.depth <= hit.depth:
+                live = found & self._live(write.entry, start)
+                self._touch(write.entry, live, start)
                 dead = found & ~live
                 if reading == "rewrite" and dead.any():
-                    shorter = np.minimum(self._life[hit.entry], spot.life)
-                    self._write(spot, shorter, visit.rules, dead, start, first_token)
+                    shorter = np.minimum(self._ttl[hit.entry], write.ttl)
+                    self._write(write, shorter, visit.rules, dead, start, first_token)
 
     def _write(
         self,
-        spot: Spot,
-        life: int | NDArray[np.int8],
+        write: EntryWrite,
+        ttl: int | NDArray[np.int8],
         rules: ModelRules,
         seeds: Some,
         start: Floats,
@@ -86,18 +88,18 @@ class Entries:
         if not seeds.any():
             return
         self._written += seeds
-        lives = np.array([rules.ttl_s.get(name, 0.0) for name in TTLS])
+        ttl_s = np.array([rules.ttl_s.get(name, 0.0) for name in TTLS])
         on_time = start + first_token + self._lag(rules.switches, seeds)
         new = (
             (self._started, start),
             (self._touched, start),
-            (self._readable_at, np.maximum(on_time, self._dated(rules, seeds, start))),
-            (self._ttl_s, lives[life] * self._share_lived(rules.switches, seeds)),
-            (self._life, life),
+            (self._readable_at, np.maximum(on_time, self._delayed_until(rules, seeds, start))),
+            (self._ttl_s, ttl_s[ttl] * self._share_lived(rules.switches, seeds)),
+            (self._ttl, ttl),
             (self._minimum, rules.minimum_tokens),
         )
         for column, value in new:
-            np.copyto(column[spot.entry], value, where=seeds, casting="same_kind")
+            np.copyto(column[write.entry], value, where=seeds, casting="same_kind")
 
     def _lag(self, switches: Switches, seeds: Some) -> Floats | float:
         if not switches.visibility_lag_probability:
@@ -105,7 +107,7 @@ class Entries:
         late = self._share("lag", seeds) < switches.visibility_lag_probability
         return np.where(late, switches.visibility_lag_s, 0.0)
 
-    def _dated(self, rules: ModelRules, seeds: Some, start: Floats) -> Floats:
+    def _delayed_until(self, rules: ModelRules, seeds: Some, start: Floats) -> Floats:
         """From when the dated rows let the entry be read, and what is shallower of the same call (seconds)."""
         lag, probability = rules.visibility_lag, rules.switches.visibility_lag_by_date
         if lag and probability:

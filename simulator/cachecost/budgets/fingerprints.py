@@ -1,4 +1,4 @@
-"""Short digests of what was sent: enough to see since which call and block, and nothing of the words."""
+"""Short digests of what was sent: enough to find the first changed call and block, without any content."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hashlib import blake2b
 from json import dumps
 from typing import Any
 
-from cachecost.budgets.playing import Played
+from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.prompts.blocks import Block, Part, Thread
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.request import Request
@@ -34,31 +34,31 @@ def short(*parts: bytes) -> str:
     return blake2b(b"\0".join(parts), digest_size=SHORT, person=b"baseline").hexdigest()
 
 
-class Prints:
+class Fingerprints:
     """The digests of a strategy's calls. Each costs work for what is new in a call."""
 
-    def __init__(self, played: Played) -> None:
-        self._played = played
+    def __init__(self, replayed: ReplayedStrategy) -> None:
+        self._replayed = replayed
         self._threads: dict[Thread, bytes] = {}
         self._parts: dict[Part, tuple[str, Entries]] = {}
-        generations = [one.rules.generation for one in played.simulated if one.rules]
-        self._counter = played.traffic.counter(generations[0]) if generations else None
+        generations = [one.rules.generation for one in replayed.simulated if one.rules]
+        self._counter = replayed.traffic.counter(generations[0]) if generations else None
 
     def prompt(self, call: int) -> str:
         """What a call sends, marks left out."""
-        request = self._played.request(call)
+        request = self._replayed.request(call)
         layers = (digest.encode() for digest, _ in self.layers(call).values())
         return short(request.model.encode(), *layers, self._thread(request.thread))
 
     def marks(self, call: int) -> str:
         """Where its marks stand and how long they live: 4 hex digits."""
-        sent = marks_sent(self._played.request(call)).marks
+        sent = marks_sent(self._replayed.request(call)).marks
         told = [f"{mark.layer}.{mark.node.length if mark.node else 0}.{mark.index}.{mark.ttl}" for mark in sent]
         return short(" ".join(told).encode())[:4]
 
     def layers(self, call: int) -> dict[str, tuple[str, Entries]]:
         """Digest and entries of tools, system and parameters."""
-        request = self._played.request(call)
+        request = self._replayed.request(call)
         parameters = tuple(_parameters(request))
         told = (self._part(request.tools), self._part(request.system), (_of_entries(parameters), parameters))
         return dict(zip(LAYERS, told, strict=True))

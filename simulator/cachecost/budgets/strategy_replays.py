@@ -1,4 +1,4 @@
-"""A strategy's calls played once, with all that a limit may ask about."""
+"""Replays each strategy once, with everything that limits need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cachecost.scenario import Scenario, talks_of
 
 
 @dataclass(frozen=True)
-class Played:
+class ReplayedStrategy:
     """The calls of one strategy, and what the simulation made of each. `turns` are the human turns they serve."""
 
     traffic: Traffic
@@ -46,7 +46,7 @@ class Played:
 
     @property
     def _token_source(self) -> str:
-        """Where the lengths come from: the tokenizers of these calls, whatever other strategies need."""
+        """Where the lengths come from: the tokenizers of this strategy's calls."""
         known = dict.fromkeys(one.rules.generation for one in self.simulated if one.rules)
         counted = "; ".join(dict.fromkeys(self.traffic.counter(generation).source for generation in known))
         return f"the recording's bills, then {counted}" if self.traffic.bills else counted
@@ -61,24 +61,24 @@ class Played:
         return one.workspace, one.request.thread.up_to(1)
 
 
-def played(scenario: Scenario, folder: Path, progress: Progress = quiet) -> Iterator[Played]:
-    """What each strategy of a scenario comes to, as written; the recorded calls too, where a budget asks for them.
+def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = quiet) -> Iterator[ReplayedStrategy]:
+    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them.
 
     Raises InputError, CannotEvaluate.
     """
     told = _turns(scenario, folder)
-    for traffic in (*of_scenario(scenario, folder), *_recorded(scenario, folder)):
+    for traffic in (*of_scenario(scenario, folder), *_recorded_workload(scenario, folder)):
         turns = _turns_sent(traffic) if traffic.strategy == AS_RECORDED else told
         simulation = traffic.simulation()
         simulated = []
         for number, call in enumerate(traffic.calls, 1):
             simulated.append(simulation.simulated(call))
             progress(traffic.strategy, number)
-        yield Played(traffic, simulated, turns)
+        yield ReplayedStrategy(traffic, simulated, turns)
 
 
 def _turns(scenario: Scenario, folder: Path) -> int:
-    """Human turns of the conversations; 0 where no budget asks."""
+    """Human turns of the conversations; 0 if no budget needs them."""
     if all(budget.max_cost_per_turn_usd is None for budget in scenario.budget):
         return 0
     talks = talks_of(scenario, folder).conversations
@@ -90,7 +90,7 @@ def _turns_sent(traffic: Traffic) -> int:
     return len({(call.workspace, human) for call in traffic.calls if (human := call.request.thread.human)})
 
 
-def _recorded(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
+def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
     """The calls just as they were sent, marks included."""
     if not any(budget.strategy == AS_RECORDED for budget in scenario.budget):
         return

@@ -1,4 +1,4 @@
-"""Changes in words: which tool, which block of the system prompt, where in it, and what was paid again for it."""
+"""Describes changes: which tool or system block, where in it, and what was written again."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 from cachecost.analysis.explain.alignment import first_difference
 from cachecost.base.formatting import counted
-from cachecost.budgets.baseline import Entry
-from cachecost.budgets.playing import Played
-from cachecost.budgets.prints import Entries
+from cachecost.budgets.baseline import BlockEntry
+from cachecost.budgets.fingerprints import Entries
+from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.ledger.findings import Finding
 from cachecost.ledger.results import CallRow, LayerTokens
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.refusals import wire_path
 from cachecost.prompts.request import Mark, Request, block_at, place_as_sent
 
-REORDERED = "the tools stand in another order"
+REORDERED = "the order of the tools changed"
 
 
-def happened(finding: Finding, played: Played) -> str:
-    """What a finding says changed: the tool or block by its name where there is one."""
-    now = played.request(finding.call)
-    was = played.request(finding.since) if finding.since else None
+def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
+    """What a finding says changed, naming the tool or block if there is one."""
+    now = replayed.request(finding.call)
+    was = replayed.request(finding.since) if finding.since else None
     if finding.cause == "tools_changed" and was:
         return _tools(was, now, finding)
     if finding.cause == "system_changed" and was:
@@ -39,8 +39,8 @@ def _tools(was: Request, now: Request, finding: Finding) -> str:
     index = _first(old, new)
     if sorted(block.digest for block in old) == sorted(block.digest for block in new):
         number = place_as_sent(now, Mark(Layer.TOOLS, index))[2] + 1
-        return f"{REORDERED} ({_named(now, Layer.TOOLS, index)} is now number {number})"
-    return f"{_named(now, Layer.TOOLS, index)} changed{_where(old[index], new[index])}"
+        return f"{REORDERED} ({_block_name(now, Layer.TOOLS, index)} is now number {number})"
+    return f"{_block_name(now, Layer.TOOLS, index)} changed{_where(old[index], new[index])}"
 
 
 def _many(count: int) -> str:
@@ -55,7 +55,7 @@ def _system(was: Request, now: Request, finding: Finding) -> str:
     if index == len(new):
         return "a parameter that the system prompt depends on changed"
     more = f" ({finding.excerpt.replace(' at character', ', character')})" if finding.excerpt else ""
-    return f"{_named(now, Layer.SYSTEM, index)} changed{more or _where(old[index], new[index])}"
+    return f"{_block_name(now, Layer.SYSTEM, index)} changed{more or _where(old[index], new[index])}"
 
 
 def _first(old: Sequence[Block], new: Sequence[Block]) -> int:
@@ -63,7 +63,7 @@ def _first(old: Sequence[Block], new: Sequence[Block]) -> int:
     return next((at for at, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
-def _named(request: Request, layer: Layer, index: int) -> str:
+def _block_name(request: Request, layer: Layer, index: int) -> str:
     """A rendered block in words, by its name or by its number in the request as sent: `tool read`, `system block 2`."""
     mark = Mark(layer, index)
     kind, _, place = place_as_sent(request, mark)
@@ -97,36 +97,36 @@ class HeadChange:
     block: str = ""
 
 
-def not_as_in_the_baseline(
-    layer: str, was: Sequence[Entry] | None, now: Entries, request: Request
+def describe_head_change(
+    layer: str, was: Sequence[BlockEntry] | None, now: Entries, request: Request
 ) -> HeadChange | None:
     """A changed head in words; `was` None: its blocks are not known.
 
     None where nothing but digests differs and there is no content: a recording made anew has another key.
     """
     if layer == "parameters":
-        return HeadChange(layer, f"{_parameter(was, now)} not as in the baseline")
+        return HeadChange(layer, f"{_parameter(was, now)} from the baseline")
     if was is None:
-        return HeadChange(layer, f"the {layer} layer is not as in the baseline")
+        return HeadChange(layer, f"the {layer} layer differs from the baseline")
     old, new = [entry.digest for entry in was], [digest for digest, _, _ in now]
     noun = "tool" if layer == "tools" else "system block"
     if len(old) != len(new):
-        told = counted(len(new), noun) if new else f"no {noun}s"
-        return HeadChange(layer, f"{told} instead of {len(old) or 'none'}")
+        words = counted(len(new), noun) if new else f"no {noun}s"
+        return HeadChange(layer, f"{words} instead of {len(old) or 'none'}")
     if sorted(old) == sorted(new):
-        return HeadChange(layer, f"the {noun}s stand in another order than in the baseline")
+        return HeadChange(layer, f"the order of the {noun}s differs from the baseline")
     blocks = request.tools.blocks if layer == "tools" else request.system.blocks
     is_rekeyed = not set(old) & set(new) and all(block.content is None for block in blocks)
     index = _first_changed(was, now, by_size=is_rekeyed)
     if index is None:
         return None
-    name = _named(request, Layer(layer), index)
+    name = _block_name(request, Layer(layer), index)
     sizes = _sizes(was[index].tokens, now[index][1])
     path = wire_path(request, Mark(Layer(layer), index))
-    return HeadChange(layer, f"{name} is not as in the baseline ({sizes})", path)
+    return HeadChange(layer, f"{name} differs from the baseline ({sizes})", path)
 
 
-def _first_changed(was: Sequence[Entry], now: Entries, by_size: bool) -> int | None:
+def _first_changed(was: Sequence[BlockEntry], now: Entries, by_size: bool) -> int | None:
     """The first block that is another, or of another size."""
     for index, (old, (digest, tokens, _)) in enumerate(zip(was, now, strict=True)):
         if old.tokens != tokens or (not by_size and old.digest != digest):
@@ -138,11 +138,11 @@ def _sizes(old: int, new: int) -> str:
     return f"{new:,} tokens as before" if old == new else f"{new:,} tokens instead of {old:,}"
 
 
-def _parameter(was: Sequence[Entry] | None, now: Entries) -> str:
+def _parameter(was: Sequence[BlockEntry] | None, now: Entries) -> str:
     old = {entry.name: entry.digest for entry in was or ()}
     new = {name: digest for digest, _, name in now}
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}" if names else "parameters are"
+    return f"{' and '.join(names)} {'differs' if len(names) == 1 else 'differ'}" if names else "parameters differ"
 
 
 def effect_of(row: CallRow) -> str:

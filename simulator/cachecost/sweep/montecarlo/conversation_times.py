@@ -7,22 +7,24 @@ from dataclasses import replace
 
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results
 from cachecost.sweep.montecarlo.draws import Draw
-from cachecost.sweep.montecarlo.times import Anchors, Times, drawn_times
+from cachecost.sweep.montecarlo.times import MainCalls, Times, draw_times
 
 
-def retimed(talks: Sequence[Conversation], draw: Draw, seed: int) -> list[Conversation]:
+def retime(talks: Sequence[Conversation], draw: Draw, seed: int) -> list[Conversation]:
     """The conversations with each event at the time that `seed` gives it: replies as main calls, the rest between."""
     replies = sorted(
         (event.at, number, place, after_human)
         for number, talk in enumerate(talks)
         for place, event, after_human in _replies(talk)
     )
-    times = drawn_times(Anchors([one[0] for one in replies], [one[3] for one in replies]), draw, [seed])
+    times = draw_times(MainCalls([one[0] for one in replies], [one[3] for one in replies]), draw, [seed])
     columns = {(number, place): column for column, (_, number, place, _) in enumerate(replies)}
     return [
         replace(
             talk,
-            events=tuple(_moved(event, times, columns.get((number, place))) for place, event in enumerate(talk.events)),
+            events=tuple(
+                _move_event(event, times, columns.get((number, place))) for place, event in enumerate(talk.events)
+            ),
         )
         for number, talk in enumerate(talks)
     ]
@@ -40,7 +42,7 @@ def _replies(talk: Conversation) -> list[tuple[int, Reply, bool]]:
     return found
 
 
-def _moved(event: Event, times: Times, column: int | None) -> Event:
+def _move_event(event: Event, times: Times, column: int | None) -> Event:
     if isinstance(event, Reply) and column is not None:
         waited = event.first_token_s if times.waited is None else float(times.waited[0, column])
         return replace(event, at=float(times.final[0, column]), first_token_s=waited)

@@ -15,11 +15,11 @@ from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.simulation import NOT_EVALUATED
 from cachecost.replay.workload import Traffic
-from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, Distribution
+from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
 from cachecost.sweep.montecarlo.draws import Draw, Floats
-from cachecost.sweep.montecarlo.entries import Entries, Some
-from cachecost.sweep.montecarlo.structure import Structure, Visit, structure_of
-from cachecost.sweep.montecarlo.times import MAIN, drawn_times, of_calls
+from cachecost.sweep.montecarlo.seed_caches import SeedCaches, Some
+from cachecost.sweep.montecarlo.times import MAIN, draw_times, main_calls
+from cachecost.sweep.montecarlo.visits import Visit, VisitTable, build_visits
 
 SEEDS_AT_ONCE = 2_000
 """So many that numpy's own overhead does not count, so few that their entries stay in the processor's cache."""
@@ -28,7 +28,7 @@ PER_TOKEN_PLACES = 6
 Ints = NDArray[np.int64]
 
 
-def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Distribution:
+def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> CostDistribution:
     """Dollars of the traffic's calls under each of `seeds` (a number: from 1 on), times drawn anew for each.
 
     Only times vary: which calls there are, what they send and the day whose rules and prices hold stay as planned. Each
@@ -39,17 +39,17 @@ def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Dist
         raise ValueError("seeds: expected one or more; got none")
     traffic.must_speak_marks("the Monte Carlo of many seeds at once")
     on = replace(traffic, rules=seeded_rules(traffic.rules, draw))
-    structure = structure_of(on, 2 if draw.retries.billed and draw.retries.rate else 1)
-    bills = _Bills(structure)
+    table = build_visits(on, 2 if draw.retries.billed and draw.retries.rate else 1)
+    bills = _Bills(table)
     parts = [
-        _Chunk(on.calls, structure, draw, wanted[first : first + SEEDS_AT_ONCE]).run(bills)
+        _Chunk(on.calls, table, draw, wanted[first : first + SEEDS_AT_ONCE]).run(bills)
         for first in range(0, len(wanted), SEEDS_AT_ONCE)
     ]
     units, tokens = (np.concatenate(column) for column in zip(*parts, strict=True))
-    errors = tuple(error for _, error in structure.errors)
-    not_evaluated = tuple(error for kind, error in structure.errors if kind == NOT_EVALUATED)
+    errors = tuple(error for _, error in table.errors)
+    not_evaluated = tuple(error for kind, error in table.errors if kind == NOT_EVALUATED)
     calls = len(traffic.calls)
-    return Distribution(traffic.strategy, wanted, units, bills.places, tokens, calls, errors, not_evaluated)
+    return CostDistribution(traffic.strategy, wanted, units, bills.places, tokens, calls, errors, not_evaluated)
 
 
 def seeded_rules(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:
@@ -62,8 +62,10 @@ def seeded_rules(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:
 class _Bills:
     """Usage and dollars of every case of every visit. Dollars are whole units, so that sums are exact."""
 
-    def __init__(self, structure: Structure) -> None:
-        costs = [[visit.prices.total_cost(usage) for usage in visit.usages] for visit in structure.visits]
+    def __init__(self, table: VisitTable) -> None:
+        costs = [
+            [sum(visit.prices.cost(usage).values(), Decimal(0)) for usage in visit.usages] for visit in table.visits
+        ]
         exponents = [_exponent(cost) for row in costs for cost in row]
         self.places = max([PER_TOKEN_PLACES, *(-exponent for exponent in exponents)])
         units = [[int(cost.scaleb(self.places)) for cost in row] for row in costs]
@@ -72,7 +74,7 @@ class _Bills:
         self.units = [np.array(row, dtype=self.type) for row in units]
         self.tokens = [
             np.array([[getattr(usage, name) for name in TOKEN_FIELDS] for usage in visit.usages], dtype=np.int64)
-            for visit in structure.visits
+            for visit in table.visits
         ]
 
 
@@ -84,13 +86,13 @@ def _exponent(cost: Decimal) -> int:
 class _Chunk:
     """Some seeds on their way through all visits."""
 
-    def __init__(self, calls: Sequence[Call], structure: Structure, draw: Draw, seeds: Sequence[int]) -> None:
+    def __init__(self, calls: Sequence[Call], table: VisitTable, draw: Draw, seeds: Sequence[int]) -> None:
         self._calls = calls
         self._draw = draw
-        self._visits = structure.visits
-        self._times = drawn_times(of_calls(calls), draw, seeds)
-        writes = 2 * sum(len(visit.spots) for visit in structure.visits)
-        self._entries = Entries(structure.entries, seeds, writes)
+        self._visits = table.visits
+        self._times = draw_times(main_calls(calls), draw, seeds)
+        writes = 2 * sum(len(visit.writes) for visit in table.visits)
+        self._caches = SeedCaches(table.entries, seeds, writes)
         self._seeds = seeds
 
     def run(self, bills: _Bills) -> tuple[NDArray[np.object_] | Ints, Ints]:
@@ -98,7 +100,7 @@ class _Chunk:
         units = np.zeros(len(self._seeds), dtype=bills.type)
         tokens = np.zeros((len(self._seeds), len(TOKEN_FIELDS)), dtype=np.int64)
         for number, visit, start, first_token, active in self._steps():
-            case = self._entries.visit(visit, start, first_token, active)
+            case = self._caches.visit(visit, start, first_token, active)
             if active is None:
                 units += bills.units[number][case]
                 tokens += bills.tokens[number][case]
@@ -111,18 +113,18 @@ class _Chunk:
         """(number of the visit, visit, start, first token, the seeds that make it or None for all)."""
         main = _main_numbers(self._calls)
         for number, visit in enumerate(self._visits):
-            call, column = self._calls[visit.place.call], main[visit.place.call]
-            start = self._start(call, column, visit.place.is_final)
-            active = None if visit.place.is_final else self._times.retried[:, column]
+            call, column = self._calls[visit.attempt.call], main[visit.attempt.call]
+            start = self._start(call, column, visit.attempt.is_final)
+            active = None if visit.attempt.is_final else self._times.retried[:, column]
             if active is None or active.any():
-                yield number, visit, start + visit.later_s, self._waited(call, column, visit), active
+                yield number, visit, start + visit.later_s, self._first_token(call, column, visit), active
 
     def _start(self, call: Call, column: int, is_final: bool) -> Floats:
         if call.purpose != MAIN:
             return self._times.at(call.start)
         return (self._times.final if is_final else self._times.first)[:, column]
 
-    def _waited(self, call: Call, column: int, visit: Visit) -> Floats | float:
+    def _first_token(self, call: Call, column: int, visit: Visit) -> Floats | float:
         drawn = self._times.waited if call.purpose == MAIN else None
         return visit.first_token_s if drawn is None else drawn[:, column]
 

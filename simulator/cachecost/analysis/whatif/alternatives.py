@@ -1,4 +1,4 @@
-"""What `whatif` finds: promises with their dollars, what they come to jointly, and the price of an action."""
+"""The results of `whatif`: alternatives with their dollars, combinations, and the cost of actions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NOT_EVALUATED = "not evaluated: "
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """One other way to send the recording.
+class Alternative:
+    """Another way to send the recording.
 
     `cost` is what it comes to in USD (None: not evaluated), `saving` how much less that is than now; a batch has
     `most`, if none of its best-effort hits come. `calls_changed` counts recorded calls whose dollars differ,
@@ -45,8 +45,8 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Jointly:
-    """Several promises replayed together: USD of all, beside the sum of what each saves alone. `why`: in words."""
+class Combination:
+    """Several alternatives replayed together, in USD, and the sum of what each saves alone. `why`: in words."""
 
     names: tuple[str, ...]
     cost: Decimal | None
@@ -59,7 +59,7 @@ class Jointly:
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """When an hour pays (`lifetimes.py` has the formula), and what the recording's pauses were.
+    """When the 1h TTL breaks even (the formula is in `pauses.py`), and the recording's pauses.
 
     `needed` is how many tokens must be written again after pauses of 5 to 60 minutes for each token that is new, in
     tokens per token; `here` what that is in the recording. `needed_pauses` says the same as a number of such pauses,
@@ -78,13 +78,13 @@ class BreakEven:
 
     @property
     def needed_an_hour(self) -> Decimal | None:
-        """Pauses of 5 to 60 minutes an hour from which on an hour's lifetime pays."""
+        """Pauses of 5 to 60 minutes per hour at which the 1h TTL breaks even."""
         return self.needed_pauses / Decimal(str(self.hours)) if self.needed_pauses is not None and self.hours else None
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What the next call costs if something is switched before it, in USD, beside the same call without.
+    """What the next call costs with and without a change before it, in USD.
 
     `at` is the recorded call after which it is switched. `lost` are tokens that would have been read and are not.
     `then` are the dollars of a later call, with and without. `pays_after` counts the calls, the switched one included,
@@ -103,13 +103,13 @@ class Action:
 
     @property
     def price(self) -> Decimal:
-        """What it costs to switch now."""
+        """What the change costs at the next call, in USD."""
         return self.cost - self.cost_without
 
 
 @dataclass(frozen=True, slots=True)
-class Whatif:
-    """All promises on a recording.
+class WhatifReport:
+    """All alternatives for a recording.
 
     `cost` is that of the recording as sent, USD: `billed` if it has all bills and the simulation is near them, else
     `simulated`. `readings_asked`: whether it was asked under the `readings` of the open rules that could matter.
@@ -120,16 +120,16 @@ class Whatif:
     cost: Decimal
     simulated: Decimal
     billed: Decimal | None
-    promises: list[Promise] = field(default_factory=list)
+    alternatives: list[Alternative] = field(default_factory=list)
     break_even: BreakEven | None = None
-    jointly: Jointly | None = None
-    asked: Jointly | None = None
+    jointly: Combination | None = None
+    asked: Combination | None = None
     actions: list[Action] = field(default_factory=list)
     token_source: str = ""
     band: float = 0.0
     readings_asked: bool = False
     readings: list[str] = field(default_factory=list)
 
-    def promise(self, name: str) -> Promise:
-        """The promise of that name. Raises KeyError."""
-        return {one.name: one for one in self.promises}[name]
+    def find(self, name: str) -> Alternative:
+        """The alternative called `name`. Raises KeyError."""
+        return {one.name: one for one in self.alternatives}[name]

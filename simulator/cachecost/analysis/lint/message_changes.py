@@ -1,4 +1,4 @@
-"""Messages of a request that stand otherwise in the one after it."""
+"""Messages of a request that differ in the next one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from cachecost.analysis.lint.blocks import CHANGED, KEY_ORDER, VOLATILE, Difference
-from cachecost.analysis.lint.changes import changed, told
+from cachecost.analysis.lint.changes import block_finding, difference_finding
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.sent import Place, Sent, message_blocks, message_place
+from cachecost.analysis.lint.loaded_request import LoadedRequest, Place, message_blocks, message_place
 from cachecost.prompts.blocks import Block, Thread
 
-GONE = Difference(CHANGED, "", "is gone in the next request")
+GONE = Difference(CHANGED, "", "is missing from the next request")
 
 
-def messages_changed(a: Sent, b: Sent) -> Iterator[LintFinding]:
+def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """What was changed in messages that go on: one finding a code, at the first block that has it.
 
     Another conversation, a message that was taken back, a fork: those are no faults. So a difference counts only
@@ -41,7 +41,7 @@ def _stays(old: list[Thread], new: list[Thread]) -> bool:
     return any(node.message.digest in kept for node in old if node.message)
 
 
-def _goes_on(a: Sent, b: Sent, old: list[Thread]) -> bool:
+def _goes_on(a: LoadedRequest, b: LoadedRequest, old: list[Thread]) -> bool:
     """Whether only the last message of `a` differs, and `b` has more after it."""
     return len(old) == 1 and b.request.thread.length > a.request.thread.length
 
@@ -51,23 +51,23 @@ def _begins_alike(old: Thread, new: Thread) -> bool:
     return bool(one and other) and one[0].digest == other[0].digest
 
 
-def _differences(a: Sent, b: Sent, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
+def _differences(a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
     """Block by block, until messages no longer correspond, or no mark of `a` comes after."""
     for one, other in zip(old, new, strict=False):
         if one.message is None or other.message is None or one.message.digest == other.message.digest:
             continue
-        for before, after in zip_longest(_rendered(one, b), _rendered(other, b)):
+        for before, after in zip_longest(_counted_blocks(one, b), _counted_blocks(other, b)):
             if before is None or not a.reaches(before[0]):
                 return
             place, block = before
             if after is None:
-                yield told(a, b, place, block, a.path(place), GONE)
+                yield difference_finding(a, b, place, block, a.path(place), GONE)
                 return
             if block.digest != after[1].digest:
-                yield changed(a, b, place, block, *after)
+                yield block_finding(a, b, place, block, *after)
 
 
-def _rendered(node: Thread, b: Sent) -> Iterator[tuple[Place, Block]]:
+def _counted_blocks(node: Thread, b: LoadedRequest) -> Iterator[tuple[Place, Block]]:
     """The blocks of a message as they count in `b`: where the model drops thinking, it does not matter who does."""
     human = b.request.thread.human
     drops = not b.rules.keeps_thinking and human is not None and node.length < human.length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
@@ -25,7 +25,7 @@ def quiet(what: str, calls: int) -> None:
 
 @dataclass(slots=True)
 class Replays:
-    """Replays steps on the ground of a traffic, as often as asked.
+    """Replays steps under the setup of a workload.
 
     Where a step sends other content than was billed, its prompt has no bill. It gets one: the recorded bill, scaled by
     what the token counters make of both, so that the prices of two ways differ by what is sent and not by how it was
@@ -34,36 +34,36 @@ class Replays:
 
     traffic: Traffic
     progress: Progress = quiet
-    recorded: list[Step] = field(default_factory=list)
+    recorded: list[ReplayStep] = field(default_factory=list)
     _renderers: dict[str, Renderer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.recorded = as_sent(self.traffic.calls)
 
-    def rows(self, steps: Sequence[Step], what: str = "as recorded") -> list[CallRow]:
+    def rows(self, steps: Sequence[ReplayStep], what: str = "as recorded") -> list[CallRow]:
         """The row of each step, in their order."""
         simulation = self._simulation(steps)
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
 
-    def by_call(self, steps: Sequence[Step], rows: Sequence[CallRow]) -> dict[int, CallRow]:
+    def by_call(self, steps: Sequence[ReplayStep], rows: Sequence[CallRow]) -> dict[int, CallRow]:
         """The rows by the recorded call that they stand for."""
         return {step.number: row for step, row in zip(steps, rows, strict=True) if step.number != NO_CALL}
 
-    def read_as(self, traffic: Traffic) -> Replays:
+    def with_workload(self, traffic: Traffic) -> Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)
 
-    def _simulation(self, steps: Sequence[Step]) -> Simulation:
+    def _simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
         traffic = self.traffic
         made = Simulation(traffic.rules, traffic.prices, traffic.counter, traffic.host, traffic.strategy)
         for number, call, billed in self._bills(steps):
             made.learn(number, call, billed)
         return made
 
-    def _bills(self, steps: Sequence[Step]) -> Iterator[tuple[int, Call, Usage]]:
-        """What each call's bill tells of what is sent in its place."""
+    def _bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
+        """The bill of each call, scaled to what is sent in its place."""
         if not self.traffic.bills:
             return
         for step in steps:
@@ -71,16 +71,16 @@ class Replays:
                 continue
             billed, sent = self.traffic.bills[step.number - 1].billed, self.traffic.calls[step.number - 1]
             if billed is not None and step.content is not sent:
-                billed = self._scaled(billed, sent, step.content)
+                billed = self._scale_bill(billed, sent, step.content)
             if billed is not None:
                 yield step.number, step.content, billed
 
-    def are_as_sent(self, steps: Sequence[Step]) -> bool:
+    def are_as_sent(self, steps: Sequence[ReplayStep]) -> bool:
         """Whether the recorded calls among the steps have the content that was billed."""
         return all(step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1] for step in steps)
 
-    def _scaled(self, billed: Usage, sent: Call, content: Call) -> Usage | None:
-        """The bill of `sent` as that of `content`: its length, and that up to its last mark. None: nothing tells."""
+    def _scale_bill(self, billed: Usage, sent: Call, content: Call) -> Usage | None:
+        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown."""
         was, now = self._prompt(sent), self._prompt(content)
         if was is None or now is None:
             return None

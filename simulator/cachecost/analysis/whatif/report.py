@@ -1,4 +1,4 @@
-"""`whatif`: every promise on a recording, the best of them together, and what it would take for an hour to pay."""
+"""`whatif`: all alternatives for a recording, their best combination, and the break-even of the 1h TTL."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from cachecost.analysis.whatif.action import actions
-from cachecost.analysis.whatif.assumptions import other_readings, turned
-from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import BreakEven, Promise, Whatif
+from cachecost.analysis.whatif.action_costs import price_actions
+from cachecost.analysis.whatif.alternatives import Alternative, BreakEven, WhatifReport
+from cachecost.analysis.whatif.assumptions import find_reversals, other_readings
+from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.joint import best_together, jointly
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import break_even
-from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.analysis.whatif.replaying import Progress, Replays, quiet
+from cachecost.analysis.whatif.pricing import AlternativePricing
+from cachecost.analysis.whatif.replays import Progress, Replays, quiet
 from cachecost.analysis.whatif.steps import cost
 from cachecost.conversations.bills import BillTotal
 from cachecost.replay.workload import Traffic
 
 MOST_CALLS = 500
-"""Recordings with more calls than these are asked under other readings of the rules only when that is wanted."""
+"""Recordings with more calls are replayed under other assumptions only on request."""
 MOST_OFF = Decimal("0.1")
 """Share of the bill. What is further off was not simulated as it was: a cache warm before, tools of the server."""
 FAR = "more than 10%"
@@ -33,8 +33,8 @@ def what_if(
     at: int | None = None,
     readings: bool | None = None,
     progress: Progress = quiet,
-) -> Whatif:
-    """Every promise on the calls of a traffic, and the best together.
+) -> WhatifReport:
+    """All alternatives for the calls of a workload, and their best combination.
 
     `asked` are promises to be replayed together, `switched` actions after the recorded call `at` (None: the last).
     `readings`: whether to ask which promises turn under another reading of the open rules; None: if the recording is
@@ -48,25 +48,25 @@ def what_if(
     simulated = cost(base)
     is_near = billed is None or near(simulated, billed)
     now = billed if billed is not None and is_near else simulated
-    pricing = Pricing(replays, now, base, "" if is_near else f"the simulation of what was sent is {FAR} off its bill")
-    study = Study.of(traffic, base)
-    options = list(study.options())
-    wanted = study.named(asked) if asked else []
-    made = actions(study, pricing, switched, at)
-    promises = [pricing.promise(option) for option in options]
+    pricing = AlternativePricing(replays, now, base, "" if is_near else f"the simulation is {FAR} off the bill")
+    profile = RecordingProfile.of(traffic, base)
+    options = list(profile.options())
+    wanted = profile.find_options(asked) if asked else []
+    made = price_actions(profile, pricing, switched, at)
+    alternatives = [pricing.price_option(option) for option in options]
     is_asked = len(traffic.calls) <= MOST_CALLS if readings is None else readings
     if is_asked:
-        promises = _with_readings(pricing, options, promises)
-    known = {promise.name: promise for promise in promises}
-    return Whatif(
+        alternatives = _with_readings(pricing, options, alternatives)
+    known = {alternative.name: alternative for alternative in alternatives}
+    return WhatifReport(
         traffic.name,
         len(traffic.calls),
         pricing.now,
         simulated,
         billed,
-        sorted(promises, key=_rank),
-        _break_even(study, pricing, options),
-        best_together(pricing, options, promises),
+        sorted(alternatives, key=_rank),
+        _break_even(profile, pricing, options),
+        best_together(pricing, options, alternatives),
         jointly(pricing, wanted, known) if wanted else None,
         made,
         traffic.token_source,
@@ -91,20 +91,22 @@ def billed_usd(traffic: Traffic) -> Decimal | None:
     return bill.dollars if traffic.bills and not bill.unpriced else None
 
 
-def _rank(promise: Promise) -> tuple[bool, Decimal, str]:
+def _rank(alternative: Alternative) -> tuple[bool, Decimal, str]:
     """What saves most first, what has no dollars last."""
-    return promise.saving is None, -(promise.saving or Decimal(0)), promise.name
+    return alternative.saving is None, -(alternative.saving or Decimal(0)), alternative.name
 
 
-def _with_readings(pricing: Pricing, options: Sequence[Option], promises: Sequence[Promise]) -> list[Promise]:
-    """The promises, each with the readings under which it turns."""
-    told = turned(pricing, options, promises)
-    return [replace(promise, depends_on=tuple(told.get(promise.name, ()))) for promise in promises]
+def _with_readings(
+    pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
+) -> list[Alternative]:
+    """The alternatives, each with the assumptions under which its saving changes sign."""
+    told = find_reversals(pricing, options, alternatives)
+    return [replace(alternative, depends_on=tuple(told.get(alternative.name, ()))) for alternative in alternatives]
 
 
-def _break_even(study: Study, pricing: Pricing, options: Sequence[Option]) -> BreakEven | None:
-    if study.main is None or study.prices is None:
+def _break_even(profile: RecordingProfile, pricing: AlternativePricing, options: Sequence[Option]) -> BreakEven | None:
+    if profile.main is None or profile.prices is None:
         return None
     lifetimes: Iterator[Option] = (option for option in options if option.name in ("ttl=5m", "ttl=1h"))
-    short, hour = (pricing.replayed([option]).rows for option in lifetimes)
-    return break_even(study.main.rules, study.prices, study.pauses, short, hour)
+    short, hour = (pricing.replay([option]).rows for option in lifetimes)
+    return break_even(profile.main.rules, profile.prices, profile.pauses, short, hour)

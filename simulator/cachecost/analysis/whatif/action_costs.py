@@ -1,4 +1,4 @@
-"""The price of an action: what the next call of a conversation costs if something is switched before it."""
+"""The cost of an action: of the next call of a conversation if something is changed before it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median
 
-from cachecost.analysis.whatif.catalogue import Study
-from cachecost.analysis.whatif.facts import Action
-from cachecost.analysis.whatif.pricing import Pricing
-from cachecost.analysis.whatif.serving import must_be_served
-from cachecost.analysis.whatif.settings import Switched, switched
-from cachecost.analysis.whatif.steps import NO_CALL, Step, as_sent, talk_of
+from cachecost.analysis.whatif.alternatives import Action
+from cachecost.analysis.whatif.catalogue import RecordingProfile
+from cachecost.analysis.whatif.pricing import AlternativePricing
+from cachecost.analysis.whatif.served_models import must_be_served
+from cachecost.analysis.whatif.settings import SettingChange, parse_actions
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, as_sent, talk_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.results import CallRow
@@ -20,36 +20,38 @@ from cachecost.prompts.blocks import Layer, Message, Thread, given_block
 from cachecost.prompts.request import Mark, Request
 
 MOST_CALLS = 100
-"""How many further calls are looked at: an action that has not paid by then is taken never to."""
+"""How many further calls are replayed: an action that has not paid off by then counts as never."""
 USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
-"""Seconds between calls, tokens by which a prompt grows, tokens of an answer: where the recording does not tell."""
+"""Seconds between calls, tokens by which a prompt grows, tokens of an answer: used if the recording has none."""
 
 
-def actions(study: Study, pricing: Pricing, names: Sequence[str], at: int | None) -> list[Action]:
+def price_actions(
+    profile: RecordingProfile, pricing: AlternativePricing, names: Sequence[str], at: int | None
+) -> list[Action]:
     """What each action costs after the recorded call `at` (None: the last one that can be evaluated).
 
     Raises InputError with every fault; CannotEvaluate where the call after it cannot be priced.
     """
-    calls = study.traffic.calls
+    calls = profile.traffic.calls
     if at is not None and not 1 <= at <= len(calls):
         raise InputError([Fault("--at", f"expected a call from 1 to {len(calls)}; got {at}")])
-    found = switched(names, calls)
+    found = parse_actions(names, calls)
     if not found:
         return []
     fine = [row.call for row in pricing.base if row.error is None and row.call <= (at or len(calls))]
     if not fine:
         raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
     for one in found:
-        _must_be_served(study, one, calls[(at or fine[-1]) - 1])
-    future = _Future.of(study, pricing, at or fine[-1])
+        _must_be_served(profile, one, calls[(at or fine[-1]) - 1])
+    future = _Future.of(profile, pricing, at or fine[-1])
     return [future.action(pricing, one) for one in found]
 
 
-def _must_be_served(study: Study, switch: Switched, before: Call) -> None:
+def _must_be_served(profile: RecordingProfile, switch: SettingChange, before: Call) -> None:
     """Raise CannotEvaluate where the host of the call does not serve the model that is switched to on its day."""
     if not switch.model:
         return
-    traffic = study.traffic
+    traffic = profile.traffic
     try:
         must_be_served(before.host or traffic.host, switch.model, traffic.rules.as_of or before.day)
     except CannotEvaluate as error:
@@ -61,26 +63,28 @@ class _Future:
     """A conversation after its call `at`: what was sent `before` by all, and how it goes on."""
 
     at: int
-    before: Sequence[Step]
-    after: Sequence[Step]
+    before: Sequence[ReplayStep]
+    after: Sequence[ReplayStep]
     assumption: str
 
     @classmethod
-    def of(cls, study: Study, pricing: Pricing, at: int) -> _Future:
-        steps = as_sent(study.traffic.calls)
+    def of(cls, profile: RecordingProfile, pricing: AlternativePricing, at: int) -> _Future:
+        steps = as_sent(profile.traffic.calls)
         talk = talk_of(steps[at - 1].call)
         mine = [step for step in steps if talk_of(step.call) == talk and pricing.base[step.number - 1].error is None]
         recorded = [step for step in mine if step.number > at]
         growth = _Growth.of([step.call for step in mine], [pricing.base[step.number - 1] for step in mine])
         last = (recorded or [steps[at - 1]])[-1].call
         made = growth.calls(last, MOST_CALLS - len(recorded))
-        after = [*recorded, *(Step(NO_CALL, call, call) for call in made)]
+        after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)]
         words = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
         return cls(at, steps[:at], after[:MOST_CALLS], f"{words} {growth}")
 
-    def action(self, pricing: Pricing, switch: Switched) -> Action:
+    def action(self, pricing: AlternativePricing, switch: SettingChange) -> Action:
         without = self._rows(pricing, self.after)
-        changed = [step.changed(lambda call: replace(call, request=switch.change(call.request))) for step in self.after]
+        changed = [
+            step.with_change(lambda call: replace(call, request=switch.change(call.request))) for step in self.after
+        ]
         rows = self._rows(pricing, changed)
         if rows[0].error or without[0].error:
             raise CannotEvaluate(f"--action {switch.name}: {rows[0].error or without[0].error}")
@@ -98,7 +102,7 @@ class _Future:
             f"{switch.assumption}; {self.assumption}",
         )
 
-    def _rows(self, pricing: Pricing, after: Sequence[Step]) -> list[CallRow]:
+    def _rows(self, pricing: AlternativePricing, after: Sequence[ReplayStep]) -> list[CallRow]:
         return pricing.replays.rows([*self.before, *after], "action")[len(self.before) :]
 
 

@@ -20,41 +20,39 @@ NAMES = (*PAUSES, *SHARES, *OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The draws asked for by name: pauses as distributions, shares as numbers. Empty: as the conversation suggests."""
+    """The requested draws by name: pauses as distributions, shares as numbers. Empty: the conversation's own."""
 
-    asked: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
 
-    def over(self, draw: Draw) -> Draw:
-        """`draw` with what was asked for."""
-        own = {name: value for name, value in self.asked.items() if name in {one.name for one in fields(Draw)}}
+    def apply_to(self, draw: Draw) -> Draw:
+        """`draw` with the requested values."""
+        own = {name: value for name, value in self.values.items() if name in {one.name for one in fields(Draw)}}
         retries = draw.retries
-        if "retry_rate" in self.asked:
-            told = {name.removeprefix("retry_"): self.asked[name] for name in self.asked if name.startswith("retry_")}
+        if "retry_rate" in self.values:
+            told = {name.removeprefix("retry_"): self.values[name] for name in self.values if name.startswith("retry_")}
             retries = Retries(**told)
         return replace(draw, **own, retries=retries)
 
 
-def drawing_of(texts: tuple[str, ...]) -> Drawing:
+def parse_draws(texts: tuple[str, ...]) -> Drawing:
     """`turn={mean: 120, sd: 300}`, `eviction=0.05` … as draws. Raises InputError with every fault."""
-    asked: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     faults: list[Fault] = []
     for text in texts:
         name, equals, value = text.partition("=")
         try:
             if not equals or name not in NAMES:
                 raise ValueError(f"expected NAME=VALUE, NAME one of {', '.join(NAMES)}{nearest(name, NAMES)}")
-            asked[name] = _value(name, yaml_text.parse(value, "--draw").value)
+            values[name] = _value(name, yaml_text.parse(value, "--draw").value)
         except ValueError as error:
             faults.append(Fault(f"--draw {text}:", str(error)))
         except InputError as error:
             faults += [Fault(f"--draw {text}:", fault.message) for fault in error.faults]
-    if any(name.startswith("retry_") for name in asked) and "retry_rate" not in asked:
-        faults.append(
-            Fault("--draw retry_rate:", "expected a share from 0 to 1 beside the other draws of retries; got none")
-        )
+    if any(name.startswith("retry_") for name in values) and "retry_rate" not in values:
+        faults.append(Fault("--draw retry_rate:", "expected a share from 0 to 1 with the other retry draws; got none"))
     if faults:
         raise InputError(faults)
-    return Drawing(asked)
+    return Drawing(values)
 
 
 def _value(name: str, value: Any) -> Distribution | float | bool:

@@ -1,4 +1,4 @@
-"""Scenarios held to their budgets and baselines: the same for the command, the library and the pytest plugin."""
+"""Checks scenarios against their budgets and baselines, for the command, the library and the pytest plugin."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from decimal import Decimal
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.budgets.accepting import baseline_of
 from cachecost.budgets.baseline import FILE_NAME, Baseline, read_baseline, write_baseline
 from cachecost.budgets.comparable import differences
-from cachecost.budgets.judging import judged
-from cachecost.budgets.playing import Played, played
-from cachecost.budgets.verdicts import Change, State, Verdict, exit_code, overall
+from cachecost.budgets.limits import check_budgets
+from cachecost.budgets.new_baseline import baseline_of
+from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
+from cachecost.budgets.verdicts import State, Verdict, exit_code, overall
 from cachecost.replay.setup import Progress, quiet
 from cachecost.scenario import Scenario, load
 
-__all__ = ["Change", "CheckResult", "StrategyCost", "Verdict", "check_scenarios"]
+__all__ = ["CheckResult", "StrategyCost", "Verdict", "check_scenarios"]
 
 REPORTS = Path("reports")
 ProgressOf = Callable[[str], AbstractContextManager[Progress]]
@@ -45,12 +45,12 @@ class StrategyCost:
     before: Decimal | None
     band: float
     errors: int = 0
-    """Calls without a cost: refused by the API, or of a model nobody knows."""
+    """Calls without a cost: refused by the API, or of an unknown model."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What became of every budget, in the order of the scenarios and of their files.
+    """The verdict on every budget, in the order of the scenarios and of their files.
 
     `costs` are those of all strategies, `updated` the baselines that were written, `files` the scenarios by name.
     """
@@ -62,7 +62,7 @@ class CheckResult:
 
     @property
     def verdict(self) -> State:
-        """One word for all: a broken budget outweighs one that could not be judged."""
+        """One word for all: a broken budget outweighs one that could not be checked."""
         return overall(self.budgets)
 
     @property
@@ -78,16 +78,24 @@ def check_scenarios(
     progress: ProgressOf = silent,
     today: date | None = None,
 ) -> CheckResult:
-    """Hold the scenarios at `paths` to their budgets, and to their baselines under `reports`.
+    """Check the scenarios at `paths` against their budgets, and against their baselines under `reports`.
 
     With `update` today's costs become the baselines first, accepted on `today`. Raises InputError with the faults of
     all files, CannotEvaluate.
     """
-    scenarios = _loaded(paths)
+    scenarios = _load_scenarios(paths)
     result = CheckResult([], files={scenario.name: str(path) for path, scenario in scenarios})
     for path, scenario in scenarios:
-        with progress(scenario.name) as told:
-            _check(path, scenario, reports / scenario.name / FILE_NAME, today if update else None, update, told, result)
+        with progress(scenario.name) as report_progress:
+            _check(
+                path,
+                scenario,
+                reports / scenario.name / FILE_NAME,
+                today if update else None,
+                update,
+                report_progress,
+                result,
+            )
     return result
 
 
@@ -97,29 +105,29 @@ def _check(
     place: Path,
     today: date | None,
     update: bool,
-    told: Progress,
+    report_progress: Progress,
     result: CheckResult,
 ) -> None:
     """One scenario; what is found is added to `result`."""
     baseline = None if update else read_baseline(place)
-    plays = list(played(scenario, path.parent, told))
-    now = baseline_of(scenario, plays, today)
+    replays = list(replay_strategies(scenario, path.parent, report_progress))
+    now = baseline_of(scenario, replays, today)
     if update:
         if write_baseline(place, now):
             result.updated.append(place)
         baseline = read_baseline(place)
-    result.budgets.extend(judged(scenario, plays, now, baseline))
-    result.costs.extend(_cost(scenario.name, one, now, baseline) for one in plays)
+    result.budgets.extend(check_budgets(scenario, replays, now, baseline))
+    result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
 
 
-def _cost(scenario: str, one: Played, now: Baseline, baseline: Baseline | None) -> StrategyCost:
+def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baseline | None) -> StrategyCost:
     total, name = one.ledger.cost.total, one.strategy
     known = baseline is not None and name in baseline.strategies and not differences(baseline, now, name)
     before = baseline.strategies[name].cost_usd if known and baseline else None
     return StrategyCost(scenario, name, len(one.rows), total, before, one.ledger.band, one.ledger.errors)
 
 
-def _loaded(paths: Sequence[Path]) -> list[tuple[Path, Scenario]]:
+def _load_scenarios(paths: Sequence[Path]) -> list[tuple[Path, Scenario]]:
     """All scenarios, each with a name of its own. Raises InputError with the faults of all."""
     loaded: list[tuple[Path, Scenario]] = []
     faults: list[Fault] = []
@@ -131,7 +139,8 @@ def _loaded(paths: Sequence[Path]) -> list[tuple[Path, Scenario]]:
     first: dict[str, Path] = {}
     for path, scenario in loaded:
         if first.setdefault(scenario.name, path) != path:
-            expected = f"expected a name of its own, for its baseline; got '{scenario.name}', as {first[scenario.name]}"
+            same = f"got '{scenario.name}', as in {first[scenario.name]}"
+            expected = f"expected a unique name, as the baseline is stored under it; {same}"
             faults.append(replace(scenario.fault(("name",), expected), file=str(path)))
     if faults:
         raise InputError(faults)

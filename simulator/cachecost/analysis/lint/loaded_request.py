@@ -1,4 +1,4 @@
-"""A request as lint looks at it: what was sent, as it is rendered, under which rules, with a path for every block."""
+"""A request as lint sees it: what was sent, its prompt and rules, and a path for every block."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SizedMark:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sent:
+class LoadedRequest:
     """A request, rendered. `faults` are (path, words) of what the API refuses for what only the wire can show.
 
     `band` is the relative error of token counts; `sized` says whether there are counts at all (a recording without
@@ -50,7 +50,7 @@ class Sent:
     label: str
     call: int | None
     request: Request
-    sent: SentMarks
+    sent_marks: SentMarks
     rules: ModelRules
     prompt: Prompt
     marks: tuple[SizedMark, ...]
@@ -70,7 +70,7 @@ class Sent:
     @property
     def every(self) -> tuple[Mark, ...]:
         """All marks that the API sees, in the order of the request as sent."""
-        return as_sent(self.request, self.sent)
+        return as_sent(self.request, self.sent_marks)
 
     def path(self, place: Place) -> str:
         """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
@@ -102,7 +102,7 @@ class Sent:
     def head(self) -> Iterator[tuple[Place, Block]]:
         """The blocks of tools and system with their places."""
         for number, part in enumerate((self.request.tools, self.request.system)):
-            yield from _placed(part, number)
+            yield from _blocks_with_places(part, number)
 
     def messages(self, after: int = 0) -> list[Thread]:
         """The messages as nodes, first to last, without the first `after`. Costs work for those that are left."""
@@ -114,7 +114,7 @@ class Sent:
         return found[::-1]
 
 
-def _placed(part: Part, number: int) -> Iterator[tuple[Place, Block]]:
+def _blocks_with_places(part: Part, number: int) -> Iterator[tuple[Place, Block]]:
     return (((number, 0, index), block) for index, block in enumerate(part.blocks))
 
 

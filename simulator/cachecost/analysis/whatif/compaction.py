@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cachecost.analysis.whatif.option import COMPACTION, Option
-from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, has_marks, in_order, talks
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
@@ -20,8 +20,7 @@ SUMMARY_TOKENS = 2_000
 INSTRUCTION_TOKENS = 500
 WAIT_S = 10.0
 ASSUMED = (
-    f"A summary of {SUMMARY_TOKENS:,} tokens is asked for in a call of its own and is worth what it replaces; the "
-    "calls after it answer as they did"
+    f"A separate call writes a summary of {SUMMARY_TOKENS:,} tokens; later calls are assumed to answer as they did"
 )
 
 
@@ -38,28 +37,30 @@ def compaction_option(traffic: Traffic, lengths: dict[int, int], limit: int) -> 
     return Option(
         f"compaction={name}",
         "compaction",
-        f"once a prompt is longer than {limit:,} tokens, all before the last human turn is summed up",
-        partial(compacted, traffic=traffic, lengths=lengths, limit=limit),
+        f"once a prompt exceeds {limit:,} tokens, a summary replaces everything before the last human turn",
+        partial(compact_steps, traffic=traffic, lengths=lengths, limit=limit),
         COMPACTION,
         ASSUMED,
         keeps_answers=False,
     )
 
 
-def compacted(steps: Sequence[Step], traffic: Traffic, lengths: dict[int, int], limit: int) -> list[Step]:
+def compact_steps(
+    steps: Sequence[ReplayStep], traffic: Traffic, lengths: dict[int, int], limit: int
+) -> list[ReplayStep]:
     """The steps of each conversation with what is too long summed up, and the calls that do so."""
     made = [step for step in steps if step.call.has_failed or step.number == NO_CALL]
     for talk in talks(steps):
         one = _Talk(traffic, lengths, limit)
         for step in talk:
             if not step.call.has_failed and step.number != NO_CALL:
-                made += one.told(step)
+                made += one.send(step)
     return in_order(made)
 
 
 @dataclass(slots=True)
 class _Talk:
-    """One conversation as it is walked through. `cut` is the last message summed up, `summary` what stands for it."""
+    """One conversation while it is rewritten. `cut` is the last summarized message, `summary` its replacement."""
 
     traffic: Traffic
     lengths: dict[int, int]
@@ -68,28 +69,28 @@ class _Talk:
     summary: Message | None = None
     _tokens: dict[Thread, int] = field(default_factory=dict)
 
-    def told(self, step: Step) -> list[Step]:
-        """The step as it is sent, after the call that sums up where one is due."""
+    def send(self, step: ReplayStep) -> list[ReplayStep]:
+        """The step as sent, preceded by the summary call if one is due."""
         thread = step.call.request.thread
         if self.cut is not None and thread.up_to(self.cut.length) is not self.cut:
             self.cut = self.summary = None  # the client rewrote the thread itself
         if self._length(step) <= self.limit:
-            return [step.changed(self._short)]
+            return [step.with_change(self._short)]
         end = _end_of_summary(thread, self.cut)
         if end is None or self._length_after(step, end) > self.limit:
-            return [step.changed(self._short)]
-        ask = self._asking(step, end)
+            return [step.with_change(self._short)]
+        ask = self._summary_call(step, end)
         self.cut, self.summary = end, _summary(end)
-        return [ask, step.changed(self._short)]
+        return [ask, step.with_change(self._short)]
 
-    def _length(self, step: Step) -> int:
+    def _length(self, step: ReplayStep) -> int:
         """Tokens of the prompt as it would be sent."""
         length = self.lengths.get(step.number, 0)
         if self.cut is None:
             return length
         return length - self._up_to(self.cut, step.call) + SUMMARY_TOKENS
 
-    def _length_after(self, step: Step, end: Thread) -> int:
+    def _length_after(self, step: ReplayStep, end: Thread) -> int:
         """What would be left: where that is too long still, it would be summed up at every call."""
         return self.lengths.get(step.number, 0) - self._up_to(end, step.call) + SUMMARY_TOKENS
 
@@ -113,7 +114,7 @@ class _Talk:
         request = call.request
         if self.cut is None or self.summary is None:
             return call
-        thread, moved = self._grafted(request.thread)
+        thread, moved = self._insert_summary(request.thread)
         marks = []
         for mark in request.marks:
             if mark.node is None:
@@ -122,7 +123,7 @@ class _Talk:
                 marks.append(replace(mark, node=moved[mark.node]))
         return replace(call, request=replace(request, thread=thread, marks=tuple(marks)))
 
-    def _grafted(self, thread: Thread) -> tuple[Thread, dict[Thread, Thread]]:
+    def _insert_summary(self, thread: Thread) -> tuple[Thread, dict[Thread, Thread]]:
         assert self.cut is not None and self.summary is not None
         kept = []
         for node in thread.back():
@@ -136,7 +137,7 @@ class _Talk:
             grown = moved[node] = grown.then(node.message)
         return grown, moved
 
-    def _asking(self, step: Step, end: Thread) -> Step:
+    def _summary_call(self, step: ReplayStep, end: Thread) -> ReplayStep:
         """The call that sums up: what was sent until then, and an instruction, marked as the calls are."""
         until = replace(
             step.call.request, thread=end, marks=tuple(m for m in step.call.request.marks if m.node is None)
@@ -148,7 +149,7 @@ class _Talk:
             marks = (*marks, Mark(Layer.MESSAGES, 0, step.call.request.marks[-1].ttl, thread))
         request = replace(short, thread=thread, marks=marks)
         ask = derive_call(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
-        return Step(NO_CALL, ask, ask)
+        return ReplayStep(NO_CALL, ask, ask)
 
 
 def _end_of_summary(thread: Thread, cut: Thread | None) -> Thread | None:

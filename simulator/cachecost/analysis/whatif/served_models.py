@@ -11,12 +11,12 @@ from cachecost.providers.rulefile import Model, catalogue
 CLAUDE_API = "anthropic"
 
 
-def served(host: str, day: date | None) -> Iterator[Model]:
+def list_models(host: str, day: date | None) -> Iterator[Model]:
     """The models of `host` on `day` (None: the day of the shipped data)."""
     book = catalogue(host)
     when = day or book.data_date
     for model in book.models.values():
-        retired = _retired(model)
+        retired = _retirement_day(model)
         if model.released <= when and not (retired and retired <= when):
             yield model
 
@@ -28,11 +28,11 @@ def withdrawn(host: str, name: str, day: date | None) -> str:
         model = book.model(name)
     except CannotEvaluate:
         return ""
-    retired = _retired(model)
+    retired = _retirement_day(model)
     if not retired or retired > (day or book.data_date):
         return ""
     known = "" if model.retired else f" from the Claude API, and no later day is known for {host}"
-    return f"{model.name} was withdrawn on {retired}{known}"
+    return f"{model.name} was retired on {retired}{known}"
 
 
 def must_be_served(host: str, name: str, day: date | None) -> None:
@@ -40,13 +40,13 @@ def must_be_served(host: str, name: str, day: date | None) -> None:
     book = catalogue(host)
     model, when = book.model(name), day or book.data_date
     if when < model.released:
-        came = f"{model.name} came out on {model.released}, and the question is about {when}"
+        came = f"{model.name} was released on {model.released}, after the date of this replay ({when})"
         raise CannotEvaluate(f"{came}; add --as-of {model.released} or a later day")
     if why := withdrawn(host, name, when):
-        raise CannotEvaluate(f"{why}, and the question is about {when}; add --as-of with an earlier day")
+        raise CannotEvaluate(f"{why}; the date of this replay is {when}; add --as-of with an earlier day")
 
 
-def _retired(model: Model) -> date | None:
+def _retirement_day(model: Model) -> date | None:
     """The first day without the model; the Claude API's where the host states none, as it may end there too."""
     ours = catalogue(CLAUDE_API).models.get(model.name)
     return model.retired or (ours.retired if ours else None)

@@ -1,4 +1,4 @@
-"""A sweep from a scenario to its table: what is done already is left out, what is computed is kept at once."""
+"""Runs a sweep from a scenario to its table. Finished cells are skipped, and new ones are saved at once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
 from cachecost.scenario import from_mapping, load
 from cachecost.scenario.models import Scenario
-from cachecost.sweep.backends import Workers, computed
+from cachecost.sweep.backends import Workers, compute_parts
 from cachecost.sweep.cells import Job, Task
-from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, Places, axes_of, label, points_of, put
-from cachecost.sweep.merging import Stretch
-from cachecost.sweep.parts import Part
+from cachecost.sweep.drawing import Drawing, varies_in_times_only
+from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, CellOrder, axes_of, label, points_of, put_value
+from cachecost.sweep.parts import PartFile, PartRange
 from cachecost.sweep.rows import NO_SEED
 from cachecost.sweep.store import Store
-from cachecost.sweep.varying import Drawing, varies_in_times_only
 
 SEEDS_A_TASK = 1_000
 """Where only times vary: a task's structure is made once for all of its seeds."""
@@ -33,7 +32,7 @@ TIMES = tuple(f"{SYNTHETIC}.{name}" for name in ("turns", "pauses", "seed"))
 """What may be swept of a synthetic conversation while another seed still leaves what is sent as it is."""
 NO_DRAWS = Drawing()
 Progress = Callable[[int], None]
-"""Told of how many cells were done since it was told last."""
+"""Called with the number of cells done since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,8 @@ class Sweep:
         return tuple(axis.path for axis in self.job.axes)
 
     @property
-    def places(self) -> Places:
-        return Places(self.job.axes, self.seeds)
+    def places(self) -> CellOrder:
+        return CellOrder(self.job.axes, self.seeds)
 
     def tasks(self, done: bytearray | None = None) -> Iterator[Task]:
         """What is left to do, in the order of the grid; `done` has a 1 for each cell that is not."""
@@ -73,7 +72,7 @@ class Sweep:
         }
 
 
-def sweep_of(
+def load_sweep(
     path: Path,
     grid: Sequence[str],
     seeds: int = 0,
@@ -89,7 +88,9 @@ def sweep_of(
     if faults := [fault for axis in axes for fault in _axis_faults(path.parent, placed, axis)]:
         raise InputError(faults)
     if not axes and not seeds:
-        raise InputError([Fault(str(path), "expected --grid a.b=V1,V2, --seeds N, or a sweep of its own; got none")])
+        raise InputError(
+            [Fault(str(path), "expected --grid a.b=V1,V2, --seeds N, or `sweep:` in the scenario; got none")]
+        )
     job = Job(placed.value, str(path), str(path.parent.resolve()), tuple(axes), drawing, readings, own)
     wanted = tuple(range(1, seeds + 1)) if seeds else (NO_SEED,)
     return Sweep(scenario.name, scenario.question, job, wanted, bool(seeds) and _times_only(scenario, axes))
@@ -99,7 +100,7 @@ def _with_sets(placed: Placed, sets: Sequence[str]) -> Placed:
     """The scenario under its `--set`s, which `load` has found to be right."""
     for text in sets:
         dotted, _, value = text.partition("=")
-        placed = put(placed, dotted, yaml_text.parse(value, dotted).value if value.strip() else None)
+        placed = put_value(placed, dotted, yaml_text.parse(value, dotted).value if value.strip() else None)
     return placed
 
 
@@ -107,11 +108,11 @@ def _axis_faults(folder: Path, placed: Placed, axis: Axis) -> list[Fault]:
     """What is wrong with each value of an axis by itself."""
     faults: list[Fault] = []
     if axis.path.partition(".")[0] in NOT_IN_CELLS:
-        return [Fault(f"--grid {axis.path}:", "expected what a strategy's cost depends on; this is only reported")]
+        return [Fault(f"--grid {axis.path}:", "expected a key that changes the cost; this one is only reported")]
     for value in axis.values:
         place = f"--grid {axis.path}={label(value)}:"
         try:
-            from_mapping(put(placed, axis.path, value).value, folder, place)
+            from_mapping(put_value(placed, axis.path, value).value, folder, place)
         except LookupError as error:
             return [Fault(f"--grid {axis.path}:", str(error.args[0]))]
         except InputError as error:
@@ -120,7 +121,7 @@ def _axis_faults(folder: Path, placed: Placed, axis: Axis) -> list[Fault]:
 
 
 def _times_only(scenario: Scenario, axes: Sequence[Axis]) -> bool:
-    """Whether cells vary in times only, as far as the scenario tells: then a task takes many seeds at once."""
+    """Whether only times vary between seeds, going by the scenario: then a task takes many seeds at once."""
     others = (axis.path for axis in axes if axis.path.startswith(SYNTHETIC))
     return varies_in_times_only(scenario) and all(path.startswith(TIMES) for path in others)
 
@@ -141,34 +142,34 @@ def _digest(path: Path) -> str:
         return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
-def swept(sweep: Sweep, workers: Workers, store: Store, progress: Progress) -> None:
-    """Write the table of `store`. What it has is not computed again; `progress` is told of cells done.
+def run_sweep(sweep: Sweep, workers: Workers, store: Store, progress: Progress) -> None:
+    """Write the table of `store`. Cells that it has are not computed again; `progress` is called with cells done.
 
     Raises CannotEvaluate where no cluster answers.
     """
     workers.check()
     places = sweep.places
-    parts, done = _kept(store, places)
+    parts, done = _find_done(store, places)
     progress(sum(done))
     count = sum(1 for _ in sweep.tasks(done))
-    for part in computed(sweep.job, sweep.tasks(done), count, workers, store):
-        parts.append(_stretch(part, places))
+    for part in compute_parts(sweep.job, sweep.tasks(done), count, workers, store):
+        parts.append(_part_range(part, places))
         progress(part.cells)
     store.finish(parts, places)
 
 
-def _kept(store: Store, places: Places) -> tuple[list[Stretch], bytearray]:
+def _find_done(store: Store, places: CellOrder) -> tuple[list[PartRange], bytearray]:
     """The parts that are there already, and a 1 for each cell that they have."""
     parts, done = [], bytearray(len(places))
-    for path, numbers in store.kept(places):
-        parts.append(Stretch(min(numbers), max(numbers), path))
+    for path, numbers in store.find_parts(places):
+        parts.append(PartRange(min(numbers), max(numbers), path))
         for number in numbers:
             done[number] = 1
     return parts, done
 
 
-def _stretch(part: Part, places: Places) -> Stretch:
+def _part_range(part: PartFile, places: CellOrder) -> PartRange:
     first, last = places(*part.first), places(*part.last)
     assert first is not None
     assert last is not None
-    return Stretch(first, last, part.path)
+    return PartRange(first, last, part.path)

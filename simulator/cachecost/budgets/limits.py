@@ -1,0 +1,277 @@
+"""Checks each limit of a budget. Dollars are compared exactly: equal to the limit passes.
+
+A baseline made with other prices, rules, models or counts says nothing about the prompts, and neither does a sum that
+leaves out calls without a price: both are *not comparable*, which is no pass. A call that the API would refuse breaks
+any limit of dollars, unless the baseline was refused just as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from cachecost.base.formatting import counted, dollars, exact, exact_dollars
+from cachecost.budgets.amounts import against, exact_share, percent_apart
+from cachecost.budgets.baseline import Baseline
+from cachecost.budgets.changes import Causes
+from cachecost.budgets.comparable import differences
+from cachecost.budgets.strategy_replays import ReplayedStrategy
+from cachecost.budgets.traits import (
+    OUT_OF_REACH,
+    find_unread_writes,
+    find_unstable_layer,
+    least_margin,
+    most_marks,
+    without_lookback,
+)
+from cachecost.budgets.verdicts import CostChange, State, Verdict
+from cachecost.ledger.results import ZERO, CallRow, most_of
+from cachecost.prompts.blocks import Layer
+from cachecost.replay.simulation import REFUSED
+from cachecost.scenario import Scenario
+
+SHOWN_CALLS = 3
+
+
+def check_budgets(
+    scenario: Scenario, replays: Sequence[ReplayedStrategy], now: Baseline, baseline: Baseline | None
+) -> Iterator[Verdict]:
+    """The verdict on each budget of `scenario`, for the strategy it names, else for each; in the file's order.
+
+    Judged are the figures of the scenario as written; its variants are other questions.
+    """
+    checkers = {one.strategy: LimitChecker(scenario, one, now, baseline) for one in replays}
+    named = [spec.name for spec in scenario.strategies]
+    for number, budget in enumerate(scenario.budget):
+        for strategy in [budget.strategy] if budget.strategy else named:
+            for name, limit in budget.limits.items():
+                yield checkers[strategy].verdict(number, name, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The result for one limit: a verdict without scenario, strategy and place."""
+
+    state: State
+    actual: Decimal | None
+    message: str
+    changes: tuple[CostChange, ...] = ()
+
+
+class LimitChecker:
+    """Checks one strategy of a scenario against limits."""
+
+    def __init__(
+        self, scenario: Scenario, replayed: ReplayedStrategy, now: Baseline, baseline: Baseline | None
+    ) -> None:
+        self._scenario = scenario
+        self._replayed = replayed
+        self._ledger = replayed.ledger
+        self._now = now
+        self._baseline = baseline
+        self._causes = Causes(replayed)
+
+    def verdict(self, number: int, name: str, limit: Any) -> Verdict:
+        """The verdict on the limit called `name` in the `number`-th budget (from 0)."""
+        found = self._limits[name](limit)
+        return Verdict(
+            self._scenario.name,
+            self._replayed.strategy,
+            name,
+            limit if isinstance(limit, Decimal) else Decimal(_number(limit)),
+            found.actual,
+            found.state,
+            f"{self._replayed.strategy} {found.message}",
+            self._scenario.budget_place(number, name),
+            found.changes,
+        )
+
+    @property
+    def _limits(self) -> Mapping[str, Callable[[Any], _Result]]:
+        return {
+            "max_cost_usd": self._cost,
+            "max_cost_per_call_usd": self._per_call,
+            "max_cost_per_turn_usd": self._per_turn,
+            "max_cost_per_inquiry_usd": self._per_inquiry,
+            "min_hit_share": self._hit_share,
+            "max_regression": self._regression,
+            "max_marks": self._marks,
+            "min_lookback_margin": self._margin,
+            "no_write_never_read": self._in_vain,
+            "prefix_stable": self._stable,
+        }
+
+    # ------------------------------------------------------------------------------------------- dollars
+
+    def _cost(self, limit: Decimal) -> _Result:
+        return self._dollars(self._ledger.rows, limit, "")
+
+    def _per_call(self, limit: Decimal) -> _Result:
+        return self._shared_out(self._ledger.rows, len(self._ledger.rows), limit, "call")
+
+    def _per_turn(self, limit: Decimal) -> _Result:
+        return self._shared_out(self._ledger.rows, self._replayed.turns, limit, "turn")
+
+    def _per_inquiry(self, limit: Decimal) -> _Result:
+        rows = self._ledger.inquiries
+        return self._shared_out(rows, len({row.inquiry for row in rows}), limit, "question")
+
+    def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Result:
+        if not count:
+            return _Result("not_comparable", None, f"has no {noun}s, so it has no cost per {noun}.")
+        return self._dollars(rows, limit * count, f" a {noun}", count)
+
+    def _dollars(self, rows: Sequence[CallRow], limit: Decimal, each: str, count: int = 1) -> _Result:
+        """Compare the cost of `rows` with `limit`; messages divide both by `count`."""
+        if why := self._incomplete():
+            return why
+        total, missed = self._ledger.cost_of(rows), most_of(rows)
+        one, most = exact_share(total, count), exact_share(limit, count)
+        words = (exact_dollars if dollars(one) == dollars(most) and count == 1 else dollars)(one)
+        if total <= limit < missed:
+            may = f"may cost {words}{each}, or {dollars(exact_share(missed, count))} without a cache hit"
+            return _Result(
+                "not_comparable", one, f"{may}: hits are best effort here. The limit is {exact_dollars(most)}."
+            )
+        if total <= limit:
+            return _Result("pass", one, f"costs {words}{each}; the limit is {exact_dollars(most)}.")
+        over = f"{dollars(exact_share(total - limit, count))} more than the limit of {exact_dollars(most)}"
+        return _Result("fail", one, f"costs {words}{each}, {over}.", self._why())
+
+    def _regression(self, limit: Decimal) -> _Result:
+        before = self._before()
+        if not isinstance(before, Decimal):
+            return before
+        total = self._ledger.cost.total
+        change = exact_share(total - before, before) if before else (None if total else ZERO)
+        day = self._baseline.accepted if self._baseline else None
+        message = f"costs {against(total, before, change, limit, day)}; the limit is {exact(limit * 100)}%."
+        if total - before > before * limit:
+            return _Result("fail", change, message, self._why())
+        return _Result("pass", change, message)
+
+    def _before(self) -> Decimal | _Result:
+        """What this strategy cost at the baseline, or why that says nothing about it now."""
+        baseline, name = self._baseline, self._replayed.strategy
+        if baseline is None or name not in baseline.strategies:
+            words = (
+                "has no baseline yet: write one with `cachecost check --update`."
+                if baseline is None
+                else "is not in the baseline: add it with `cachecost check --update`."
+            )
+            return _Result("not_comparable", None, words)
+        if changed := differences(baseline, self._now, name):
+            words = "cannot be compared with its baseline, because more than the prompts changed"
+            return _Result("not_comparable", None, f"{words}: {'; '.join(changed)}.")
+        before, now = baseline.strategies[name], self._now.strategies[name]
+        same = now.calls and (before.errors, before.refused) == (now.errors, now.refused)
+        return before.cost_usd if same else self._incomplete() or before.cost_usd
+
+    def _incomplete(self) -> _Result | None:
+        """Why the sum of these calls is not what the conversation costs; None if it is."""
+        rows = self._ledger.rows
+        if not rows:
+            return _Result("not_comparable", None, "makes no calls, so it has no cost.")
+        failed = [row for row in rows if row.error is not None]
+        refused = [row for row in failed if row.error_type == REFUSED]
+        if refused:
+            words = f"sends {_of(refused, rows)} that the API refuses, first call {refused[0].call}: {refused[0].error}"
+            return _Result("fail", None, words)
+        if failed:
+            words = f"has {_of(failed, rows)} that cannot be priced, so its total is unknown: {failed[0].error}"
+            return _Result("not_comparable", None, words)
+        return None
+
+    def _why(self) -> tuple[CostChange, ...]:
+        """Why it costs so much: what changed since a baseline that it can be compared with, else what was avoidable."""
+        before = self._before()
+        if isinstance(before, Decimal) and self._baseline and self._ledger.cost.total > before:
+            return self._causes.since(self._baseline, self._now)
+        return self._causes.avoidable()
+
+    # ------------------------------------------------------------------------------------ marks and reads
+
+    def _hit_share(self, limit: Decimal) -> _Result:
+        if why := self._incomplete():
+            return why
+        usage = self._ledger.usage
+        if not usage.total_input:
+            return _Result("not_comparable", None, "sends no input, so it has no cache hit rate.")
+        share, words = exact_share(usage.read, usage.total_input), exact(limit * 100)
+        message = f"has a cache hit rate of {percent_apart(share, limit)}; the minimum is {words}%."
+        broken = usage.read < limit * usage.total_input
+        if not broken and self._ledger.most is not None:
+            may = f"may reach a cache hit rate of {percent_apart(share, limit)}, but hits are best effort"
+            return _Result("not_comparable", share, f"{may}; the minimum is {words}%.")
+        return _Result("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
+
+    def _marks(self, limit: int) -> _Result:
+        if not self._replayed.calls:
+            return _Result("not_comparable", None, "makes no calls, so it places no breakpoints.")
+        most = most_marks(self._replayed)
+        message = f"places {counted(most.value, 'breakpoint')} in call {most.call}; the limit is {limit}."
+        return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
+
+    def _margin(self, limit: int) -> _Result:
+        if other := without_lookback(self._replayed):
+            return _Result("not_comparable", None, f"has a cache without lookback: {other.way_in_words}.")
+        least = least_margin(self._replayed)
+        if least is None:
+            return _Result("not_comparable", None, "reads nothing from the cache, so it has no lookback margin.")
+        asked = f"the minimum is {limit}."
+        if least.value == OUT_OF_REACH:
+            message = (
+                f"misses in call {least.call} what an earlier call wrote, because the lookback ends before it; {asked}"
+            )
+        else:
+            left = counted(least.value, "lookback position") if least.value else "no lookback position"
+            message = f"has {left} left in call {least.call}; {asked}"
+        broken = least.value < limit or least.value == OUT_OF_REACH
+        changes = self._causes.avoidable() if broken else ()
+        return _Result("fail" if broken else "pass", Decimal(least.value), message, changes)
+
+    def _in_vain(self, limit: bool) -> _Result:
+        if why := self._incomplete():
+            return why
+        found = find_unread_writes(self._replayed)
+        if not found.tokens:
+            return _Result("pass", ZERO, "writes nothing that no later call reads.")
+        where = f"{_calls(found.calls)}: {dollars(found.extra)} more than sending them uncached"
+        words = f"writes {found.tokens:,} tokens that no later call reads, in {where}."
+        return _Result("fail", Decimal(found.tokens), words, self._causes.avoidable())
+
+    def _stable(self, limit: list[str]) -> _Result:
+        if not self._replayed.calls:
+            return _Result("not_comparable", None, "makes no calls, so nothing can change.")
+        found = [one for layer in Layer if layer in limit if (one := find_unstable_layer(self._replayed, layer))]
+        if not found:
+            return _Result("pass", ZERO, f"does not change {_layer_names(limit)} within a conversation.")
+        parts = (f"{one.layer} in {_calls(one.calls)}" for one in found)
+        calls = {call for one in found for call in one.calls}
+        words = f"changes {' and '.join(parts)} within a conversation; {_layer_names(limit)} must not change."
+        return _Result("fail", Decimal(len(calls)), words, self._causes.avoidable())
+
+
+def _number(limit: object) -> int:
+    """A limit that is not a Decimal, as a number: of what is not to happen at all, 0."""
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) else 0
+
+
+def _of(some: Sequence[CallRow], rows: Sequence[CallRow]) -> str:
+    return f"{len(some):,} of {counted(len(rows), 'call')}"
+
+
+def _calls(calls: Sequence[int]) -> str:
+    """ "call 3", "calls 3, 7 and 9", "calls 3, 7, 9 and 14 more"."""
+    shown = [str(call) for call in calls[:SHOWN_CALLS]]
+    if len(calls) == 1:
+        return f"call {shown[0]}"
+    if len(calls) > SHOWN_CALLS:
+        return f"calls {', '.join(shown)} and {len(calls) - SHOWN_CALLS:,} more"
+    return f"calls {', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _layer_names(layers: Sequence[str]) -> str:
+    return " and ".join(dict.fromkeys(layers))
