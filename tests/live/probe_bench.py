@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.live.driver.model import CallFailed, OverBudget, Sent
-from cachecost.live.probes import Finding, PricedProbe, plan, registry, verify
+from cachecost.live.probes import Finding, PricedProbe, plan, select_probes, verify
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
@@ -136,7 +136,7 @@ def tried(
     """Run probes against an API under `switches` and `changes` of the rules; the plan knows the shipped ones only."""
     clock = FakeClock()
     sender = SimulatedSender(clock, Altered(switches or {}, changes), counter_for, refuses, faults or {}, seconds)
-    planned = plan(model, PRICES, RuleBook(), registry.chosen(names), day=DAY)
+    planned = plan(model, PRICES, RuleBook(), select_probes(names), day=DAY)
     said: list[str] = []
     findings = asyncio.run(verify(sender, model, clock, planned, "5f1d", say=said.append, keep=keep))
     calling_s = seconds * sum(len(finding.calls) for finding in findings)

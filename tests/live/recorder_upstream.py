@@ -22,9 +22,10 @@ import h11
 import httpx2
 
 from cachecost.live.clock import ScaledClock
+from cachecost.live.loopback import listen
 from cachecost.live.recorder.capture import Capture, Room
 from cachecost.live.recorder.passing import Passing
-from cachecost.live.recorder.serving import Server, bound_to
+from cachecost.live.recorder.serving import Server
 
 Pairs = list[tuple[bytes, bytes]]
 MODEL = "claude-sonnet-4-5"
@@ -113,7 +114,7 @@ class Heard:
 @asynccontextmanager
 async def passing(url: str, heard: Any, room: Room | None = None) -> AsyncIterator[int]:
     """The pass-through in this process; its port."""
-    with bound_to(0) as bound:
+    with listen(0) as bound:
         async with httpx2.AsyncHTTPTransport(trust_env=False) as transport:
             app = Passing(httpx2.URL(url), transport, heard, ScaledClock(wall=time.time), room or Room())
             server = Server(app)

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from driver_fake import SCENARIO, START, small_plan
 
-from cachecost.live.driver.materials.filling import NO_THINKING, UNMATCHED, Material
+from cachecost.live.driver.materials.filling import NO_THINKING, TELLING, UNMATCHED, WORDS, Material, text
 from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
 from cachecost.live.driver.materials.order import faults_in
-from cachecost.live.driver.materials.words import TELLING, WORDS, text
 from cachecost.live.driver.planning import Options, plan
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.body import body_of

@@ -187,7 +187,7 @@ def test_another_scenario_does_not_go_on(tmp_path: Path) -> None:
 def test_two_cannot_be_at_one_run(tmp_path: Path) -> None:
     with (
         journal_of(PLAN, tmp_path),
-        pytest.raises(InputError, match="another `cachecost live` is at this run"),
+        pytest.raises(InputError, match="another `cachecost live` continues this run"),
     ):
         journal_of(PLAN, tmp_path)
 

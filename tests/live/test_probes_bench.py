@@ -12,7 +12,7 @@ import pytest
 from probe_bench import DAY, PRICES, START, FakeClock, tried
 
 from cachecost.live.driver.model import CallFailed, Sent
-from cachecost.live.probes import plan, registry, rules_text
+from cachecost.live.probes import plan, rules_text, select_probes
 from cachecost.live.probes.harness import Bench
 from cachecost.live.probes.layers import Layered, level_after
 from cachecost.live.probes.model import Unsettled
@@ -42,7 +42,7 @@ class Scripted:
 
 
 def _bench(probe: str, *bills: Usage | Exception, calls: int | None = None) -> Bench:
-    (priced,) = plan("claude-sonnet-4-6", PRICES, RuleBook(), registry.chosen([probe]), day=DAY)
+    (priced,) = plan("claude-sonnet-4-6", PRICES, RuleBook(), select_probes([probe]), day=DAY)
     return Bench(Scripted(iter(bills)), FakeClock(), replace(priced, calls=calls or priced.calls), "5f1d")
 
 

@@ -15,11 +15,10 @@ from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budg
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.driver.model import CallFailed
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes import Finding, plan, registry, rules_text, summary, write
+from cachecost.live.probes import Finding, plan, rules_text, select_probes, summary, write
 from cachecost.live.probes import harness as bench
-from cachecost.live.probes.harness import Bench
+from cachecost.live.probes.harness import Bench, agreed, together
 from cachecost.live.probes.model import Reading, Unsettled
-from cachecost.live.probes.rounds import agreed, together
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.rulefile import catalogue
@@ -41,13 +40,13 @@ NAMES = (
 
 
 def test_all_are_run_in_order_where_none_is_named() -> None:
-    assert tuple(probe.name for probe in registry.chosen()) == NAMES
-    assert [probe.name for probe in registry.chosen(["ttl", "minimum"])] == ["minimum", "ttl"]
+    assert tuple(probe.name for probe in select_probes()) == NAMES
+    assert [probe.name for probe in select_probes(["ttl", "minimum"])] == ["minimum", "ttl"]
 
 
 def test_every_unknown_probe_is_a_fault() -> None:
     with pytest.raises(InputError) as told:
-        registry.chosen(["tll", "minimum", "what"])
+        select_probes(["tll", "minimum", "what"])
     known = ", ".join(NAMES)
     assert str(told.value) == (
         f"--probe expected one of {known}; got 'tll' (did you mean 'ttl'?)\n--probe expected one of {known}; got 'what'"
@@ -55,7 +54,7 @@ def test_every_unknown_probe_is_a_fault() -> None:
 
 
 def test_the_plan_tells_calls_tokens_dollars_and_waiting() -> None:
-    (priced,) = plan("claude-opus-5-5", PRICES, RuleBook(), registry.chosen(["ttl_in_key"]), day=DAY)
+    (priced,) = plan("claude-opus-5-5", PRICES, RuleBook(), select_probes(["ttl_in_key"]), day=DAY)
     assert (priced.calls, priced.input_tokens, priced.output_tokens, priced.wait_s) == (18, 18 * 912, 18, 60.0)
     assert priced.dollars == (Decimal(18 * 912) * 8 + 18 * 20) / 10**6
     assert priced.told == "ttl_in_key: at most 18 calls, 16,416 input tokens, $0.1317, 60 s of waiting"
@@ -69,7 +68,7 @@ def test_a_model_is_called_as_it_was_asked_for() -> None:
 
 def test_a_model_that_nobody_knows_is_told_before_anything_is_sent() -> None:
     with pytest.raises(CannotEvaluate, match=r"unknown model 'claude-opus-9'"):
-        plan("claude-opus-9", PRICES, RuleBook(), registry.chosen())
+        plan("claude-opus-9", PRICES, RuleBook(), select_probes())
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-8", "claude-fable-5-2", "claude-haiku-5-5"])
@@ -92,7 +91,7 @@ def test_every_prompt_that_is_written_anew_has_the_nonce() -> None:
 
 
 def test_a_run_is_not_helped_by_an_earlier_one() -> None:
-    probes = plan("claude-sonnet-4-6", PRICES, RuleBook(), registry.chosen(["ttl_in_key"]), day=DAY)
+    probes = plan("claude-sonnet-4-6", PRICES, RuleBook(), select_probes(["ttl_in_key"]), day=DAY)
     clock = FakeClock()
     sender = SimulatedSender(clock, RuleBook())
 

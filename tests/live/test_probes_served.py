@@ -11,9 +11,9 @@ from probe_bench import DAY, PRICES, FakeClock
 from server_fakes import KEY, Says, served_by
 
 from cachecost.live.driver.money import Budget, Pricing
-from cachecost.live.driver.opening import sender_to
 from cachecost.live.driver.retrying import Retries
-from cachecost.live.probes import Finding, PricedProbe, plan, registry, rules_text, verify
+from cachecost.live.driver.sender import sender_to
+from cachecost.live.probes import Finding, PricedProbe, plan, rules_text, select_probes, verify
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
@@ -33,7 +33,7 @@ OTHERWISE = {
 
 
 def _planned() -> list[PricedProbe]:
-    return plan(MODEL, PRICES, RuleBook(), registry.chosen(), day=DAY)
+    return plan(MODEL, PRICES, RuleBook(), select_probes(), day=DAY)
 
 
 def _defaults() -> dict[str, object]:

@@ -163,7 +163,7 @@ def test_two_recorders_never_write_one_file(api: Upstream, tmp_path: Path) -> No
     running = recorder(at(api), path)
     with pytest.raises(NotStarted) as stopped:
         recorder(at(api), path)
-    assert stopped.value.args == (2, [f"{path} another recorder is writing it", "1 error; nothing was run."])
+    assert stopped.value.args == (2, [f"{path} another process is recording to it", "1 error; nothing was run."])
     _, said = running.stop()
     assert f"0 calls recorded in {path}" in said
 

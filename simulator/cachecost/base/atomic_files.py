@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 from cachecost.base.errors import Fault, InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write the file, with its folders, or leave what was there. Raises OSError."""
+    with replacing(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A stream that becomes `path` when the block ends; if the block raises, `path` is unchanged. Raises OSError.
+
+    `mode` are the permissions of the new file, before the umask.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        part.write_bytes(content)
+        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with open(file, "wb") as stream:  # noqa: PTH123 - opened with the permissions asked for
+            yield stream
         part.replace(path)
     finally:
         with suppress(OSError):

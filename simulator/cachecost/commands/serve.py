@@ -131,17 +131,18 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     """Serve until stopped; the meter, with what was billed, and how many calls the recording lacks."""
+    from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.page import routes
-    from cachecost.live.server.serving import PortTaken, address_of, listening, serve_until_stopped
+    from cachecost.live.server.serving import serve_until_stopped
 
     base = options.ground
     meter = Meter(base.rules, base.prices, base.host, options.tokens)
     meter.notes = lambda: notes_of(options.answerer)
     try:
-        taken = listening(port)
+        taken = listen(port)
     except PortTaken as error:
         raise click.UsageError(str(error)) from None
     with taken, CallLog(options.record) if options.record else nullcontext() as log:

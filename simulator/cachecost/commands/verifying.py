@@ -37,7 +37,7 @@ class Verifying:
         self.out = out or Path(f"rules-{model}-{self.day}.toml")
         self.book = PriceBook.load(prices, self.day)
         self.planned = probes.plan(
-            model, self.book, RuleBook(as_of=self.day), probes.registry.chosen(names), day=self.day
+            model, self.book, RuleBook(as_of=self.day), probes.select_probes(names), day=self.day
         )
 
     def show(self) -> None:
@@ -74,8 +74,8 @@ async def _verified(asked: Verifying, key: str, base_url: str | None, retries: i
     from cachecost.live import probes
     from cachecost.live.clock import ScaledClock
     from cachecost.live.driver.money import Budget, Pricing
-    from cachecost.live.driver.opening import sender_to
     from cachecost.live.driver.retrying import Retries
+    from cachecost.live.driver.sender import sender_to
 
     clock, nonce = ScaledClock(), token_hex(SEED_BYTES)
     pricing, budget = Pricing(asked.book), Budget(asked.limit)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from cachecost.base.errors import Fault, InputError
 
 CHUNK = 1 << 16
 
@@ -70,6 +73,17 @@ class LineFile:
         with suppress(OSError):
             self._cut_torn()
         os.close(self._file)
+
+
+@contextmanager
+def input_errors(path: Path, in_use: str) -> Iterator[None]:
+    """Raises InputError instead of OSError and InUse; `in_use` says who else writes the file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
+    except InUse:
+        raise InputError([Fault(str(path), in_use)]) from None
 
 
 def lines_in(path: Path, begin: int = 0, prefix: bytes = b"") -> int:

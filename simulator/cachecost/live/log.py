@@ -6,8 +6,8 @@ See line_file.py for what becomes of it when the writer is killed or the disk is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.request_log.reader import sniff
-from cachecost.live.line_file import InUse, LineFile, last_line_end, lines_in
+from cachecost.live.line_file import LineFile, input_errors, last_line_end, lines_in
 
 HEAD = 1 << 20
 
@@ -30,7 +30,7 @@ class CallLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with _as_input_errors(path):
+        with input_errors(path, "another process is recording to it"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = LineFile(path)
             try:
@@ -46,11 +46,7 @@ class CallLog:
         A body that is one line of JSON is kept byte for byte. Gives the offset of the line. Raises OSError where the
         disk is full; the file is then as it was.
         """
-        told = {name: value for name, value in fields.items() if value is not None}
-        head = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        body = request.strip() if b"\n" not in request and b"\r" not in request else _on_one_line(request)
-        comma = b"," if told else b""
-        return self._file.append(b'%b%b"request":%b}\n' % (head[:-1], comma, body))
+        return self._file.append(call_line(fields, request))
 
     def recorded(self) -> int:
         """How many calls of this log are in the file at `path` now, without those that were there before it."""
@@ -70,14 +66,12 @@ class CallLog:
         self.close()
 
 
-@contextmanager
-def _as_input_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
-    except InUse:
-        raise InputError([Fault(str(path), "another recorder is writing it")]) from None
+def call_line(fields: Mapping[str, Any], request: bytes) -> bytes:
+    """The line of a call, as `CallLog.append` writes it."""
+    present = {name: value for name, value in fields.items() if value is not None}
+    head = json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    comma = b"," if present else b""
+    return b'%b%b"request":%b}\n' % (head[:-1], comma, _on_one_line(request))
 
 
 def moment(seconds: float) -> str:

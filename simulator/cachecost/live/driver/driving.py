@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
+from cachecost.base.atomic_files import replacing
 from cachecost.live.clock import Clock
-from cachecost.live.driver.journal import Journal
+from cachecost.live.driver.journal import Journal, Story
 from cachecost.live.driver.judging import Outcome, compare
 from cachecost.live.driver.model import Sent
 from cachecost.live.driver.money import Budget, Pricing
-from cachecost.live.driver.opening import TIMEOUT_S, sender_to
 from cachecost.live.driver.planning import HOST, Plan, Step
-from cachecost.live.driver.recording import Recorded, rewrite
 from cachecost.live.driver.retrying import Retries
 from cachecost.live.driver.running import Ended, Run
-from cachecost.live.log import CallLog
+from cachecost.live.driver.sender import TIMEOUT_S, AttemptObserver, sender_to
+from cachecost.live.driver.wire import Begun, NotAnswered
+from cachecost.live.log import CallLog, call_line, moment
 
 RECORDING = "recording.jsonl"
 Told = Callable[[Step, Sent, Budget], None]
@@ -70,7 +73,7 @@ async def drive(given: Drive, journal: Journal, told: Told) -> Driven:
             budget,
             given.clock,
             retries,
-            Recorded(journal, log),
+            RunRecorder(journal, log),
             given.transport,
             given.betas,
             given.timeout_s,
@@ -80,3 +83,57 @@ async def drive(given: Drive, journal: Journal, told: Told) -> Driven:
     rewrite(recording, plan, journal.story)
     outcomes = tuple(compare(plan, journal.story))
     return Driven(plan, ended, outcomes, budget.billed, budget.unknown, given.limit, journal.path, recording)
+
+
+class RunRecorder(AttemptObserver):
+    """Writes the journal first, then the recording. Each strategy is a workspace and a session of its own."""
+
+    def __init__(self, journal: Journal, log: CallLog) -> None:
+        self._journal = journal
+        self._log = log
+
+    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+        self._journal.reserved(label, retry, dollars)
+
+    def on_answered(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        self._journal.done(label, retry, sent, dollars, body)
+        self._log.append(_fields(label, sent), _bytes(body))
+
+    def on_released(self, label: str, retry: int, fault: NotAnswered) -> None:
+        self._journal.released(label, retry, fault)
+
+    def on_lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        self._journal.lost(label, retry, fault, dollars, body)
+        if fault.begun:
+            self._log.append(_fields(label, fault.begun), _bytes(body))
+
+
+def rewrite(path: Path, plan: Plan, story: Story) -> None:
+    """The whole recording that the journal tells, by time; whoever kills this leaves the old one."""
+    steps = {step.label: step for step in plan.steps}
+    told: list[tuple[float, str, Sent | Begun]] = [
+        *((sent.start, label, sent) for label, sent in story.done.items() if label in steps),
+        *((part.start, label, part) for label, part in story.begun if label in steps),
+    ]
+    with replacing(path, 0o600) as stream:
+        for _, label, sent in sorted(told, key=lambda row: row[:2]):
+            stream.write(call_line(_fields(label, sent), _bytes(steps[label].body)))
+
+
+def _fields(label: str, sent: Sent | Begun) -> dict[str, Any]:
+    """A call's fields. An answer that was cut off has no usage: it takes part in the cache and is not judged."""
+    name = label.rpartition("/")[0]
+    told = {
+        "call": label,
+        "timestamp": moment(sent.start),
+        "first_token_s": round(sent.first_token_s, 6),
+        "workspace": name,
+        "session": name,
+    }
+    if isinstance(sent, Begun):
+        return told
+    return {**told, "usage": sent.usage.wire(), "response": {**sent.response, "usage": sent.usage.wire()}}
+
+
+def _bytes(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -9,7 +9,6 @@ A reservation that nothing follows was cut off: it counts as spent.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -23,6 +22,7 @@ from cachecost.conversations.readers.request_log.reader import usage_of
 from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import CallFailed, Sent
 from cachecost.live.driver.wire import Begun, NotAnswered
+from cachecost.live.line_file import LineFile, input_errors, last_line_end
 from cachecost.prompts.wire import NotAMessage
 
 
@@ -112,16 +112,19 @@ class Journal:
 
     def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
         self.path = path
-        self._file = _opened(path)
+        with input_errors(path, "another `cachecost live` continues this run"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = LineFile(path)
         try:
-            is_old = os.fstat(self._file).st_size > 0
+            is_old = self._file.size > 0
             self.story = read(path) if is_old else Story(run, digest, at)
             if self.story.digest != digest:
                 told = "expected the same scenario, options and version as when it was begun"
                 raise InputError([Fault(str(path), told)])
-            _mend(path, self._file)
+            with path.open("rb") as stream:
+                self._file.cut(last_line_end(stream, self._file.size))
         except BaseException:
-            os.close(self._file)
+            self._file.close()
             raise
         if not is_old:
             self._add("run", id=run, format=1, scenario=scenario, digest=digest, planned_at=at, options=dict(options))
@@ -161,7 +164,7 @@ class Journal:
         self._add("failed", call=label, status=fault.status, message=str(fault))
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -173,38 +176,5 @@ class Journal:
 
     def _add(self, kind: str, **fields: Any) -> None:
         line = {"kind": kind, **fields}
-        view = memoryview(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        while view:
-            view = view[os.write(self._file, view) :]
+        self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
         self.story.take(line)
-
-
-def _opened(path: Path) -> int:
-    """The file, for appending, and locked. Raises InputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
-    _lock(path, file)
-    return file
-
-
-def _lock(path: Path, file: int) -> None:
-    """Two that go on with one run would pay twice. Whoever is killed lets go. Raises InputError."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has none
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(file)
-        raise InputError([Fault(str(path), "another `cachecost live` is at this run")]) from None
-
-
-def _mend(path: Path, file: int) -> None:
-    """Cut off a last line that was torn."""
-    data = path.read_bytes()
-    if not data.endswith(b"\n"):
-        os.ftruncate(file, data.rfind(b"\n") + 1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
+
+import httpx2
+from anthropic import AsyncAnthropic
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
@@ -18,29 +22,20 @@ from cachecost.live.driver.wire import NotAnswered, Wire
 NO_ACCESS = frozenset({401, 403})
 
 
-class Watcher(Protocol):
-    """Is told of every attempt, before it is sent and after; the journal is one. `label` names the call."""
+class AttemptObserver:
+    """Is notified of each attempt, before it is sent and after. `label` names the call. By default it does nothing."""
 
-    def reserved(self, label: str, retry: int, dollars: Decimal) -> None: ...
-    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None: ...
-    def released(self, label: str, retry: int, fault: NotAnswered) -> None: ...
-    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None: ...
+    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+        """An attempt that costs at most `dollars` is about to be sent."""
 
+    def on_answered(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        """The attempt was answered, and billed `dollars`."""
 
-class Unwatched:
-    """Nobody is told."""
+    def on_released(self, label: str, retry: int, fault: NotAnswered) -> None:
+        """The attempt failed and was not billed."""
 
-    def reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        pass
-
-    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        pass
-
-    def released(self, label: str, retry: int, fault: NotAnswered) -> None:
-        pass
-
-    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        pass
+    def on_lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        """The attempt failed and may have been billed, `dollars` at most."""
 
 
 class BudgetedSender:
@@ -53,14 +48,14 @@ class BudgetedSender:
         budget: Budget,
         clock: Clock,
         retries: Retries,
-        watcher: Watcher | None = None,
+        observer: AttemptObserver | None = None,
     ) -> None:
         self.budget = budget
         self.pricing = pricing
         self._wire = wire
         self._clock = clock
         self._retries = retries
-        self._watcher = watcher or Unwatched()
+        self._observer = observer or AttemptObserver()
 
     async def send(self, body: Mapping[str, Any], label: str = "") -> Sent:
         """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
@@ -105,7 +100,7 @@ class BudgetedSender:
 
     async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved) -> Sent:
         """One attempt; whatever becomes of it, what was kept for it is settled, or stays charged."""
-        self._watcher.reserved(label, retry, kept.dollars)
+        self._observer.on_reserved(label, retry, kept.dollars)
         try:
             sent = await self._wire.post(body, retry)
         except NotAnswered as fault:
@@ -123,16 +118,16 @@ class BudgetedSender:
         except CannotEvaluate as error:
             self.budget.keep(kept)
             raise OverBilled(f"a bill that cannot be priced: {error}") from None
-        self._watcher.done(label, retry, sent, dollars, body)
+        self._observer.on_answered(label, retry, sent, dollars, body)
         self.budget.settle(kept, dollars)
 
     def _unanswered(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved, fault: NotAnswered) -> None:
         if fault.is_billable:
             self.budget.keep(kept)
-            self._watcher.lost(label, retry, fault, kept.dollars, body)
+            self._observer.on_lost(label, retry, fault, kept.dollars, body)
         else:
             self.budget.release(kept)
-            self._watcher.released(label, retry, fault)
+            self._observer.on_released(label, retry, fault)
 
     async def _wait(self, fault: NotAnswered, retry: int, label: str) -> None:
         """Wait before the next attempt. Raises CallFailed where there is to be none."""
@@ -140,3 +135,32 @@ class BudgetedSender:
         if wait is None:
             raise CallFailed(str(fault), fault.status, fault.kind) from None
         await self._clock.sleep(wait)
+
+
+TIMEOUT_S = 300.0
+"""Seconds without a byte after which an answer is not waited for any longer."""
+
+
+@asynccontextmanager
+async def sender_to(
+    key: str,
+    base_url: str | None,
+    pricing: Pricing,
+    budget: Budget,
+    clock: Clock,
+    retries: Retries,
+    observer: AttemptObserver | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+    betas: tuple[str, ...] = (),
+    timeout_s: float = TIMEOUT_S,
+) -> AsyncIterator[BudgetedSender]:
+    """A BudgetedSender while the body runs. `base_url` None is the API itself; tests give a `transport`.
+
+    Redirects are not followed: they would carry the key elsewhere.
+    """
+    timeout = httpx2.Timeout(timeout_s, connect=10.0)
+    async with (
+        httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
+        AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http) as client,
+    ):
+        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, observer)

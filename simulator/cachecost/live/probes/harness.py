@@ -9,7 +9,7 @@ from typing import Any
 
 from cachecost.live.clock import Clock
 from cachecost.live.driver.model import CallFailed, Sender, Sent
-from cachecost.live.probes.model import SETTLE_S, Answer, Taken, Unsettled
+from cachecost.live.probes.model import SETTLE_S, Answer, Reading, Unsettled
 from cachecost.providers.prices import Prices
 
 MARGIN = 64
@@ -78,7 +78,7 @@ class Bench:
 
     def __init__(self, sender: Sender, clock: Clock, priced: PricedProbe, nonce: str) -> None:
         self.priced = priced
-        self.taken: list[Taken] = []
+        self.taken: list[Sent] = []
         self.waited_s = 0.0
         self._sender = sender
         self._clock = clock
@@ -104,7 +104,7 @@ class Bench:
         if not self._calls or tokens > self._input or whole["max_tokens"] > self._output:
             raise Unsettled(f"it would take more than the {self.priced.calls} calls and tokens that were priced")
         sent = await self._sender.send(whole)
-        self.taken.append(Taken(sent.usage, sent.start, sent.first_token_s))
+        self.taken.append(sent)
         self._calls -= 1
         self._input -= tokens
         self._output -= whole["max_tokens"]
@@ -139,3 +139,39 @@ class Bench:
         if seconds > 0:
             self.waited_s += seconds
             await self._clock.sleep(seconds)
+
+
+MOST = 3
+ENOUGH = 2
+
+
+async def agreed(bench: Bench, once: Callable[[Bench], Awaitable[Reading]]) -> Answer:
+    """Two rounds, and a third where they differ. A round that got lost on the way counts as one that says nothing."""
+    readings: list[Reading] = []
+    while len(readings) < MOST and together(readings).value is None:
+        readings.append(await _round(bench, once))
+        if readings[-1].is_final or _are_mute(readings):
+            break
+    return together(readings)
+
+
+def _are_mute(readings: list[Reading]) -> bool:
+    """Two rounds that say the same nothing: a third would not help."""
+    return len(readings) == ENOUGH and all(one.value is None for one in readings)
+
+
+async def _round(bench: Bench, once: Callable[[Bench], Awaitable[Reading]]) -> Reading:
+    try:
+        return await once(bench)
+    except Unsettled as error:
+        return Reading(None, str(error))
+
+
+def together(readings: list[Reading]) -> Answer:
+    """What so many rounds come to; no value where no two agree."""
+    for reading in readings:
+        same = sum(other.value == reading.value for other in readings)
+        if reading.value is not None and same >= ENOUGH:
+            return Answer(reading.value, reading.told, same, len(readings))
+    told = list(dict.fromkeys(reading.told for reading in readings))
+    return Answer(None, "; but another round: ".join(told), 0, len(readings))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cachecost.live.probes.bodies import ASK, Body, filler, marked, prefix_words, text, tool, user
-from cachecost.live.probes.harness import Bench, Probe
+from cachecost.live.probes.harness import Bench, Probe, agreed
 from cachecost.live.probes.model import Answer, Reading, Unsettled
-from cachecost.live.probes.rounds import agreed
 
 FURTHEST = 40
 """The longest window that can be found, in positions."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.ledger.results import ZERO
-from cachecost.providers.usage import Usage
+from cachecost.live.driver.model import Sent
 
 NOT_SETTLED = "not settled"
 SETTLE_S = 5.0
@@ -16,15 +16,6 @@ Value = str | bool | int
 
 class Unsettled(Exception):
     """A probe cannot tell; the text says why. Never a fault of the one who asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """One answered call of a probe: its bill, its start (seconds since the epoch), seconds to the first token."""
-
-    usage: Usage
-    start: float
-    first_token_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class Finding:
     switch: str | None = None
     agreed: int = 0
     rounds: int = 0
-    calls: tuple[Taken, ...] = ()
+    calls: tuple[Sent, ...] = ()
     dollars: Decimal = ZERO
     run: str = ""
 

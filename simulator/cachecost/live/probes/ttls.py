@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cachecost.live.probes.bodies import ASK, Body, filler, headed, prefix_words, text, user
-from cachecost.live.probes.harness import Bench, Probe
+from cachecost.live.probes.harness import Bench, Probe, agreed, together
 from cachecost.live.probes.layers import NEAR
 from cachecost.live.probes.model import Answer, Reading, Unsettled
-from cachecost.live.probes.rounds import agreed, together
 
 SETS = 2
 """Probes that wait for minutes wait once: their rounds run side by side."""

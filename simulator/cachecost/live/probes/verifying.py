@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.driver.model import CallFailed, OverBudget, Sender
 from cachecost.live.driver.money import OverBilled
@@ -13,16 +14,7 @@ from cachecost.live.probes.minimum import MINIMUM
 from cachecost.live.probes.model import Answer, Finding, Unsettled
 from cachecost.live.probes.planning import cost
 
-Say = Callable[[str], None]
 Keep = Callable[[Finding], None]
-
-
-def quiet(words: str) -> None:
-    """Nobody is told."""
-
-
-def kept_by_nobody(finding: Finding) -> None:
-    """What was found is only given back in the end."""
 
 
 async def verify(
@@ -32,8 +24,8 @@ async def verify(
     probes: Sequence[PricedProbe],
     nonce: str,
     host: str = "anthropic",
-    say: Say = quiet,
-    keep: Keep = kept_by_nobody,
+    say: Say = ignore,
+    keep: Keep = ignore,
 ) -> list[Finding]:
     """Run what `plan` priced, and `say` and `keep` each finding as it comes. Never raises for what the API does.
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 
+from cachecost.live.callbacks import Say
+from cachecost.live.log import call_line
 from cachecost.live.recorder.capture import ROOM
 from cachecost.live.recorder.digest import calls_in, cut_torn_line, free_place
 from cachecost.live.recorder.lines import Line, NotRecorded
 from cachecost.live.recorder.watcher import Watcher, Wishes
 
-Say = Callable[[str], None]
 MOST_STRIKES = 2
 """A call at which so many processes ended is given up."""
 MOST_IN_VAIN = 4
@@ -54,9 +53,7 @@ class ToDigest:
             self._watcher.tell(b"begin %d\n" % number)
 
     def take(self, number: int, line: Line) -> None:
-        head = json.dumps(line.fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        body = line.request.replace(b"\r", b" ").replace(b"\n", b" ")
-        message = b'line %d %b,"request":%b}\n' % (number, head[:-1], body)
+        message = b"line %d %b" % (number, call_line(line.fields, line.request))
         with self._lock:
             if self._is_given_up:
                 raise NotRecorded(GONE)

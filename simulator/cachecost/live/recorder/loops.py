@@ -9,7 +9,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import httpx2
 
-LOOPBACK = "127.0.0.1"
+from cachecost.live.loopback import LOOPBACK
+
 HEADER = b"x-cachecost-recorder"
 """Which recorders a request has passed, one token each. It is only sent to an upstream that is reached by plain HTTP:
 a call comes back to us by plain HTTP, and what goes to the API stays as it is."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import httpx2
 
 from cachecost.conversations.readers.http.routes import route_of
+from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.recorder.capture import Capture, Kept, Room
 from cachecost.live.recorder.headers import Pairs, for_client, for_upstream, looked_up
@@ -34,10 +35,6 @@ class Listener(Protocol):
     def ended(self, capture: Capture) -> None: ...
 
 
-def _silent(words: str) -> None:
-    """Where words go that nobody wants."""
-
-
 class ClientLeft(Exception):
     """The client closed its connection before its request was whole."""
 
@@ -56,7 +53,7 @@ class Passing:
     room: Room = field(default_factory=Room)
     running: set[asyncio.Future[None]] = field(default_factory=set)
     token: bytes | None = None
-    say: Callable[[str], None] = _silent
+    say: Say = ignore
     _calls: int = 0
     _has_looped: bool = False
 

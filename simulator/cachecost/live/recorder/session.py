@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,16 @@ from typing import Any
 import httpx2
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
+from cachecost.live.loopback import PortTaken, address_of, listen
 from cachecost.live.recorder.digest import calls_in, free_place
 from cachecost.live.recorder.digesting import ToDigest
-from cachecost.live.recorder.loops import LOOP, LOOPBACK, is_itself
-from cachecost.live.recorder.serving import bound_to, serve
+from cachecost.live.recorder.loops import LOOP, is_itself
+from cachecost.live.recorder.serving import serve
 from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
 from cachecost.live.recorder.watcher import Watcher, Wishes
-from cachecost.live.recorder.writing import Say, ToLog, Writer
+from cachecost.live.recorder.writing import ToLog, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Recorded:
 
 def record(upstream: httpx2.URL, port: int, wishes: Wishes, say: Say) -> Recorded:
     """Pass calls on and record them, until a signal comes. Raises InputError."""
-    with _bound(port) as bound:
+    with _listen(port) as bound:
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
         recording = _digest if wishes.digest else _kept
@@ -109,21 +111,16 @@ def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) 
         say(f"{path}: calls stay in the order in which they ended; `cachecost recording concat` sorts them")
 
 
-def _run(upstream: httpx2.URL, bound: Any, writer: Writer, path: Path, say: Say) -> None:
-    port = bound.getsockname()[1]
-    words = f"recording what goes to {upstream} into {path}; set ANTHROPIC_BASE_URL=http://{LOOPBACK}:{port}"
+def _run(upstream: httpx2.URL, bound: socket.socket, writer: Writer, path: Path, say: Say) -> None:
+    words = f"recording what goes to {upstream} into {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
     asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends"), say))
 
 
-@contextmanager
-def _bound(port: int) -> Iterator[Any]:
+def _listen(port: int) -> socket.socket:
     try:
-        bound = bound_to(port)
-    except OSError as error:
-        words = f"{port} cannot be used: {error.strerror} (0 is any that is free)"
-        raise InputError([Fault("--port", words)]) from None
-    with bound:
-        yield bound
+        return listen(port)
+    except PortTaken as error:
+        raise InputError([Fault("--port", str(error))]) from None
 
 
 def _claimed(path: Path) -> Any:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from cachecost.base.atomic_files import replacing
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import records
 from cachecost.conversations.readers.call_recording import reader as recording
@@ -55,7 +54,7 @@ def _time(line: bytes) -> float | None:
 
 
 def _rewrite(path: Path, stream: BinaryIO, places: list[tuple[float | None, int, int]]) -> None:
-    with _replacing(path) as sorted_:
+    with replacing(path, _mode(path)) as sorted_:
         for _, offset, length in places:
             stream.seek(offset)
             sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
@@ -67,21 +66,11 @@ def put_recording_in_order(path: Path) -> bool:
     if all(one.start <= other.start for one, other in pairwise(calls)):
         return False
     lines = records(recording.title(path), sorted(calls, key=lambda call: call.start), BlockWriter())
-    with _replacing(path) as stream:
+    with replacing(path, _mode(path)) as stream:
         stream.write(encoded({**next(lines), "content": "digest"}))
         stream.writelines(map(encoded, lines))
     return True
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream that becomes `path`, with its rights, when all is written, and nothing before. Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, path.stat().st_mode & 0o777)
-        with open(file, "wb") as stream:  # noqa: PTH123 - opened with the rights of the file it replaces
-            yield stream
-        part.replace(path)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777

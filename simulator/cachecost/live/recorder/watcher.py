@@ -13,16 +13,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 
+from cachecost.live.callbacks import ignore
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.tokens.ctok_ import has_ctok
 
 MODULE = "cachecost.live.recorder.watching"
-
-
-def _nothing(told: object) -> None:
-    """Nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ class Watcher:
     """
 
     def __init__(
-        self, wishes: Wishes, heard: Callable[[bytes], None] = _nothing, ended: Callable[[int], None] = _nothing
+        self, wishes: Wishes, heard: Callable[[bytes], None] = ignore, ended: Callable[[int], None] = ignore
     ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, dumps(asdict(wishes))],
@@ -86,7 +83,7 @@ class Watcher:
         try:
             self._join()
         except BaseException:
-            self._ended = _nothing
+            self._ended = ignore
             self._process.kill()
             self._join()
             raise

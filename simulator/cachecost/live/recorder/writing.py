@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 from typing import Protocol
 
+from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.capture import Capture
 from cachecost.live.recorder.lines import Line, Lines, NotRecorded
 from cachecost.live.recorder.watcher import Watcher
-
-Say = Callable[[str], None]
 
 
 class Sink(Protocol):

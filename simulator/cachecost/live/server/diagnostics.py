@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Literal
 
-from cachecost.live.server.divergence import Size, by_bytes, divergence
+from cachecost.prompts.blocks import Block, Part
+from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Request
 
 NOT_FOUND = "previous_message_not_found"
 UNAVAILABLE = "unavailable"
 MOST_KEPT = 10_000
 """Answered requests that a client can name; the oldest goes first. The API keeps its own for a short time only."""
+Kind = Literal["model_changed", "tools_changed", "system_changed", "unavailable", "messages_changed"]
+Size = Callable[[Block], int]
+
+COMPARED = ("tool_choice", "thinking", "context_management")
+"""Parameters whose change the API does not name: it answers "unavailable". `speed` is compared, too: it is in a salt
+here (rule 2), and the documentation's list is silent about it."""
+BYTES_PER_TOKEN = 4
+"""The API's own figure is "a byte-length estimate" too."""
 
 
 class Diagnostics:
@@ -35,6 +46,78 @@ class Diagnostics:
             return None
         before = self._answered.get((workspace, previous))
         return _missed(NOT_FOUND) if before is None else compared(before, request)
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first difference in prompt order, and how many tokens of the earlier prompt come after it."""
+
+    kind: Kind
+    missed_tokens: int
+
+
+def by_bytes(block: Block) -> int:
+    """Tokens of a block by its length alone."""
+    return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
+
+
+def divergence(before: Request, after: Request, size: Size = by_bytes) -> Divergence | None:
+    """How `after` differs from `before`; None where it goes on from it.
+
+    Marks are no difference (rule 1). `size` says how many tokens a block has.
+    """
+    if before.model != after.model:
+        return _diverged("model_changed", before, size, before.tools.blocks, before.system.blocks)
+    if (tools := _differs(before.tools, after.tools)) is not None:
+        return _diverged("tools_changed", before, size, tools, before.system.blocks)
+    if (system := _differs(before.system, after.system)) is not None:
+        return _diverged("system_changed", before, size, system)
+    if _parameters(before) != _parameters(after):
+        return _diverged("unavailable", before, size)
+    left = _left(before, after)
+    return Divergence("messages_changed", sum(map(size, left))) if left else None
+
+
+def _diverged(kind: Kind, before: Request, size: Size, *rest: Sequence[Block]) -> Divergence:
+    """A difference ahead of the messages: `rest` and all messages of the earlier prompt come after it."""
+    return Divergence(kind, sum(size(block) for blocks in (*rest, _blocks(before, 0)) for block in blocks))
+
+
+def _differs(before: Part, after: Part) -> Sequence[Block] | None:
+    """The blocks of a layer from its first difference on; None where both are equal."""
+    if before.digest == after.digest:
+        return None
+    return before.blocks[_equal(before.blocks, after.blocks) :]
+
+
+def _left(before: Request, after: Request) -> Sequence[Block]:
+    """The blocks of the earlier messages from the first difference on. A message that only grew is no difference.
+
+    Costs work for what is in one of them only, where both grew in one tree.
+    """
+    parting = before.thread.common(after.thread).length
+    old = _blocks(before, parting)
+    return old[_equal(old, _blocks(after, parting)) :]
+
+
+def _equal(old: Sequence[Block], new: Sequence[Block]) -> int:
+    """How many blocks are equal, from the first on."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
+
+
+def _blocks(request: Request, after: int) -> list[Block]:
+    """The blocks of the messages after the first `after`."""
+    nodes = takewhile(lambda node: node.length > after, request.thread.back())
+    messages = [node.message for node in nodes if node.message is not None]
+    return [block for message in reversed(messages) for block in message.blocks]
+
+
+def _parameters(request: Request) -> list[Any]:
+    """What the API compares and does not name; an explicit absence is an absence."""
+    config = {key: value for key, value in (request.params.get("output_config") or {}).items() if key != "format"}
+    named = [request.params.get(name) or None for name in (*COMPARED, "speed")]
+    return [*named, config or None, output_format(request.params)]
 
 
 def compared(before: Request, request: Request, size: Size = by_bytes) -> Mapping[str, Any] | None:

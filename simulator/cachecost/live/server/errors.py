@@ -55,7 +55,7 @@ def not_a_message(fault: NotAMessage) -> Refused:
     """Our complaint about a body, as the API words such: `messages.0.role: Input should be …`."""
     _, _, rest = str(fault).partition(": expected ")
     expected, _, got = rest.rpartition("; got ")
-    missing = got == "nothing"
+    missing = got.startswith("nothing")  # a hint may follow
     return invalid(f"{fault.path}: {'Field required' if missing else f'Input should be {expected}'}")
 
 

@@ -14,6 +14,7 @@ from cachecost.ledger.unread import Unread
 from cachecost.live.log import moment
 from cachecost.live.server.conversations import Talks
 from cachecost.live.server.diagnostics import Diagnostics
+from cachecost.live.server.errors import invalid, not_a_message, unknown_model
 from cachecost.live.server.model import Answer, Asked, Metered, Refused
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
@@ -28,9 +29,6 @@ from cachecost.providers.usage import Usage
 from cachecost.replay.simulation import REFUSED, Call, Simulated, Simulation
 from cachecost.tokens.factory import AUTO, make_counter
 
-INVALID = "invalid_request_error"
-NOT_FOUND = "not_found_error"
-NOTHING = "got nothing"
 CUT = "max_tokens"
 
 
@@ -53,10 +51,6 @@ class Taken:
     minimum: int = 0
 
 
-def no_notes() -> Sequence[str]:
-    return ()
-
-
 class Meter:
     """Bills calls by rules and prices, with the counter that `--tokens NAME` means. Calls come in the order they start.
 
@@ -77,7 +71,7 @@ class Meter:
         self.unread = Unread()
         self.taken: list[Taken] = []
         self.not_messages = 0
-        self.notes: Callable[[], Sequence[str]] = no_notes
+        self.notes: Callable[[], Sequence[str]] = tuple
 
     @property
     def rows(self) -> list[CallRow]:
@@ -100,7 +94,7 @@ class Meter:
             request = self._intake.body(asked.body)
         except NotAMessage as fault:
             self.not_messages += 1
-            return Refused(400, INVALID, in_the_apis_words(fault))
+            return not_a_message(fault)
         simulated = self._simulation.simulated(_call(asked, request, answer))
         self._keep(asked, request, simulated)
         if simulated.row.error is not None:
@@ -145,12 +139,12 @@ class Meter:
         """What the API answers: 400 where it refuses, 404 for a model that it does not have."""
         message = row.error or ""
         if row.error_type == REFUSED:
-            return Refused(400, INVALID, message)
+            return invalid(message)
         try:
             self._rules.rules(self._host, request.model, day_of(asked.start))
         except CannotEvaluate:
-            return Refused(404, NOT_FOUND, f"model: {request.model}")
-        return Refused(400, INVALID, f"cachecost cannot bill this call: {message}")
+            return unknown_model(request.model)
+        return invalid(f"cachecost cannot bill this call: {message}")
 
 
 def _call(asked: Asked, request: Request, answer: Answer) -> Call:
@@ -175,12 +169,3 @@ def _output_told(answer: Answer) -> int | None:
     """The output tokens that a recording knows of its answer; None where nobody knows, or the answer was cut since."""
     was_cut = answer.stop_reason == CUT
     return None if was_cut else getattr(answer, "output_tokens", None)
-
-
-def in_the_apis_words(fault: NotAMessage) -> str:
-    """A fault of a body as the API says it: `messages.0.role: Input should be …`, `messages: Field required`."""
-    path, _, told = str(fault).partition(": ")
-    expected, _, got = told.partition("; ")
-    if got.startswith(NOTHING):
-        return f"{path}: Field required"
-    return f"{path}: Input should be {expected.removeprefix('expected ')}"

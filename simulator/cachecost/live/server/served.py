@@ -4,20 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
+from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import Faults
-from cachecost.live.server.ids import Ids
 from cachecost.live.server.model import Answerer, Meters
 from cachecost.live.server.threads import Threads
 
+LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+LENGTH = 22
 
-def silent(words: str) -> None:
-    """Where words go that nobody wants."""
+
+class Ids:
+    """Ids made of what was sent, and of how often it was: parallel calls have the same ids in any order."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+        self._seen: Counter[bytes] = Counter()
+
+    def next(self, *parts: bytes) -> str:
+        """What follows `req_` and `msg_` in the ids of one call."""
+        said = blake2b(b"\0".join(parts), digest_size=16, person=b"call").digest()
+        self._seen[said] += 1
+        key = b"%d:%d:" % (self._seed, self._seen[said]) + said
+        return "01" + _spelled(int.from_bytes(blake2b(key, digest_size=16, person=b"id").digest()))
+
+
+def _spelled(number: int) -> str:
+    letters = []
+    for _ in range(LENGTH):
+        number, letter = divmod(number, len(LETTERS))
+        letters.append(LETTERS[letter])
+    return "".join(letters)
 
 
 class Pauses:
@@ -72,7 +96,7 @@ class Served:
     models: Sequence[Mapping[str, Any]] = ()
     first_token_s: float = 0.0
     seed: int = 0
-    say: Callable[[str], None] = silent
+    say: Say = ignore
     ids: Ids = field(init=False)
     threads: Threads = field(init=False)
     pauses: Pauses = field(init=False)
