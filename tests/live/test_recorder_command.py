@@ -270,7 +270,7 @@ def test_faults_before_it_starts(tmp_path: Path) -> None:
             (["-o", str(notes)], "expected a request log to go on with, or no file; got another file"),
             (
                 ["-o", str(tmp_path / "r.jsonl"), "--port", str(port)],
-                f"--port {port} cannot be used: Address already in use",
+                f"--port {port} is not available (Address already in use); use 0 to let the system choose",
             ),
             (["-o", str(notes / "r.jsonl")], "cannot be written: File exists"),
             (["--rule", "ttl=no"], "ttl"),

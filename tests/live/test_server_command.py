@@ -95,7 +95,7 @@ def test_a_taken_port_is_one_clear_sentence(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert command("--port", str(port)) == 2
-    assert f"port {port} is not available (Address already in use)" in capsys.readouterr().err
+    assert f"--port {port} is not available (Address already in use)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_taken_port_is_told():
         with pytest.raises(PortTaken) as error:
             listen(port)
     assert str(error.value) == (
-        f"port {port} is not available (Address already in use); use --port 0 to let the system choose"
+        f"--port {port} is not available (Address already in use); use 0 to let the system choose"
     )
 
 

@@ -23,18 +23,19 @@ class PortTaken(Exception):
 def listen(port: int) -> socket.socket:
     """A socket that listens on loopback; port 0 lets the system choose. Raises PortTaken.
 
-    The socket is created with the TCP protocol number, because asyncio disables Nagle's algorithm only then; without
-    it, each answer waits 40 ms for the client's acknowledgement.
+    Nagle's algorithm is off, or each answer waits 40 ms for the client's acknowledgement. asyncio turns it off only for
+    sockets created with the TCP protocol number.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((LOOPBACK, port))
         listener.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         listener.close()
         why = getattr(error, "strerror", None) or str(error)
-        raise PortTaken(f"port {port} is not available ({why}); use --port 0 to let the system choose") from None
+        raise PortTaken(f"--port {port} is not available ({why}); use 0 to let the system choose") from None
     return listener
 
 

@@ -120,7 +120,7 @@ def _listen(port: int) -> socket.socket:
     try:
         return listen(port)
     except PortTaken as error:
-        raise InputError([Fault("--port", str(error))]) from None
+        raise InputError([Fault("--port", str(error).removeprefix("--port "))]) from None
 
 
 def _claimed(path: Path) -> Any:
