@@ -10,7 +10,7 @@ from host_models import GPU, LIKE_CLAUDE, MODELS
 
 from bodies import MARK, Body, assistant, marked, text, user
 from cachecost.live.server.meter import Meter
-from cachecost.live.server.model import Answer, Asked, Metered
+from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 
@@ -182,12 +182,14 @@ def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, mo
     meter = Meter(RuleBook(), PriceBook.load(), host, "bytes")
     for number, one in enumerate(CALLS):
         request = {**one.request, "model": model}
-        assert isinstance(meter.take(Asked(f"msg_{number}", request, "w", NOON + one.at), Answer(())), Metered)
+        assert isinstance(
+            meter.take(ClientCall(f"msg_{number}", request, "w", NOON + one.at), ModelAnswer(())), CallCharge
+        )
     rows = asked_of(tmp_path, "replay", host, model, "--tokens", "bytes", "--json").rows
     assert [row.usage.wire() for row in meter.rows] == [row["usage"] for row in rows]
 
 
 def test_a_served_call_of_an_unknown_model_is_a_404() -> None:
     meter = Meter(RuleBook(), PriceBook.load(), "openai", "bytes")
-    refused = meter.take(Asked("msg_1", body(ASKED, cache_control=MARK), "w", NOON), Answer(()))
+    refused = meter.take(ClientCall("msg_1", body(ASKED, cache_control=MARK), "w", NOON), ModelAnswer(()))
     assert getattr(refused, "status", None) == 404

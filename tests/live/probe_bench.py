@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from cachecost.live.driver.model import CallFailed, OverBudget, Sent
-from cachecost.live.probes import Finding, PricedProbe, plan, select_probes, verify
+from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
+from cachecost.live.probes import PricedProbe, ProbeFinding, plan, select_probes, verify
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
@@ -84,7 +84,7 @@ class SimulatedSender:
         self._simulation = Simulation(self.rules, PRICES, self.counter_for)
         self._renderers: dict[str, Renderer] = {}
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         self.bodies.append(body)
         if fault := self.faults.get(len(self.bodies)):
             raise fault
@@ -97,7 +97,7 @@ class SimulatedSender:
             raise CallFailed(row.error, 400, row.error_type or "")
         self.dollars += row.cost.total
         await self.clock.sleep(self.seconds)
-        return Sent(row.usage, start, FIRST_TOKEN_S)
+        return AnsweredCall(row.usage, start, FIRST_TOKEN_S)
 
     async def count(self, body: Mapping[str, Any]) -> int:
         request = self._intake.body(body)
@@ -112,13 +112,13 @@ class SimulatedSender:
 class Tried:
     """What a run found, and what it took."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[ProbeFinding]
     planned: Sequence[PricedProbe]
     sender: SimulatedSender
     said: list[str]
     waited_s: float
 
-    def __getitem__(self, probe: str) -> Finding:
+    def __getitem__(self, probe: str) -> ProbeFinding:
         return next(finding for finding in self.findings if finding.probe == probe)
 
 
@@ -129,7 +129,7 @@ def tried(
     switches: Mapping[str, object] | None = None,
     refuses: Callable[[Mapping[str, Any]], bool] = lambda body: False,
     faults: Mapping[int, Exception] | None = None,
-    keep: Callable[[Finding], None] = lambda finding: None,
+    keep: Callable[[ProbeFinding], None] = lambda finding: None,
     seconds: float = SECONDS,
     **changes: Any,
 ) -> Tried:

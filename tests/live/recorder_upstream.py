@@ -23,8 +23,8 @@ import httpx2
 
 from cachecost.live.clock import ScaledClock
 from cachecost.live.loopback import listen
-from cachecost.live.recorder.capture import Capture, Room
-from cachecost.live.recorder.passing import Passing
+from cachecost.live.recorder.capture import Capture, CaptureMemory
+from cachecost.live.recorder.passing import Proxy
 from cachecost.live.recorder.serving import Server
 
 Pairs = list[tuple[bytes, bytes]]
@@ -112,11 +112,11 @@ class Heard:
 
 
 @asynccontextmanager
-async def passing(url: str, heard: Any, room: Room | None = None) -> AsyncIterator[int]:
+async def passing(url: str, heard: Any, room: CaptureMemory | None = None) -> AsyncIterator[int]:
     """The pass-through in this process; its port."""
     with listen(0) as bound:
         async with httpx2.AsyncHTTPTransport(trust_env=False) as transport:
-            app = Passing(httpx2.URL(url), transport, heard, ScaledClock(wall=time.time), room or Room())
+            app = Proxy(httpx2.URL(url), transport, heard, ScaledClock(wall=time.time), room or CaptureMemory())
             server = Server(app)
             task = asyncio.ensure_future(server.serve(sockets=[bound]))
             while not server.started:

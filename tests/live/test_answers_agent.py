@@ -10,7 +10,7 @@ import pytest
 from cachecost.live.server.answers import answerer_from, notes_of
 from cachecost.live.server.answers.agent import THOUGHT
 from cachecost.live.server.answers.tools import harmless_call
-from cachecost.live.server.model import Answer, Asked
+from cachecost.live.server.model import ClientCall, ModelAnswer
 
 PATH = {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]}
 SHELL = {
@@ -28,18 +28,18 @@ READ, WRITE, BASH = tool("Read"), tool("Write"), tool("Bash", SHELL)
 HELLO = {"role": "user", "content": "Hello"}
 
 
-def ask(messages: list[Any], how: str = "agent", **fields: Any) -> Answer:
+def ask(messages: list[Any], how: str = "agent", **fields: Any) -> ModelAnswer:
     turn = sum(message["role"] == "assistant" for message in messages)
     body = {"model": "m", "max_tokens": 9, "messages": messages, **fields}
-    answer = answerer_from(how).answer(Asked("msg_1", body, "w", 0.0, turn))
-    assert isinstance(answer, Answer)
+    answer = answerer_from(how).answer(ClientCall("msg_1", body, "w", 0.0, turn))
+    assert isinstance(answer, ModelAnswer)
     return answer
 
 
-def loop(how: str, **fields: Any) -> list[Answer]:
+def loop(how: str, **fields: Any) -> list[ModelAnswer]:
     """All answers of a turn, each call answered by a result."""
     messages: list[Any] = [HELLO]
-    answers: list[Answer] = []
+    answers: list[ModelAnswer] = []
     while not answers or answers[-1].stop_reason == "tool_use":
         answers.append(ask(messages, how, **fields))
         messages += [{"role": "assistant", "content": list(answers[-1].content)}]
@@ -238,8 +238,8 @@ def test_it_thinks_once_a_turn_where_it_is_asked_to(kind: str) -> None:
     [{}, {"messages": None}, {"messages": [1]}, {"messages": [{"role": "user", "content": 3}], "tools": {"name": 1}}],
 )
 def test_a_body_that_is_none_gets_an_answer_all_the_same(body: dict[str, Any]) -> None:
-    answer = answerer_from("agent").answer(Asked("msg_1", body, "", 0.0))
-    assert isinstance(answer, Answer) and answer.stop_reason == "end_turn"
+    answer = answerer_from("agent").answer(ClientCall("msg_1", body, "", 0.0))
+    assert isinstance(answer, ModelAnswer) and answer.stop_reason == "end_turn"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def called_in_turns(answerer: Any, tools: list[Any], turns: int) -> list[list[st
         messages.append({"role": "user", "content": f"Go on, {turn}"})
         names.append([])
         while True:
-            answer = answerer.answer(Asked("m", {"model": "m", "messages": messages, "tools": tools}, "w", 0.0))
+            answer = answerer.answer(ClientCall("m", {"model": "m", "messages": messages, "tools": tools}, "w", 0.0))
             messages.append({"role": "assistant", "content": list(answer.content)})
             calls = [block for block in answer.content if block["type"] == "tool_use"]
             if not calls:

@@ -11,7 +11,7 @@ from driver_fake import BILLED, KEY, FakeApi, FakeClock, Killed, driven, journal
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.driver.journal import read
+from cachecost.live.driver.journal import read_journal
 
 PLAN = small_plan()
 
@@ -84,7 +84,7 @@ def test_what_may_have_been_billed_stays_charged(tmp_path: Path, fault: str) -> 
     assert result.outcomes[0].notes == (
         "Attempts that nobody knows the bill of, and that may have written to the cache: progressive/1.",
     )
-    again = read(result.journal)
+    again = read_journal(result.journal)
     assert (again.billed, again.unknown) == (result.billed, result.unknown)
 
 
@@ -155,7 +155,7 @@ def test_who_was_killed_goes_on(tmp_path: Path, fault: str) -> None:
     with pytest.raises(BaseExceptionGroup) as caught:
         driven(PLAN, api, tmp_path)
     assert caught.group_contains(Killed)
-    story = read(tmp_path / "journal.jsonl")
+    story = read_journal(tmp_path / "journal.jsonl")
     assert len(story.done) == 2 and story.unknown > 0
     result = driven(PLAN, api, tmp_path)
     assert not result.ended.undone and api.billed <= result.billed + result.unknown
@@ -172,7 +172,7 @@ def test_a_torn_line_is_cut_off_and_a_damaged_one_told(tmp_path: Path) -> None:
     assert path.read_bytes().endswith(b"\n")
     path.write_bytes(path.read_bytes() + b'{"kind":"reserved"}\n{"kind":"what","call":"a"}\n')
     with pytest.raises(InputError) as caught:
-        read(path)
+        read_journal(path)
     assert len(caught.value.faults) == 2
     assert str(caught.value.faults[1]).endswith("expected a line of a journal; got a damaged one (kind: got 'what')")
 

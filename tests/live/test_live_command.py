@@ -17,7 +17,7 @@ from server_fakes import served_by
 
 from cachecost.cli import exit_code
 from cachecost.commands.live import live
-from cachecost.live.driver.journal import read
+from cachecost.live.driver.journal import read_journal
 from cachecost.live.server.app import app_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.serving import serving
@@ -187,9 +187,9 @@ def test_a_run_killed_in_the_middle_goes_on_without_paying_again(
                 break
     os.kill(process.pid, signal.SIGKILL)  # it is in the pause after the first call
     process.wait()
-    before = read(Path("out/journal.jsonl"))
+    before = read_journal(Path("out/journal.jsonl"))
     assert list(before.done) == ["progressive/1"]
     assert called(*args, "--pace", "0.0001", "--resume", "out/journal.jsonl") == 0
-    after = read(Path("out/journal.jsonl"))
+    after = read_journal(Path("out/journal.jsonl"))
     assert len(after.done) == 8 and after.done["progressive/1"] == before.done["progressive/1"]
     capsys.readouterr()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from probe_bench import DAY, PRICES, START, FakeClock, tried
 
-from cachecost.live.driver.model import CallFailed, Sent
+from cachecost.live.driver.model import AnsweredCall, CallFailed
 from cachecost.live.probes import plan, rules_text, select_probes
-from cachecost.live.probes.harness import Bench
-from cachecost.live.probes.layers import Layered, level_after
+from cachecost.live.probes.harness import ProbeRun
+from cachecost.live.probes.layers import LayeredBody, level_after
 from cachecost.live.probes.model import Unsettled
 from cachecost.live.probes.parameters import _effort_at
 from cachecost.providers.rules import RuleBook
@@ -31,19 +31,19 @@ class Scripted:
     def __init__(self, bills: Iterator[Usage | Exception]) -> None:
         self._bills = bills
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         bill = next(self._bills)
         if isinstance(bill, Exception):
             raise bill
-        return Sent(bill, START, 0.5)
+        return AnsweredCall(bill, START, 0.5)
 
     async def count(self, body: Mapping[str, Any]) -> int:
         return 100
 
 
-def _bench(probe: str, *bills: Usage | Exception, calls: int | None = None) -> Bench:
+def _bench(probe: str, *bills: Usage | Exception, calls: int | None = None) -> ProbeRun:
     (priced,) = plan("claude-sonnet-4-6", PRICES, RuleBook(), select_probes([probe]), day=DAY)
-    return Bench(Scripted(iter(bills)), FakeClock(), replace(priced, calls=calls or priced.calls), "5f1d")
+    return ProbeRun(Scripted(iter(bills)), FakeClock(), replace(priced, calls=calls or priced.calls), "5f1d")
 
 
 def test_no_call_beyond_those_that_were_priced() -> None:
@@ -74,7 +74,7 @@ def test_a_refused_body_is_none_and_any_other_failure_is_not() -> None:
     ],
 )
 def test_a_read_ends_at_a_layer_or_is_told_as_a_number(read: int, level: str) -> None:
-    base = Layered("start", "head", "step", ENDS)
+    base = LayeredBody("start", "head", "step", ENDS)
     bench = _bench("effort", Usage(9, read=read), Usage(9, read=1500))
     assert asyncio.run(level_after(bench, base, {}, {})) == level
 
@@ -82,7 +82,7 @@ def test_a_read_ends_at_a_layer_or_is_told_as_a_number(read: int, level: str) ->
 def test_a_change_shows_nothing_where_the_unchanged_body_is_lost_too() -> None:
     bench = _bench("effort", Usage(9, read=1300), Usage(9, read=1300))
     with pytest.raises(Unsettled) as told:
-        asyncio.run(level_after(bench, Layered("start", "head", "step", ENDS), {}, {}))
+        asyncio.run(level_after(bench, LayeredBody("start", "head", "step", ENDS), {}, {}))
     assert str(told.value) == "the unchanged body, sent again, read system and should have read messages"
 
 

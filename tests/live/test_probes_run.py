@@ -15,10 +15,10 @@ from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budg
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.driver.model import CallFailed
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes import Finding, plan, rules_text, select_probes, summary, write
+from cachecost.live.probes import ProbeFinding, plan, rules_text, select_probes, summary, write
 from cachecost.live.probes import harness as bench
-from cachecost.live.probes.harness import Bench, agreed, together
-from cachecost.live.probes.model import Reading, Unsettled
+from cachecost.live.probes.harness import ProbeRun, ask_repeatedly, combine_rounds
+from cachecost.live.probes.model import RoundResult, Unsettled
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.rulefile import catalogue
@@ -152,18 +152,20 @@ def test_bills_above_what_was_priced_end_a_probe(monkeypatch: pytest.MonkeyPatch
 def test_two_rounds_must_agree(values: str, answer: str | None, rounds: int) -> None:
     left = iter(values)
 
-    async def once(bench: Bench) -> Reading:
+    async def once(bench: ProbeRun) -> RoundResult:
         value = next(left)
         if value == "-":
             raise Unsettled("lost on the way")
-        return Reading(None, "told", is_final=True) if value == "." else Reading(value, value)
+        return RoundResult(None, "told", is_final=True) if value == "." else RoundResult(value, value)
 
-    found = asyncio.run(agreed(None, once))  # type: ignore[arg-type]
+    found = asyncio.run(ask_repeatedly(None, once))  # type: ignore[arg-type]
     assert (found.value, found.rounds) == (answer, rounds)
 
 
 def test_rounds_that_differ_are_all_told() -> None:
-    found = together([Reading("a", "reads all"), Reading("b", "reads nothing"), Reading(None, "lost")])
+    found = combine_rounds(
+        [RoundResult("a", "reads all"), RoundResult("b", "reads nothing"), RoundResult(None, "lost")]
+    )
     assert found.told == "reads all; but another round: reads nothing; but another round: lost"
 
 
@@ -177,7 +179,7 @@ def test_a_finding_is_said_as_it_comes() -> None:
 
 
 def test_a_finding_is_kept_as_it_comes() -> None:
-    kept: list[Finding] = []
+    kept: list[ProbeFinding] = []
     run = tried("ttl_in_key", "minimum", keep=kept.append)
     assert kept == run.findings
 

@@ -31,7 +31,7 @@ from recorder_upstream import (
 )
 
 from cachecost.live.loopback import listen
-from cachecost.live.recorder.capture import Room
+from cachecost.live.recorder.capture import CaptureMemory
 from cachecost.live.recorder.headers import for_client, for_upstream
 
 T = TypeVar("T")
@@ -326,7 +326,7 @@ def test_only_calls_are_kept() -> None:
 
 
 def test_what_is_too_much_to_keep_is_passed_on_all_the_same() -> None:
-    heard, room = Heard(), Room(2000)
+    heard, room = Heard(), CaptureMemory(2000)
     long = body("x" * 5000)
 
     async def go() -> list[bytes]:

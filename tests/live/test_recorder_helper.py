@@ -16,8 +16,8 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.digest import calls_in
 from cachecost.live.recorder.predicting import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
-from cachecost.live.recorder.watcher import Watcher, Wishes
-from cachecost.live.recorder.watching import Inbox, Watching
+from cachecost.live.recorder.watcher import HelperOptions, RecorderHelper
+from cachecost.live.recorder.watching import HelperLoop, Inbox
 
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the process in /proc")
@@ -113,7 +113,7 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
     inbox: Inbox = Queue()
     for one in (b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
         inbox.put(one)
-    Watching(Wishes(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
+    HelperLoop(HelperOptions(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
     assert calls_in(tmp_path / "r.jsonl") == 2
     said = capsys.readouterr().err
     assert said == "call 1: internal error, nothing more is predicted: ArithmeticError: no number\n"
@@ -122,7 +122,7 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
 def test_its_own_failure_is_one_line_and_an_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """It ends at once, although a thread still waits for its input."""
     heard, codes = list[bytes](), list[int]()
-    Watcher(Wishes(str(tmp_path), digest=True), heard.append, codes.append).close()
+    RecorderHelper(HelperOptions(str(tmp_path), digest=True), heard.append, codes.append).close()
     assert (heard, codes) == ([], [1])
     assert capfd.readouterr().err == f"{tmp_path}: IsADirectoryError: [Errno 21] Is a directory: '{tmp_path}'\n"
 
@@ -138,7 +138,7 @@ def test_a_line_that_does_not_read_ends_nothing(tmp_path: Path, capsys: pytest.C
     inbox: Inbox = Queue()
     for one in (b"begin 1", b"end 1 0", b"begin 2", b"end 2 5000", b"begin 3", b"gone 3", None):
         inbox.put(one)
-    Watching(Wishes(str(log))).run(inbox)
+    HelperLoop(HelperOptions(str(log))).run(inbox)
     assert capsys.readouterr().err == ""
 
 

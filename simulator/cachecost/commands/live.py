@@ -24,11 +24,11 @@ from cachecost.commands.options import json_option, prices_option, rule_option, 
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
-    from cachecost.live.driver.driving import Drive, Driven
+    from cachecost.live.driver.driving import LiveResult, LiveRun
     from cachecost.live.driver.journal import Journal
-    from cachecost.live.driver.model import Sent
-    from cachecost.live.driver.money import Budget
-    from cachecost.live.driver.planning import Options, Plan, Step
+    from cachecost.live.driver.model import AnsweredCall
+    from cachecost.live.driver.money import DollarBudget
+    from cachecost.live.driver.planning import LiveCall, Options, Plan
     from cachecost.scenario import Scenario
 
 JOURNAL = "journal.jsonl"
@@ -229,9 +229,9 @@ class _Live:
         """The run's id and the time it was planned at: those of the journal that it goes on with."""
         if self.told["resume"] is None:
             return (DRY_RUN if self.told["dry_run"] else token_hex(4)), time.time()
-        from cachecost.live.driver.journal import read
+        from cachecost.live.driver.journal import read_journal
 
-        story = read(self.told["resume"])
+        story = read_journal(self.told["resume"])
         return story.run, story.at
 
     def _show_plan(self, plan: Plan) -> None:
@@ -248,10 +248,10 @@ class _Live:
 
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.driving import Drive
+        from cachecost.live.driver.driving import LiveRun
 
         told = self.told
-        given = Drive(
+        given = LiveRun(
             plan,
             os.environ[KEY],
             self.limit,
@@ -275,7 +275,7 @@ class _Live:
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
 
-    def _tell(self, driven: Driven) -> int:
+    def _tell(self, driven: LiveResult) -> int:
         from cachecost.live.driver import shown
 
         fidelity = _validated(driven)
@@ -297,7 +297,7 @@ class _Live:
         return ExitCode.NOT_EVALUATED if ended.why or ended.failed or ended.undone else ExitCode.OK
 
 
-def _driven(given: Drive, journal: Journal) -> Driven:
+def _driven(given: LiveRun, journal: Journal) -> LiveResult:
     """Run to the end; whoever interrupts is told how to go on."""
     import asyncio
 
@@ -310,7 +310,7 @@ def _driven(given: Drive, journal: Journal) -> Driven:
         raise
 
 
-def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
+def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> None:
     from cachecost.base.formatting import dollars
 
     usage = sent.usage
@@ -320,7 +320,7 @@ def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
     )
 
 
-def _validated(driven: Driven) -> Fidelity | None:
+def _validated(driven: LiveResult) -> Fidelity | None:
     """What `cachecost validate` says of the recording; None where nothing was answered."""
     from cachecost.analysis.fidelity.validation import Validation
 

@@ -33,7 +33,7 @@ def from_bytes(body: Mapping[str, Any]) -> int | None:
     return len(text) + BLOCK_TOKENS * len(blocks) + HIDDEN_TOKENS
 
 
-def unbounded(body: Mapping[str, Any]) -> str | None:
+def unbounded_reason(body: Mapping[str, Any]) -> str | None:
     """Why nobody can say what this call costs at most; None where one can."""
     for tool in body.get("tools") or ():
         kind = str(tool.get("type") or "custom")

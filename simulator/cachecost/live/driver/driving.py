@@ -13,23 +13,23 @@ import httpx2
 
 from cachecost.base.atomic_files import replacing
 from cachecost.live.clock import Clock
-from cachecost.live.driver.journal import Journal, Story
-from cachecost.live.driver.judging import Outcome, compare
-from cachecost.live.driver.model import Sent
-from cachecost.live.driver.money import Budget, Pricing
-from cachecost.live.driver.planning import HOST, Plan, Step
-from cachecost.live.driver.retrying import Retries
-from cachecost.live.driver.running import Ended, Run
+from cachecost.live.driver.journal import Journal, RunState
+from cachecost.live.driver.judging import StrategyOutcome, compare
+from cachecost.live.driver.model import AnsweredCall
+from cachecost.live.driver.money import CallPricing, DollarBudget
+from cachecost.live.driver.planning import HOST, LiveCall, Plan
+from cachecost.live.driver.retrying import RetryPolicy
+from cachecost.live.driver.running import PlanRunner, RunEnd
 from cachecost.live.driver.sender import TIMEOUT_S, AttemptObserver, sender_to
-from cachecost.live.driver.wire import Begun, NotAnswered
+from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
 from cachecost.live.log import CallLog, call_line, moment
 
 RECORDING = "recording.jsonl"
-Told = Callable[[Step, Sent, Budget], None]
+Told = Callable[[LiveCall, AnsweredCall, DollarBudget], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Drive:
+class LiveRun:
     """How a plan is sent. `limit` is dollars for the run as a whole, its resumptions included."""
 
     plan: Plan
@@ -45,12 +45,12 @@ class Drive:
 
 
 @dataclass(frozen=True, slots=True)
-class Driven:
+class LiveResult:
     """What became of a run. `unknown` are the worst cases, in USD, of attempts that nobody knows the bill of."""
 
     plan: Plan
-    ended: Ended
-    outcomes: tuple[Outcome, ...]
+    ended: RunEnd
+    outcomes: tuple[StrategyOutcome, ...]
     billed: Decimal
     unknown: Decimal
     limit: Decimal
@@ -58,12 +58,12 @@ class Driven:
     recording: Path
 
 
-async def drive(given: Drive, journal: Journal, told: Told) -> Driven:
+async def drive(given: LiveRun, journal: Journal, told: Told) -> LiveResult:
     """Send what the journal does not call done, and compare. Raises InputError for a recording that is none."""
     plan, recording = given.plan, journal.path.with_name(RECORDING)
-    pricing = Pricing(plan.terms.prices, HOST)
-    budget = Budget(given.limit, journal.story.billed, journal.story.unknown)
-    retries = Retries(given.retries, plan.run)
+    pricing = CallPricing(plan.terms.prices, HOST)
+    budget = DollarBudget(given.limit, journal.story.billed, journal.story.unknown)
+    retries = RetryPolicy(given.retries, plan.run)
     rewrite(recording, plan, journal.story)
     with CallLog(recording) as log:
         async with sender_to(
@@ -73,19 +73,19 @@ async def drive(given: Drive, journal: Journal, told: Told) -> Driven:
             budget,
             given.clock,
             retries,
-            RunRecorder(journal, log),
+            JournalingObserver(journal, log),
             given.transport,
             given.betas,
             given.timeout_s,
         ) as sender:
             say = lambda step, sent: told(step, sent, budget)  # noqa: E731 - the run knows no budget
-            ended = await Run(plan, sender, journal, given.clock, given.parallel, say).go()
+            ended = await PlanRunner(plan, sender, journal, given.clock, given.parallel, say).go()
     rewrite(recording, plan, journal.story)
     outcomes = tuple(compare(plan, journal.story))
-    return Driven(plan, ended, outcomes, budget.billed, budget.unknown, given.limit, journal.path, recording)
+    return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, given.limit, journal.path, recording)
 
 
-class RunRecorder(AttemptObserver):
+class JournalingObserver(AttemptObserver):
     """Writes the journal first, then the recording. Each strategy is a workspace and a session of its own."""
 
     def __init__(self, journal: Journal, log: CallLog) -> None:
@@ -95,23 +95,25 @@ class RunRecorder(AttemptObserver):
     def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
         self._journal.reserved(label, retry, dollars)
 
-    def on_answered(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def on_answered(
+        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
+    ) -> None:
         self._journal.done(label, retry, sent, dollars, body)
         self._log.append(_fields(label, sent), _bytes(body))
 
-    def on_released(self, label: str, retry: int, fault: NotAnswered) -> None:
+    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
         self._journal.released(label, retry, fault)
 
-    def on_lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
         self._journal.lost(label, retry, fault, dollars, body)
         if fault.begun:
             self._log.append(_fields(label, fault.begun), _bytes(body))
 
 
-def rewrite(path: Path, plan: Plan, story: Story) -> None:
+def rewrite(path: Path, plan: Plan, story: RunState) -> None:
     """The whole recording that the journal tells, by time; whoever kills this leaves the old one."""
     steps = {step.label: step for step in plan.steps}
-    told: list[tuple[float, str, Sent | Begun]] = [
+    told: list[tuple[float, str, AnsweredCall | PartialAnswer]] = [
         *((sent.start, label, sent) for label, sent in story.done.items() if label in steps),
         *((part.start, label, part) for label, part in story.begun if label in steps),
     ]
@@ -120,7 +122,7 @@ def rewrite(path: Path, plan: Plan, story: Story) -> None:
             stream.write(call_line(_fields(label, sent), _bytes(steps[label].body)))
 
 
-def _fields(label: str, sent: Sent | Begun) -> dict[str, Any]:
+def _fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
     """A call's fields. An answer that was cut off has no usage: it takes part in the cache and is not judged."""
     name = label.rpartition("/")[0]
     told = {
@@ -130,7 +132,7 @@ def _fields(label: str, sent: Sent | Begun) -> dict[str, Any]:
         "workspace": name,
         "session": name,
     }
-    if isinstance(sent, Begun):
+    if isinstance(sent, PartialAnswer):
         return told
     return {**told, "usage": sent.usage.wire(), "response": {**sent.response, "usage": sent.usage.wire()}}
 

@@ -20,22 +20,22 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
 from cachecost.conversations.readers.request_log.reader import usage_of
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.model import CallFailed, Sent
-from cachecost.live.driver.wire import Begun, NotAnswered
+from cachecost.live.driver.model import AnsweredCall, CallFailed
+from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
 from cachecost.live.line_file import LineFile, input_errors, last_line_end
 from cachecost.prompts.wire import NotAMessage
 
 
 @dataclass(slots=True)
-class Story:
+class RunState:
     """What a journal tells: calls by label, and dollars. `unknown` are worst cases of attempts without a bill."""
 
     run: str = ""
     digest: str = ""
     at: float = 0.0
-    done: dict[str, Sent] = field(default_factory=dict)
+    done: dict[str, AnsweredCall] = field(default_factory=dict)
     dollars: dict[str, Decimal] = field(default_factory=dict)
-    begun: list[tuple[str, Begun]] = field(default_factory=list)
+    begun: list[tuple[str, PartialAnswer]] = field(default_factory=list)
     unknown_calls: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     unknown: Decimal = ZERO
@@ -58,7 +58,7 @@ class Story:
         elif kind == "done":
             self.open.pop(call, None)
             usage = usage_of(line["usage"], "usage")
-            self.done[call] = Sent(usage, float(line["start"]), float(line["first_token_s"]), line["response"])
+            self.done[call] = AnsweredCall(usage, float(line["start"]), float(line["first_token_s"]), line["response"])
             self.dollars[call] = Decimal(line["usd"])
             self.failed.pop(call, None)
         elif kind == "released":
@@ -66,7 +66,7 @@ class Story:
         elif kind == "lost":
             self._cut_off(call)
             if line["start"] is not None:
-                self.begun.append((call, Begun(float(line["start"]), float(line["first_token_s"]))))
+                self.begun.append((call, PartialAnswer(float(line["start"]), float(line["first_token_s"]))))
         elif kind == "failed":
             self.failed[call] = str(line["message"])
         else:
@@ -83,9 +83,9 @@ class Story:
             self._cut_off(call)
 
 
-def read(path: Path) -> Story:
+def read_journal(path: Path) -> RunState:
     """The story of a journal; a last line that was torn is left out. Raises InputError with every fault."""
-    story, faults = Story(), []
+    story, faults = RunState(), []
     lines = _text(path).split("\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
@@ -117,7 +117,7 @@ class Journal:
             self._file = LineFile(path)
         try:
             is_old = self._file.size > 0
-            self.story = read(path) if is_old else Story(run, digest, at)
+            self.story = read_journal(path) if is_old else RunState(run, digest, at)
             if self.story.digest != digest:
                 told = "expected the same scenario, options and version as when it was begun"
                 raise InputError([Fault(str(path), told)])
@@ -132,7 +132,7 @@ class Journal:
     def reserved(self, label: str, retry: int, dollars: Decimal) -> None:
         self._add("reserved", call=label, retry=retry, usd=exact(dollars))
 
-    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def done(self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]) -> None:
         self._add(
             "done",
             call=label,
@@ -144,10 +144,10 @@ class Journal:
             response=sent.response,
         )
 
-    def released(self, label: str, retry: int, fault: NotAnswered) -> None:
+    def released(self, label: str, retry: int, fault: AttemptFailed) -> None:
         self._add("released", call=label, retry=retry, status=fault.status, message=str(fault))
 
-    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
         begun = fault.begun
         self._add(
             "lost",

@@ -10,20 +10,20 @@ from cachecost.analysis.fidelity.checker import Judge
 from cachecost.base.times import day_of
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.ledger.results import ZERO, Judgement
-from cachecost.live.driver.journal import Story
-from cachecost.live.driver.model import Sent
-from cachecost.live.driver.money import Pricing
-from cachecost.live.driver.planning import HOST, Plan, Planned, Step
+from cachecost.live.driver.journal import RunState
+from cachecost.live.driver.model import AnsweredCall
+from cachecost.live.driver.money import CallPricing
+from cachecost.live.driver.planning import HOST, LiveCall, Plan, PlannedStrategy
 from cachecost.live.log import moment
 from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedCall:
     """One answered call. Its prediction is sized by other calls' bills, then by counts; None: it has none."""
 
     label: str
-    sent: Sent
+    sent: AnsweredCall
     predicted: Usage | None
     predicted_usd: Decimal | None
     billed_usd: Decimal
@@ -32,11 +32,11 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StrategyOutcome:
     """What a strategy's calls cost, as far as they were sent."""
 
-    planned: Planned
-    calls: tuple[Compared, ...]
+    planned: PlannedStrategy
+    calls: tuple[ComparedCall, ...]
     notes: tuple[str, ...]
 
     @property
@@ -56,28 +56,28 @@ class Outcome:
         return sum((call.sent.usage for call in self.calls), Usage())
 
 
-def compare(plan: Plan, story: Story) -> list[Outcome]:
+def compare(plan: Plan, story: RunState) -> list[StrategyOutcome]:
     """Every strategy's calls against their bills."""
     return [_outcome(plan, planned, story) for planned in plan.strategies]
 
 
-def _outcome(plan: Plan, planned: Planned, story: Story) -> Outcome:
+def _outcome(plan: Plan, planned: PlannedStrategy, story: RunState) -> StrategyOutcome:
     terms = plan.terms
     steps = {step.label: step for step in planned.steps}
     labels, calls = _logged(planned.name, steps, story)
     judge = Judge(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
     judged, _ = judge.judge(planned.name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
-    pricing = Pricing(terms.prices, HOST)
+    pricing = CallPricing(terms.prices, HOST)
     compared = tuple(
         _compared(steps[label], story.done[label], story.dollars[label], by_line.get(call.line), pricing)
         for label, call in zip(labels, calls, strict=True)
         if call.billed is not None
     )
-    return Outcome(planned, compared, tuple(_notes(steps, story)))
+    return StrategyOutcome(planned, compared, tuple(_notes(steps, story)))
 
 
-def _logged(name: str, steps: Mapping[str, Step], story: Story) -> tuple[list[str], list[LoggedCall]]:
+def _logged(name: str, steps: Mapping[str, LiveCall], story: RunState) -> tuple[list[str], list[LoggedCall]]:
     """The calls that were answered, wholly or in part, as a recording would tell them, in the order they started."""
     done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in story.done.items()]
     begun = [(label, part.start, part.first_token_s, None) for label, part in story.begun]
@@ -89,15 +89,17 @@ def _logged(name: str, steps: Mapping[str, Step], story: Story) -> tuple[list[st
     return [row[0] for row in told], calls
 
 
-def _compared(step: Step, sent: Sent, billed: Decimal, judged: Judgement | None, pricing: Pricing) -> Compared:
+def _compared(
+    step: LiveCall, sent: AnsweredCall, billed: Decimal, judged: Judgement | None, pricing: CallPricing
+) -> ComparedCall:
     if judged is None:
-        return Compared(step.label, sent, None, None, billed, False, "not judged")
+        return ComparedCall(step.label, sent, None, None, billed, False, "not judged")
     predicted = replace(judged.predicted, output_tokens=sent.usage.output_tokens)
     dollars = pricing.cost(step.body, predicted, day_of(sent.start))
-    return Compared(step.label, sent, predicted, dollars, billed, judged.exact, judged.reason)
+    return ComparedCall(step.label, sent, predicted, dollars, billed, judged.exact, judged.reason)
 
 
-def _notes(steps: Mapping[str, Step], story: Story) -> list[str]:
+def _notes(steps: Mapping[str, LiveCall], story: RunState) -> list[str]:
     lost = {label: times for label, times in story.unknown_calls.items() if label in steps}
     if not lost:
         return []

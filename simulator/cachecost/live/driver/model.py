@@ -10,7 +10,7 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class AnsweredCall:
     """One answered call. `start` is seconds since the epoch, `first_token_s` seconds until its first token."""
 
     usage: Usage
@@ -35,7 +35,7 @@ class CallFailed(Exception):
 class Sender(Protocol):
     """Sends bodies within a budget, one that is never exceeded."""
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         """Send one Messages call. Raises OverBudget before, CallFailed after the last retry."""
         ...
 

@@ -18,7 +18,7 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Pricing:
+class CallPricing:
     """What calls cost on a host."""
 
     book: PriceBook
@@ -56,7 +56,7 @@ def _ttls(value: Any) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class Reservation:
     """What an attempt may cost, kept free for it."""
 
     number: int
@@ -67,7 +67,7 @@ class OverBilled(Exception):
     """A bill above what the call could cost at most: whoever sees it stops at once."""
 
 
-class Budget:
+class DollarBudget:
     """`limit` dollars, for a run as a whole. What is spent and what is kept free never exceed it.
 
     Reserving has no `await` between looking and taking, so calls in parallel cannot both take the last dollars.
@@ -91,7 +91,7 @@ class Budget:
     def left(self) -> Decimal:
         return self.limit - self.spent - sum(self._reserved.values(), ZERO)
 
-    async def reserve(self, dollars: Decimal) -> Reserved:
+    async def reserve(self, dollars: Decimal) -> Reservation:
         """Keep so much free; waits for calls under way, if that may help. Raises OverBudget."""
         while dollars > self.left:
             if not self._reserved or dollars > self.limit - self.spent:
@@ -103,9 +103,9 @@ class Budget:
             await self._freed.wait()
         self._number += 1
         self._reserved[self._number] = dollars
-        return Reserved(self._number, dollars)
+        return Reservation(self._number, dollars)
 
-    def settle(self, kept: Reserved, billed: Decimal) -> None:
+    def settle(self, kept: Reservation, billed: Decimal) -> None:
         """The call was billed. Raises OverBilled if that is more than it could be."""
         self._free(kept)
         self.billed += billed
@@ -115,15 +115,15 @@ class Budget:
                 "it could cost: stopped, because the rest could cost more than was promised, too"
             )
 
-    def release(self, kept: Reserved) -> None:
+    def release(self, kept: Reservation) -> None:
         """The attempt was not billed."""
         self._free(kept)
 
-    def keep(self, kept: Reserved) -> None:
+    def keep(self, kept: Reservation) -> None:
         """Nobody knows what the attempt was billed: it counts as spent at its worst case."""
         self._free(kept)
         self.unknown += kept.dollars
 
-    def _free(self, kept: Reserved) -> None:
+    def _free(self, kept: Reservation) -> None:
         del self._reserved[kept.number]
         self._freed.set()

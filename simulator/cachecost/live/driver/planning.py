@@ -15,11 +15,11 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.ledger.results import ZERO, CallRow
-from cachecost.live.driver.ceiling import from_count, unbounded
-from cachecost.live.driver.materials.filling import Material
+from cachecost.live.driver.ceiling import from_count, unbounded_reason
+from cachecost.live.driver.materials.filling import FillerContent
 from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
 from cachecost.live.driver.materials.order import faults_in
-from cachecost.live.driver.money import Pricing
+from cachecost.live.driver.money import CallPricing
 from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
@@ -46,7 +46,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LiveCall:
     """One call to be sent: `offset` is seconds after the first call of its strategy, pauses scaled.
 
     `row` is the prediction under these offsets, `worst` the most it should cost by the counts of the plan;
@@ -63,16 +63,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedStrategy:
     """A strategy's calls in the order they start, and what must be known of them."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[LiveCall, ...]
     notes: tuple[str, ...]
     rules: Mapping[str, Any]
 
     @property
-    def groups(self) -> Iterator[list[Step]]:
+    def groups(self) -> Iterator[list[LiveCall]]:
         """Calls that start at once."""
         for _, steps in groupby(self.steps, key=lambda step: step.offset):
             yield list(steps)
@@ -98,7 +98,7 @@ class Plan:
     run: str
     at: float
     terms: Terms
-    strategies: tuple[Planned, ...]
+    strategies: tuple[PlannedStrategy, ...]
 
     @property
     def digest(self) -> str:
@@ -109,7 +109,7 @@ class Plan:
         return digest.hexdigest()
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[LiveCall]:
         return [step for planned in self.strategies for step in planned.steps]
 
     @property
@@ -118,7 +118,7 @@ class Plan:
         found = []
         for planned in self.strategies:
             sent = [step for step in planned.steps if not step.refused]
-            told = ((step, why) for step in sent for why in (*faults_in(step.body), unbounded(step.body)) if why)
+            told = ((step, why) for step in sent for why in (*faults_in(step.body), unbounded_reason(step.body)) if why)
             found += [f"{step.label}: {why}" for step, why in [*told][:1]]
         return found
 
@@ -147,14 +147,14 @@ class _Planner:
     now: float
     options: Options
 
-    def planned(self, spec: StrategySpec | str, talks: list[Any]) -> Planned:
+    def planned(self, spec: StrategySpec | str, talks: list[Any]) -> PlannedStrategy:
         """One strategy. Its calls all stand in one tree, and have its nonce."""
         terms = self.terms
         book = terms.book()
         strategy = build(spec, model=terms.model, facts=lambda model: book.rules(HOST, model))
         rules = getattr(strategy, "rules", {})
         generation = book.rules(HOST, terms.model or "").generation
-        material, intake = Material(terms.counter(generation)), Intake(keep_content=True)
+        material, intake = FillerContent(terms.counter(generation)), Intake(keep_content=True)
         simulation = Simulation(terms.book(rules), terms.prices, terms.counter, HOST, strategy.name)
         calls = list(in_time(strategy, talks))
         nonce = nonce_of(self.run, strategy.name)
@@ -166,7 +166,9 @@ class _Planner:
             steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
         told = [note for talk in talks for note in strategy.notes(talk)]
         batch = [BATCH] if any(call.is_batch for call in calls) else []
-        return Planned(strategy.name, tuple(steps), tuple(dict.fromkeys([*told, *material.notes, *batch])), rules)
+        return PlannedStrategy(
+            strategy.name, tuple(steps), tuple(dict.fromkeys([*told, *material.notes, *batch])), rules
+        )
 
     def _sized(self, request: Request) -> Request:
         """`request` with the output that it may have here; a call that only warms the cache keeps its none."""
@@ -176,7 +178,7 @@ class _Planner:
         budget = int(thinking.get("budget_tokens") or 0) if thinking.get("type") == "enabled" else 0
         return replace(request, params={**request.params, "max_tokens": budget + self.options.output})
 
-    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> Step:
+    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> LiveCall:
         start, body = self.now + offset, body_of(request)
         output = int(body["max_tokens"])
         row = simulation.row(
@@ -195,8 +197,8 @@ class _Planner:
         if row.error_type == "not_evaluated":
             raise CannotEvaluate(f"{label}: {row.error}")
         worst = ZERO if row.error else self._worst(body, row, start)
-        return Step(label, offset, request, body, row, worst, row.error)
+        return LiveCall(label, offset, request, body, row, worst, row.error)
 
     def _worst(self, body: Mapping[str, Any], row: CallRow, start: float) -> Decimal:
         tokens = from_count(row.usage.total_input)
-        return Pricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))
+        return CallPricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))

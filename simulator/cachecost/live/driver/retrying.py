@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 
-from cachecost.live.driver.wire import NotAnswered
+from cachecost.live.driver.wire import AttemptFailed
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
@@ -21,13 +21,13 @@ AGAIN = frozenset({408, 409, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class Retries:
+class RetryPolicy:
     """At most `most` retries of a call; waits are drawn from `seed`, so the same run waits the same."""
 
     most: int = 4
     seed: str = ""
 
-    def wait(self, fault: NotAnswered, retry: int, label: str, now: float) -> float | None:
+    def wait(self, fault: AttemptFailed, retry: int, label: str, now: float) -> float | None:
         """Seconds to wait before the `retry`-th retry (from 1) of a call; None: it has failed for good."""
         if retry > self.most or not _is_worth_it(fault):
             return None
@@ -54,7 +54,7 @@ def asked_for(headers: Mapping[str, str], now: float) -> float | None:
     return max(0.0, (zoned - datetime.fromtimestamp(now, UTC)).total_seconds())
 
 
-def _is_worth_it(fault: NotAnswered) -> bool:
+def _is_worth_it(fault: AttemptFailed) -> bool:
     told = fault.headers.get("x-should-retry")
     if fault.status is not None and told in ("true", "false"):
         return told == "true"

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 from cachecost.live.clock import Clock
 from cachecost.live.driver.journal import Journal
-from cachecost.live.driver.model import CallFailed, OverBudget, Sent
+from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.driver.planning import Plan, Planned, Step
+from cachecost.live.driver.planning import LiveCall, Plan, PlannedStrategy
 from cachecost.live.driver.sender import BudgetedSender
 
 ABOUT_THE_CALL = frozenset({400, 413, 422})
 """Answers that are about one body: the calls after it may be fine."""
-Say = Callable[[Step, Sent], None]
+Say = Callable[[LiveCall, AnsweredCall], None]
 
 
 @dataclass(slots=True)
-class Ended:
+class RunEnd:
     """How a run ended: why it stopped before its time ("": it did not), and the calls that are not done."""
 
     why: str = ""
@@ -27,7 +27,7 @@ class Ended:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-class Run:
+class PlanRunner:
     """Sends what the journal does not call done yet."""
 
     def __init__(
@@ -40,9 +40,9 @@ class Run:
         self._say = say
         self._room = asyncio.Semaphore(parallel)
         self._stopped = asyncio.Event()
-        self._ended = Ended()
+        self._ended = RunEnd()
 
-    async def go(self) -> Ended:
+    async def go(self) -> RunEnd:
         """Send everything that is left to send."""
         async with asyncio.TaskGroup() as group:
             for planned in self._plan.strategies:
@@ -51,7 +51,7 @@ class Run:
         self._ended.undone = [step.label for step in self._plan.steps if not step.refused and step.label not in done]
         return self._ended
 
-    async def _strategy(self, planned: Planned) -> None:
+    async def _strategy(self, planned: PlannedStrategy) -> None:
         async with self._room:
             last: tuple[float, float] | None = None
             for steps in planned.groups:
@@ -65,10 +65,10 @@ class Run:
                 await asyncio.gather(*map(self._call, todo))
                 last = (steps[0].offset, at)
 
-    def _todo(self, steps: list[Step]) -> list[Step]:
+    def _todo(self, steps: list[LiveCall]) -> list[LiveCall]:
         return [step for step in steps if not step.refused and step.label not in self._journal.story.done]
 
-    def _begun(self, steps: list[Step]) -> float | None:
+    def _begun(self, steps: list[LiveCall]) -> float | None:
         """When a group was sent that is wholly done already; None where it is not."""
         sent = [self._journal.story.done.get(step.label) for step in steps if not step.refused]
         return max((one.start for one in sent if one), default=None) if all(sent) else None
@@ -85,7 +85,7 @@ class Run:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _call(self, step: Step) -> None:
+    async def _call(self, step: LiveCall) -> None:
         if self._stopped.is_set():
             return
         try:
@@ -97,7 +97,7 @@ class Run:
         except CallFailed as error:
             self._fail(step, error)
 
-    def _fail(self, step: Step, error: CallFailed) -> None:
+    def _fail(self, step: LiveCall, error: CallFailed) -> None:
         self._journal.failed(step.label, error)
         self._ended.failed[step.label] = _words(error)
         if error.status not in ABOUT_THE_CALL:

@@ -13,11 +13,11 @@ from anthropic import AsyncAnthropic
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.live.clock import Clock
-from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded
-from cachecost.live.driver.model import CallFailed, Sent
-from cachecost.live.driver.money import Budget, OverBilled, Pricing, Reserved
-from cachecost.live.driver.retrying import Retries
-from cachecost.live.driver.wire import NotAnswered, Wire
+from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded_reason
+from cachecost.live.driver.model import AnsweredCall, CallFailed
+from cachecost.live.driver.money import CallPricing, DollarBudget, OverBilled, Reservation
+from cachecost.live.driver.retrying import RetryPolicy
+from cachecost.live.driver.wire import AttemptFailed, Wire
 
 NO_ACCESS = frozenset({401, 403})
 
@@ -28,13 +28,15 @@ class AttemptObserver:
     def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
         """An attempt that costs at most `dollars` is about to be sent."""
 
-    def on_answered(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def on_answered(
+        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
+    ) -> None:
         """The attempt was answered, and billed `dollars`."""
 
-    def on_released(self, label: str, retry: int, fault: NotAnswered) -> None:
+    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
         """The attempt failed and was not billed."""
 
-    def on_lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
         """The attempt failed and may have been billed, `dollars` at most."""
 
 
@@ -44,10 +46,10 @@ class BudgetedSender:
     def __init__(
         self,
         wire: Wire,
-        pricing: Pricing,
-        budget: Budget,
+        pricing: CallPricing,
+        budget: DollarBudget,
         clock: Clock,
-        retries: Retries,
+        retries: RetryPolicy,
         observer: AttemptObserver | None = None,
     ) -> None:
         self.budget = budget
@@ -57,14 +59,14 @@ class BudgetedSender:
         self._retries = retries
         self._observer = observer or AttemptObserver()
 
-    async def send(self, body: Mapping[str, Any], label: str = "") -> Sent:
+    async def send(self, body: Mapping[str, Any], label: str = "") -> AnsweredCall:
         """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
         worst = await self.worst(body)
         for retry in range(self._retries.most + 1):
             kept = await self.budget.reserve(worst)
             try:
                 return await self._attempt(body, label, retry, kept)
-            except NotAnswered as fault:
+            except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, label)
         raise AssertionError("the last retry is not waited for")
 
@@ -73,13 +75,13 @@ class BudgetedSender:
         for retry in range(self._retries.most + 1):
             try:
                 return await self._wire.count(body, retry)
-            except NotAnswered as fault:
+            except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, "count_tokens")
         raise AssertionError("the last retry is not waited for")
 
     async def worst(self, body: Mapping[str, Any]) -> Decimal:
         """Dollars that a call can cost at most. Raises CallFailed where nobody can tell."""
-        if why := unbounded(body):
+        if why := unbounded_reason(body):
             raise CallFailed(f"not sent: {why}", None, "unbounded")
         try:
             return self.pricing.worst(body, await self._most_tokens(body), day_of(self._clock.now()))
@@ -98,12 +100,12 @@ class BudgetedSender:
                 raise CallFailed(f"{words} ({fault})", None, "unbounded") from None
             return most
 
-    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved) -> Sent:
+    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation) -> AnsweredCall:
         """One attempt; whatever becomes of it, what was kept for it is settled, or stays charged."""
         self._observer.on_reserved(label, retry, kept.dollars)
         try:
             sent = await self._wire.post(body, retry)
-        except NotAnswered as fault:
+        except AttemptFailed as fault:
             self._unanswered(body, label, retry, kept, fault)
             raise
         except BaseException:
@@ -112,7 +114,7 @@ class BudgetedSender:
         self._settle(body, label, retry, kept, sent)
         return sent
 
-    def _settle(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved, sent: Sent) -> None:
+    def _settle(self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation, sent: AnsweredCall) -> None:
         try:
             dollars = self.pricing.cost(body, sent.usage, day_of(sent.start))
         except CannotEvaluate as error:
@@ -121,7 +123,9 @@ class BudgetedSender:
         self._observer.on_answered(label, retry, sent, dollars, body)
         self.budget.settle(kept, dollars)
 
-    def _unanswered(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved, fault: NotAnswered) -> None:
+    def _unanswered(
+        self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation, fault: AttemptFailed
+    ) -> None:
         if fault.is_billable:
             self.budget.keep(kept)
             self._observer.on_lost(label, retry, fault, kept.dollars, body)
@@ -129,7 +133,7 @@ class BudgetedSender:
             self.budget.release(kept)
             self._observer.on_released(label, retry, fault)
 
-    async def _wait(self, fault: NotAnswered, retry: int, label: str) -> None:
+    async def _wait(self, fault: AttemptFailed, retry: int, label: str) -> None:
         """Wait before the next attempt. Raises CallFailed where there is to be none."""
         wait = self._retries.wait(fault, retry, label, self._clock.now())
         if wait is None:
@@ -145,10 +149,10 @@ TIMEOUT_S = 300.0
 async def sender_to(
     key: str,
     base_url: str | None,
-    pricing: Pricing,
-    budget: Budget,
+    pricing: CallPricing,
+    budget: DollarBudget,
     clock: Clock,
-    retries: Retries,
+    retries: RetryPolicy,
     observer: AttemptObserver | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
     betas: tuple[str, ...] = (),

@@ -10,8 +10,8 @@ import click
 
 from cachecost.base.formatting import counted, dollars, exact
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.driving import Driven
-from cachecost.live.driver.judging import Compared, Outcome
+from cachecost.live.driver.driving import LiveResult
+from cachecost.live.driver.judging import ComparedCall, StrategyOutcome
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
 from cachecost.providers.usage import Usage
@@ -120,7 +120,7 @@ def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
     }
 
 
-def print_driven(driven: Driven) -> None:
+def print_driven(driven: LiveResult) -> None:
     """Every call, then every strategy."""
     rows = [_call_row(call) for outcome in driven.outcomes for call in outcome.calls]
     click.echo("\ncall by call")
@@ -129,12 +129,12 @@ def print_driven(driven: Driven) -> None:
     print_table("", COLUMNS, [_row(outcome) for outcome in driven.outcomes])
 
 
-def _row(outcome: Outcome) -> tuple[str, ...]:
+def _row(outcome: StrategyOutcome) -> tuple[str, ...]:
     calls = f"{len(outcome.calls)} of {sum(not step.refused for step in outcome.planned.steps)}"
     return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted), dollars(outcome.billed)
 
 
-def _call_row(call: Compared) -> tuple[str, ...]:
+def _call_row(call: ComparedCall) -> tuple[str, ...]:
     predicted = _cells(call.predicted) if call.predicted else ("–", "–", "–")
     return call.label, *predicted, *_cells(call.sent.usage), dollars(call.billed_usd), "" if call.exact else call.reason
 
@@ -143,7 +143,7 @@ def _cells(usage: Usage) -> tuple[str, str, str]:
     return f"{usage.read:,}", f"{usage.write:,}", f"{usage.input_tokens:,}"
 
 
-def sentences(driven: Driven) -> Iterator[str]:
+def sentences(driven: LiveResult) -> Iterator[str]:
     """What became of the run, in words."""
     unknown = (
         f", and {dollars(driven.unknown)} held for attempts that nobody knows the bill of" if driven.unknown else ""
@@ -160,7 +160,7 @@ def sentences(driven: Driven) -> Iterator[str]:
     yield f"journal {driven.journal}, recording {driven.recording}"
 
 
-def driven_json(driven: Driven) -> dict[str, Any]:
+def driven_json(driven: LiveResult) -> dict[str, Any]:
     """The run as one object; dollars are decimal strings."""
     return {
         "format": 1,
@@ -178,7 +178,7 @@ def driven_json(driven: Driven) -> dict[str, Any]:
     }
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: StrategyOutcome) -> dict[str, Any]:
     return {
         "name": outcome.planned.name,
         "calls": len(outcome.planned.steps),
@@ -193,7 +193,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _call_json(call: Compared) -> dict[str, Any]:
+def _call_json(call: ComparedCall) -> dict[str, Any]:
     return {
         "call": call.label,
         "timestamp": moment(call.sent.start),

@@ -12,7 +12,7 @@ import httpx2
 from anthropic import AsyncAnthropic, AsyncStream
 
 from cachecost.conversations.readers.request_log.reader import usage_of
-from cachecost.live.driver.model import Sent
+from cachecost.live.driver.model import AnsweredCall
 from cachecost.live.keys import without
 from cachecost.providers.usage import Usage
 
@@ -38,14 +38,14 @@ LONGEST_MESSAGE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PartialAnswer:
     """An answer that began and did not end: when the call was sent, and seconds until its answer began."""
 
     start: float
     first_token_s: float
 
 
-class NotAnswered(Exception):
+class AttemptFailed(Exception):
     """An attempt without an answer that can be used. `status` is None where there was none at all.
 
     `is_billable`: it may have been billed all the same. `begun`: it was answered in part. `headers` are those of
@@ -59,7 +59,7 @@ class NotAnswered(Exception):
         kind: str = "",
         headers: Mapping[str, str] | None = None,
         is_billable: bool = False,
-        begun: Begun | None = None,
+        begun: PartialAnswer | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -80,7 +80,7 @@ class Wire:
         self._now = now
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
 
-    async def post(self, body: Mapping[str, Any], retry: int = 0) -> Sent:
+    async def post(self, body: Mapping[str, Any], retry: int = 0) -> AnsweredCall:
         """One Messages call, streamed. Raises NotAnswered."""
         reading = _Reading(self._now(), self._now)
         try:
@@ -112,7 +112,7 @@ class Wire:
     def _at_retry(self, retry: int) -> dict[str, str]:
         return {**self._headers, "x-stainless-retry-count": str(retry)}
 
-    def _fault(self, error: Exception, reading: _Reading | None) -> NotAnswered:
+    def _fault(self, error: Exception, reading: _Reading | None) -> AttemptFailed:
         began = reading.begun if reading else None
         told = self._harmless(str(error) or type(error).__name__)
         if isinstance(error, anthropic.APIStatusError):
@@ -121,14 +121,14 @@ class Wire:
             words, kind = _told(error.body)
             message = self._harmless(words) if words else told
             if status < 300:  # an error event inside a stream that had begun
-                return NotAnswered(message, None, kind, headers, True, began)
-            return NotAnswered(message, status, kind, headers, status in MAYBE_ANSWERED, began)
+                return AttemptFailed(message, None, kind, headers, True, began)
+            return AttemptFailed(message, status, kind, headers, status in MAYBE_ANSWERED, began)
         if isinstance(error, anthropic.APITimeoutError):
             told = "no answer in time"
         elif isinstance(error, anthropic.APIConnectionError):
             told = self._harmless(f"no connection: {error.__cause__ or error}")
         sent = not isinstance(error.__cause__, NEVER_SENT)
-        return NotAnswered(told, None, "connection" if not sent else "lost", {}, sent, began)
+        return AttemptFailed(told, None, "connection" if not sent else "lost", {}, sent, began)
 
     def _harmless(self, text: str) -> str:
         """`text` without the key, on one line and not too long: errors of a network may quote anything."""
@@ -153,7 +153,7 @@ class _Reading:
 
     def __init__(self, start: float, now: Callable[[], float]) -> None:
         self.start = start
-        self.begun: Begun | None = None
+        self.begun: PartialAnswer | None = None
         self._now = now
         self._message: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
@@ -165,19 +165,19 @@ class _Reading:
         async for event in events:
             self._take(event)
 
-    def sent(self) -> Sent:
+    def sent(self) -> AnsweredCall:
         """What was answered. Raises ValueError where the stream ended before the message did."""
         if self.begun is None or not self._is_whole:
             raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
         usage: Usage = usage_of(self._usage, "usage")
         content = [self._blocks[number] for number in sorted(self._blocks)]
         response = {**self._message, "content": content, "usage": self._usage}
-        return Sent(usage, self.start, self.begun.first_token_s, response)
+        return AnsweredCall(usage, self.start, self.begun.first_token_s, response)
 
     def _take(self, event: Any) -> None:
         kind = event["type"]
         if kind == "message_start":
-            self.begun = Begun(self.start, max(0.0, self._now() - self.start))
+            self.begun = PartialAnswer(self.start, max(0.0, self._now() - self.start))
             self._message = dict(event["message"])
             self._usage = dict(self._message["usage"])
         elif kind == "content_block_start":

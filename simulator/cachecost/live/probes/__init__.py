@@ -11,7 +11,7 @@ from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.live.probes.harness import PricedProbe, Probe
 from cachecost.live.probes.lookback import RUNS, WINDOW
 from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import Finding
+from cachecost.live.probes.model import ProbeFinding
 from cachecost.live.probes.parameters import EFFORT, STRUCTURED, THINKING, TOOL_CHOICE
 from cachecost.live.probes.planning import plan, summary
 from cachecost.live.probes.ttls import LIFETIME, SHALLOW_MARKS, TTL_IN_KEY
@@ -21,9 +21,9 @@ from cachecost.live.probes.writing import rules_text, write
 
 __all__ = [
     "PROBES",
-    "Finding",
     "PricedProbe",
     "Probe",
+    "ProbeFinding",
     "plan",
     "rules_text",
     "select_probes",

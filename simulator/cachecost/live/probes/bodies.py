@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from cachecost.live.probes.harness import Bench
+from cachecost.live.probes.harness import ProbeRun
 
 Body = dict[str, Any]
 FILLER = ("the", "river", "runs", "past", "an", "old", "stone", "house")
@@ -24,10 +24,10 @@ def filler(words: int) -> str:
 
 def text(words: str, ttl: str | None = None) -> Body:
     """A text block, marked where a TTL is given."""
-    return marked({"type": "text", "text": words}, ttl)
+    return with_mark({"type": "text", "text": words}, ttl)
 
 
-def marked(block: Body, ttl: str | None) -> Body:
+def with_mark(block: Body, ttl: str | None) -> Body:
     return {**block, "cache_control": MARKS[ttl]} if ttl else block
 
 
@@ -40,23 +40,23 @@ def asking(words: str = ASK) -> Body:
     return {"messages": [user(text(words))]}
 
 
-async def words_for(bench: Bench, tokens: int) -> int:
+async def words_for(bench: ProbeRun, tokens: int) -> int:
     """How many words of filler are at least so many tokens of the model, as its own count of a sample tells."""
     empty = await bench.count(asking())
     whole = await bench.count(asking(f"{ASK} {filler(SAMPLE)}"))
     return ceil(tokens * SAMPLE / max(1, whole - empty)) + len(FILLER)
 
 
-async def prefix_words(bench: Bench) -> int:
+async def prefix_words(bench: ProbeRun) -> int:
     """Words of filler that surely reach the believed minimum."""
     return await words_for(bench, bench.priced.minimum + SPARE)
 
 
-def headed(head: str, ttl: str | None, asked: str = ASK, **fields: Any) -> Body:
+def body_with_prefix(head: str, ttl: str | None, asked: str = ASK, **fields: Any) -> Body:
     """A body whose cacheable prefix is one system text."""
     return {"system": [text(head, ttl)], "messages": [user(text(asked))], **fields}
 
 
 def tool(description: str, ttl: str | None = None) -> Body:
     schema: Mapping[str, Any] = {"type": "object", "properties": {}}
-    return marked({"name": "note", "description": description, "input_schema": schema}, ttl)
+    return with_mark({"name": "note", "description": description, "input_schema": schema}, ttl)

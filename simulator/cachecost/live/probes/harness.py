@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.live.clock import Clock
-from cachecost.live.driver.model import CallFailed, Sender, Sent
-from cachecost.live.probes.model import SETTLE_S, Answer, Reading, Unsettled
+from cachecost.live.driver.model import AnsweredCall, CallFailed, Sender
+from cachecost.live.probes.model import SETTLE_S, ProbeAnswer, RoundResult, Unsettled
 from cachecost.providers.prices import Prices
 
 MARGIN = 64
@@ -29,7 +29,7 @@ class Probe:
 
     name: str
     question: str
-    run: Callable[[Bench], Awaitable[Answer]]
+    run: Callable[[ProbeRun], Awaitable[ProbeAnswer]]
     sizes: tuple[tuple[int, int], ...]
     settles: int = 0
     lives: float = 0.0
@@ -73,12 +73,12 @@ class PricedProbe:
         )
 
 
-class Bench:
+class ProbeRun:
     """Sends the bodies of one probe. `nonce` stands in all of them, so that no earlier run's entry helps."""
 
     def __init__(self, sender: Sender, clock: Clock, priced: PricedProbe, nonce: str) -> None:
         self.priced = priced
-        self.taken: list[Sent] = []
+        self.taken: list[AnsweredCall] = []
         self.waited_s = 0.0
         self._sender = sender
         self._clock = clock
@@ -97,7 +97,7 @@ class Bench:
         """Input tokens of a body, free of charge."""
         return await self._sender.count({"model": self.priced.model, **body})
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         """Send a body for one token of output, if it says nothing else. Raises Unsettled beyond what was priced."""
         whole = {"model": self.priced.model, "max_tokens": 1, **body}
         tokens = await self.count(body) + MARGIN
@@ -115,7 +115,7 @@ class Bench:
         words = f"a fresh prefix of more than {self.priced.minimum} tokens was not cached"
         return Unsettled(f"{words}: first ask the probe minimum, then run again with --rules FILE")
 
-    async def tried(self, body: Mapping[str, Any]) -> Sent | None:
+    async def tried(self, body: Mapping[str, Any]) -> AnsweredCall | None:
         """As `send`; None where the API refuses such a body, which costs nothing."""
         try:
             return await self.send(body)
@@ -145,33 +145,33 @@ MOST = 3
 ENOUGH = 2
 
 
-async def agreed(bench: Bench, once: Callable[[Bench], Awaitable[Reading]]) -> Answer:
+async def ask_repeatedly(bench: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> ProbeAnswer:
     """Two rounds, and a third where they differ. A round that got lost on the way counts as one that says nothing."""
-    readings: list[Reading] = []
-    while len(readings) < MOST and together(readings).value is None:
+    readings: list[RoundResult] = []
+    while len(readings) < MOST and combine_rounds(readings).value is None:
         readings.append(await _round(bench, once))
         if readings[-1].is_final or _are_mute(readings):
             break
-    return together(readings)
+    return combine_rounds(readings)
 
 
-def _are_mute(readings: list[Reading]) -> bool:
+def _are_mute(readings: list[RoundResult]) -> bool:
     """Two rounds that say the same nothing: a third would not help."""
     return len(readings) == ENOUGH and all(one.value is None for one in readings)
 
 
-async def _round(bench: Bench, once: Callable[[Bench], Awaitable[Reading]]) -> Reading:
+async def _round(bench: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> RoundResult:
     try:
         return await once(bench)
     except Unsettled as error:
-        return Reading(None, str(error))
+        return RoundResult(None, str(error))
 
 
-def together(readings: list[Reading]) -> Answer:
+def combine_rounds(readings: list[RoundResult]) -> ProbeAnswer:
     """What so many rounds come to; no value where no two agree."""
     for reading in readings:
         same = sum(other.value == reading.value for other in readings)
         if reading.value is not None and same >= ENOUGH:
-            return Answer(reading.value, reading.told, same, len(readings))
+            return ProbeAnswer(reading.value, reading.told, same, len(readings))
     told = list(dict.fromkeys(reading.told for reading in readings))
-    return Answer(None, "; but another round: ".join(told), 0, len(readings))
+    return ProbeAnswer(None, "; but another round: ".join(told), 0, len(readings))

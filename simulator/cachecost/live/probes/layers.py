@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, words_for
-from cachecost.live.probes.harness import Bench
+from cachecost.live.probes.harness import ProbeRun
 from cachecost.live.probes.model import Unsettled
 
 LAYERS = ("tools", "system", "messages")
@@ -23,7 +23,7 @@ Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Layered:
+class LayeredBody:
     """A body with text in each layer. `ends` are tokens up to the end of tools, system and messages, as billed."""
 
     start: str
@@ -49,25 +49,25 @@ class Layered:
         return next((layer for layer, end in ends if abs(read - end) <= NEAR), f"{read} tokens")
 
 
-async def layered(bench: Bench, fields: Fields) -> Layered:
+async def write_layers(bench: ProbeRun, fields: Fields) -> LayeredBody:
     """A fresh body, written layer by layer. Raises Unsettled where nothing of it was cached."""
     start, head = bench.fresh(), filler(await prefix_words(bench))
-    plain = Layered(start, head, filler(await words_for(bench, STEP)))
+    plain = LayeredBody(start, head, filler(await words_for(bench, STEP)))
     ends = [await _end(bench, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
     if not ends[0]:
         raise bench.uncached()
     if ends[1] - ends[0] <= NEAR or ends[2] - ends[1] <= NEAR:
         raise Unsettled(f"the ends of the three layers should be told apart, and were billed at {ends}")
-    return Layered(start, plain.head, plain.step, tuple(ends))
+    return LayeredBody(start, plain.head, plain.step, tuple(ends))
 
 
-async def _end(bench: Bench, body: Body) -> int:
+async def _end(bench: ProbeRun, body: Body) -> int:
     usage = (await bench.send(body)).usage
     await bench.settle()
     return usage.read + usage.write
 
 
-async def level_after(bench: Bench, base: Layered, fields: Fields, changed: Fields) -> str | None:
+async def level_after(bench: ProbeRun, base: LayeredBody, fields: Fields, changed: Fields) -> str | None:
     """Up to where the changed body reads what the unchanged one wrote; None where the API refuses it.
 
     The unchanged one is sent again: its entries must still be there, or nothing was shown. Raises Unsettled.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.live.probes.bodies import ASK, Body, filler, marked, prefix_words, text, tool, user
-from cachecost.live.probes.harness import Bench, Probe, agreed
-from cachecost.live.probes.model import Answer, Reading, Unsettled
+from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, with_mark
+from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly
+from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
 
 FURTHEST = 40
 """The longest window that can be found, in positions."""
@@ -22,7 +22,7 @@ class _Base:
         self._number = 0
 
     def body(self) -> Body:
-        return self._of([user(marked(self._head, "5m"))])
+        return self._of([user(with_mark(self._head, "5m"))])
 
     def further(self, distance: int) -> Body:
         """Marked so many text blocks after the prefix, which itself is not marked."""
@@ -36,7 +36,7 @@ class _Base:
         ids = [f"toolu_{self._number:02d}x{number:04d}" for number in range(parallel)]
         uses = [{"type": "tool_use", "id": one, "name": "note", "input": {}} for one in ids]
         results: list[Body] = [{"type": "tool_result", "tool_use_id": one, "content": "ok"} for one in ids]
-        last = marked(results[-1], "5m")
+        last = with_mark(results[-1], "5m")
         return self._of(
             [user(self._head), {"role": "assistant", "content": uses}, user(*results[:-1], last)],
         )
@@ -46,7 +46,7 @@ class _Base:
         return {"tools": [tool("Takes a note.")], "messages": list(messages)}
 
 
-async def _written(bench: Bench) -> _Base:
+async def _written(bench: ProbeRun) -> _Base:
     base = _Base(bench.fresh(), filler(await prefix_words(bench)))
     if not (await bench.send(base.body())).usage.write:
         raise bench.uncached()
@@ -54,7 +54,7 @@ async def _written(bench: Bench) -> _Base:
     return base
 
 
-async def _reads(bench: Bench, base: _Base, body: Body) -> bool:
+async def _reads(bench: ProbeRun, base: _Base, body: Body) -> bool:
     """Whether the body reads the prefix; where it does not, the prefix must still be there. Raises Unsettled."""
     if (await bench.send(body)).usage.read:
         return True
@@ -64,11 +64,11 @@ async def _reads(bench: Bench, base: _Base, body: Body) -> bool:
     return False
 
 
-async def _window(bench: Bench) -> Answer:
-    return await agreed(bench, _window_once)
+async def _window(bench: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(bench, _window_once)
 
 
-async def _window_once(bench: Bench) -> Reading:
+async def _window_once(bench: ProbeRun) -> RoundResult:
     """The largest distance in blocks from which the prefix is read; the window counts the mark itself too."""
     base = await _written(bench)
     reached, missed = 0, FURTHEST
@@ -82,21 +82,21 @@ async def _window_once(bench: Bench) -> Reading:
             missed = distance
     told = f"a mark {reached} blocks after an entry reads it, one {missed} blocks after it does not"
     if missed == FURTHEST:
-        return Reading(None, f"a mark {reached} blocks after an entry reads it; further was not tried", True)
-    return Reading(reached + 1, told)
+        return RoundResult(None, f"a mark {reached} blocks after an entry reads it; further was not tried", True)
+    return RoundResult(reached + 1, told)
 
 
-async def _runs(bench: Bench) -> Answer:
-    return await agreed(bench, _runs_once)
+async def _runs(bench: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(bench, _runs_once)
 
 
-async def _runs_once(bench: Bench) -> Reading:
+async def _runs_once(bench: ProbeRun) -> RoundResult:
     """`many` calls are beyond the window if either run is counted by blocks, `some` only if both are."""
     base = await _written(bench)
     window = bench.priced.lookback
     many, some = window + 2, window // 2 + 1
     if await _reads(bench, base, base.further(many)):
-        return Reading(
+        return RoundResult(
             None, f"a mark {many} text blocks after an entry reads it: the window is larger than {window}", True
         )
     one_call = await _reads(bench, base, base.after_tools(1))
@@ -104,10 +104,10 @@ async def _runs_once(bench: Bench) -> Reading:
     over_some = await _reads(bench, base, base.after_tools(some))
     told = f"over {many} parallel calls and their results {_word(over_many)}, over {some} {_word(over_some)}"
     if not one_call:
-        return Reading(None, "not even one call and its result are looked back over")
+        return RoundResult(None, "not even one call and its result are looked back over")
     if over_some and not over_many:
-        return Reading(None, f"{told}: only one of the two kinds of runs is one position")
-    return Reading("collapsed" if over_many else "counted", told)
+        return RoundResult(None, f"{told}: only one of the two kinds of runs is one position")
+    return RoundResult("collapsed" if over_many else "counted", told)
 
 
 def _word(reads: bool) -> str:

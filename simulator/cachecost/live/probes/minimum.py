@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachecost.live.probes.bodies import ASK, FILLER, Body, filler, text, user, words_for
-from cachecost.live.probes.harness import Bench, Probe
-from cachecost.live.probes.model import Answer, Unsettled
+from cachecost.live.probes.harness import Probe, ProbeRun
+from cachecost.live.probes.model import ProbeAnswer, Unsettled
 
 LONGEST = 4352
 """Tokens that are tried at most: the largest published minimum and some."""
@@ -21,7 +21,7 @@ ABOVE = 40
 
 
 @dataclass(slots=True)
-class Edge:
+class MinimumBounds:
     """What is known: a prefix of `low` tokens is not cached, one of `high` is. `body` is the one at `high`.
 
     `tail` are the tokens after the mark, as billed; `excess` is what count_tokens says above the bill (mostly 0).
@@ -34,7 +34,7 @@ class Edge:
     excess: int = 0
 
 
-async def _run(bench: Bench) -> Answer:
+async def _run(bench: ProbeRun) -> ProbeAnswer:
     edge = await _bracket(bench)
     guesses = [bench.priced.minimum, bench.priced.minimum - 1]
     while edge.high - edge.low > 1:
@@ -42,19 +42,19 @@ async def _run(bench: Bench) -> Answer:
         target = between[0] if between else (edge.low + edge.high) // 2
         if not await _narrow(bench, edge, target):
             told = f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens was found"
-            return Answer(None, told)
+            return ProbeAnswer(None, told)
     return await _proved(bench, edge)
 
 
-async def _proved(bench: Bench, edge: Edge) -> Answer:
+async def _proved(bench: ProbeRun, edge: MinimumBounds) -> ProbeAnswer:
     """The edge, if what was written at it can be read."""
     await bench.settle()
     read = (await bench.send(edge.body)).usage.read
     told = f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the mark"
-    return Answer(edge.high if read else None, told)
+    return ProbeAnswer(edge.high if read else None, told)
 
 
-async def _bracket(bench: Bench) -> Edge:
+async def _bracket(bench: ProbeRun) -> MinimumBounds:
     """The first prefix that is cached, and the longest before it that was not. Raises Unsettled."""
     low, prefix = 0, bench.priced.minimum + ABOVE
     while True:
@@ -64,13 +64,13 @@ async def _bracket(bench: Bench) -> Edge:
         usage = (await bench.send(body)).usage
         if cached := usage.read + usage.write:
             excess = await bench.count(body) - usage.total_input
-            return Edge(max(0, low - usage.input_tokens), cached, usage.input_tokens, body, excess)
+            return MinimumBounds(max(0, low - usage.input_tokens), cached, usage.input_tokens, body, excess)
         if prefix == LONGEST:
             raise Unsettled(f"nothing was cached, not even of {usage.total_input} tokens")
         low, prefix = usage.total_input, 2 * prefix
 
 
-async def _narrow(bench: Bench, edge: Edge, target: int) -> bool:
+async def _narrow(bench: ProbeRun, edge: MinimumBounds, target: int) -> bool:
     """Send a prefix of `target` tokens, and move the side of the edge that it shows. False: no such text was found."""
     body = await _sized(bench, target + edge.tail + edge.excess)
     if body is None:
@@ -86,7 +86,7 @@ async def _narrow(bench: Bench, edge: Edge, target: int) -> bool:
     return True
 
 
-async def _sized(bench: Bench, total: int) -> Body | None:
+async def _sized(bench: ProbeRun, total: int) -> Body | None:
     """A body that counts `total` tokens: words first, then a pad that grows by little. None: not in so many tries."""
     start, pad = bench.fresh(), 1
     words = await words_for(bench, total)

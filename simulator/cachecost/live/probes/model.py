@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.model import Sent
+from cachecost.live.driver.model import AnsweredCall
 
 NOT_SETTLED = "not settled"
 SETTLE_S = 5.0
@@ -19,7 +19,7 @@ class Unsettled(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RoundResult:
     """What one round says. `value` None: it fits no reading of the rule; with `is_final` no round will change that."""
 
     value: Value | None
@@ -28,7 +28,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """What all rounds say together: `agreed` of `rounds` found `value` (None: not settled). `told` has the numbers."""
 
     value: Value | None
@@ -38,7 +38,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeFinding:
     """What a probe found. `value` is None where the question stays open, or was not asked; `told` then says why.
 
     `dollars` are those of the calls that were answered. `run` is the nonce of all its prompts.
@@ -53,7 +53,7 @@ class Finding:
     switch: str | None = None
     agreed: int = 0
     rounds: int = 0
-    calls: tuple[Sent, ...] = ()
+    calls: tuple[AnsweredCall, ...] = ()
     dollars: Decimal = ZERO
     run: str = ""
 

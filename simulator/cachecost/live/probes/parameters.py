@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cachecost.live.probes.harness import Bench, Probe, agreed
-from cachecost.live.probes.layers import NOTHING, Fields, Layered, layered, level_after
-from cachecost.live.probes.model import Answer, Reading
+from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly
+from cachecost.live.probes.layers import NOTHING, Fields, LayeredBody, level_after, write_layers
+from cachecost.live.probes.model import ProbeAnswer, RoundResult
 
 BUDGET = 1024
 CHANGES: Mapping[str, Fields] = {
@@ -30,45 +30,45 @@ FORMAT_AT = {"tools": "system", NOTHING: "tools"}
 """Up to where a changed body reads -> the layer at whose head the change stands."""
 
 
-async def _thinking(bench: Bench) -> Answer:
-    return await agreed(bench, _thinking_once)
+async def _thinking(bench: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(bench, _thinking_once)
 
 
-async def _thinking_once(bench: Bench) -> Reading:
-    base = await layered(bench, {})
+async def _thinking_once(bench: ProbeRun) -> RoundResult:
+    base = await write_layers(bench, {})
     tried = []
     for name, changed in CHANGES.items():
         level = await level_after(bench, base, {}, changed)
         tried.append(f"{name} is refused" if level is None else f"from unset to {name} reads {level}")
         if level not in (None, "messages"):
-            return Reading(THINKING_AT.get(str(level)), ", ".join(tried))
-    return Reading(None, f"no change of thinking that the cache notices: {', '.join(tried)}", True)
+            return RoundResult(THINKING_AT.get(str(level)), ", ".join(tried))
+    return RoundResult(None, f"no change of thinking that the cache notices: {', '.join(tried)}", True)
 
 
-async def _format(bench: Bench) -> Answer:
-    return await agreed(bench, _format_once)
+async def _format(bench: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(bench, _format_once)
 
 
-async def _format_once(bench: Bench) -> Reading:
-    level = await level_after(bench, await layered(bench, {}), {}, FORMAT)
+async def _format_once(bench: ProbeRun) -> RoundResult:
+    level = await level_after(bench, await write_layers(bench, {}), {}, FORMAT)
     if level is None:
-        return Reading(None, f"{bench.priced.model} refuses output_config.format", True)
-    return Reading(FORMAT_AT.get(level), f"without to with a schema reads {level}")
+        return RoundResult(None, f"{bench.priced.model} refuses output_config.format", True)
+    return RoundResult(FORMAT_AT.get(level), f"without to with a schema reads {level}")
 
 
-async def _effort(bench: Bench) -> Answer:
-    return await agreed(bench, _effort_once)
+async def _effort(bench: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(bench, _effort_once)
 
 
-async def _effort_once(bench: Bench) -> Reading:
-    base = await layered(bench, {})
+async def _effort_once(bench: ProbeRun) -> RoundResult:
+    base = await write_layers(bench, {})
     levels = {}
     for effort in EFFORTS:
         levels[effort] = await level_after(bench, base, {}, {"output_config": {"effort": effort}})
         if levels[effort] is None:
-            return Reading(None, f"{bench.priced.model} refuses output_config.effort", True)
+            return RoundResult(None, f"{bench.priced.model} refuses output_config.effort", True)
     told = ", ".join(f"from unset to {effort} reads {level}" for effort, level in levels.items())
-    return Reading(_effort_at(levels), told)
+    return RoundResult(_effort_at(levels), told)
 
 
 def _effort_at(levels: Mapping[str, str | None]) -> str | None:
@@ -125,22 +125,22 @@ TOOL_CHOICE_READINGS = {
 """Up to where auto -> none, auto -> any, any -> a named tool read, under each reading."""
 
 
-async def _tool_choice(bench: Bench) -> Answer:
-    return await agreed(bench, _tool_choice_once)
+async def _tool_choice(bench: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(bench, _tool_choice_once)
 
 
-async def _tool_choice_once(bench: Bench) -> Reading:
-    base = await layered(bench, AUTO)
+async def _tool_choice_once(bench: ProbeRun) -> RoundResult:
+    base = await write_layers(bench, AUTO)
     to_none = await level_after(bench, base, AUTO, NONE)
     to_any = await level_after(bench, base, AUTO, ANY)
     if to_any is None:
         return _without_forced(bench, to_none)
     to_named = await _from_any(bench, base)
     told = f"auto to none reads {to_none}, auto to any {to_any}, any to a named tool {to_named}"
-    return Reading(TOOL_CHOICE_READINGS.get((str(to_none), to_any, str(to_named))), told)
+    return RoundResult(TOOL_CHOICE_READINGS.get((str(to_none), to_any, str(to_named))), told)
 
 
-async def _from_any(bench: Bench, base: Layered) -> str | None:
+async def _from_any(bench: ProbeRun, base: LayeredBody) -> str | None:
     """As any has a longer prompt than auto, the end of its messages is read off its own bill."""
     usage = (await bench.send(base.body(ANY))).usage
     await bench.settle()
@@ -148,12 +148,12 @@ async def _from_any(bench: Bench, base: Layered) -> str | None:
     return await level_after(bench, longer, ANY, NAMED)
 
 
-def _without_forced(bench: Bench, to_none: str | None) -> Reading:
+def _without_forced(bench: ProbeRun, to_none: str | None) -> RoundResult:
     refused = f"{bench.priced.model} refuses a forced choice"
     if to_none == "system":
-        return Reading("any_change", f"auto to none reads system; {refused}")
+        return RoundResult("any_change", f"auto to none reads system; {refused}")
     why = "which fits rendered_class as well as never" if to_none == "messages" else "which fits no reading"
-    return Reading(None, f"{refused}, and auto to none reads {to_none}, {why}: ask a model that takes any", True)
+    return RoundResult(None, f"{refused}, and auto to none reads {to_none}, {why}: ask a model that takes any", True)
 
 
 TOOL_CHOICE = Probe(

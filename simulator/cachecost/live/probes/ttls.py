@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.live.probes.bodies import ASK, Body, filler, headed, prefix_words, text, user
-from cachecost.live.probes.harness import Bench, Probe, agreed, together
+from cachecost.live.probes.bodies import ASK, Body, body_with_prefix, filler, prefix_words, text, user
+from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly, combine_rounds
 from cachecost.live.probes.layers import NEAR
-from cachecost.live.probes.model import Answer, Reading, Unsettled
+from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
 
 SETS = 2
 """Probes that wait for minutes wait once: their rounds run side by side."""
@@ -19,29 +19,29 @@ AGES = (-TOLERANCE_S, TOLERANCE_S, 3 * TOLERANCE_S, 9 * TOLERANCE_S)
 """Seconds around the believed TTL at which entries are looked for, each by a call of its own."""
 
 
-async def _ttl_in_key(bench: Bench) -> Answer:
-    return await agreed(bench, _ttl_in_key_once)
+async def _ttl_in_key(bench: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(bench, _ttl_in_key_once)
 
 
-async def _ttl_in_key_once(bench: Bench) -> Reading:
+async def _ttl_in_key_once(bench: ProbeRun) -> RoundResult:
     found = [await _crossed(bench, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
     told = f"written for 5m, a 1h mark reads {found[0]}; written for 1h, a 5m mark reads {found[1]}"
     values = {bool(read) for read in found}
-    return Reading(not values.pop() if len(values) == 1 else None, told)
+    return RoundResult(not values.pop() if len(values) == 1 else None, told)
 
 
-async def _crossed(bench: Bench, written: str, asked: str) -> int:
+async def _crossed(bench: ProbeRun, written: str, asked: str) -> int:
     """What a mark of one TTL reads of an entry of the other, which its own kind of mark surely reads."""
     head = f"{bench.fresh()} {filler(await prefix_words(bench))}"
-    await _written(bench, headed(head, written))
+    await _written(bench, body_with_prefix(head, written))
     await bench.settle()
-    if not (await bench.send(headed(head, written))).usage.read:
+    if not (await bench.send(body_with_prefix(head, written))).usage.read:
         raise Unsettled(f"an entry written for {written} was not read by its own kind of mark")
     await bench.settle()
-    return (await bench.send(headed(head, asked))).usage.read
+    return (await bench.send(body_with_prefix(head, asked))).usage.read
 
 
-async def _written(bench: Bench, body: Body) -> float:
+async def _written(bench: ProbeRun, body: Body) -> float:
     """Write a fresh prefix; when that call started."""
     sent = await bench.send(body)
     if not sent.usage.write:
@@ -50,7 +50,7 @@ async def _written(bench: Bench, body: Body) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Depths:
+class TwoMarkPrefix:
     """A prefix with two places to mark: shallow after the system text, deep after the message's first block."""
 
     head: str
@@ -61,17 +61,17 @@ class Depths:
 
     def alone(self) -> Body:
         """Looks for the shallow entry only."""
-        return headed(self.head, "5m", f"{ASK} Only that.")
+        return body_with_prefix(self.head, "5m", f"{ASK} Only that.")
 
 
-async def _shallow(bench: Bench) -> Answer:
+async def _shallow(bench: ProbeRun) -> ProbeAnswer:
     """Three prefixes a set, written together with both marks, then touched at 2/3 of their life:
 
     the first with both marks, the others with the deep mark only. When an untouched shallow entry is dead, the third
     is sent with both marks. Who has a shallow entry then?
     """
     head = filler(await prefix_words(bench))
-    sets = [[Depths(f"{bench.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
+    sets = [[TwoMarkPrefix(f"{bench.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
     every = [one for prefixes in sets for one in prefixes]
     starts = [await _written(bench, one.body(True, True)) for one in every]
     ttl_s = bench.priced.ttl_s
@@ -79,16 +79,18 @@ async def _shallow(bench: Bench) -> Answer:
     for one in every:
         await _deep_read(bench, one, shallow=any(one is prefixes[0] for prefixes in sets))
     await bench.until(starts[-1] + DEAD * ttl_s)
-    return together([await _who_lives(bench, *prefixes) for prefixes in sets])
+    return combine_rounds([await _who_lives(bench, *prefixes) for prefixes in sets])
 
 
-async def _deep_read(bench: Bench, one: Depths, shallow: bool) -> None:
+async def _deep_read(bench: ProbeRun, one: TwoMarkPrefix, shallow: bool) -> None:
     usage = (await bench.send(one.body(shallow, True))).usage
     if not usage.read or usage.write:
         raise Unsettled(f"the deep entry should be read, and {usage.read} tokens were read, {usage.write} written")
 
 
-async def _who_lives(bench: Bench, touched: Depths, untouched: Depths, late: Depths) -> Reading:
+async def _who_lives(
+    bench: ProbeRun, touched: TwoMarkPrefix, untouched: TwoMarkPrefix, late: TwoMarkPrefix
+) -> RoundResult:
     refreshed = await _lives(bench, touched)
     unmarked = await _lives(bench, untouched)
     await _deep_read(bench, late, shallow=True)
@@ -99,10 +101,10 @@ async def _who_lives(bench: Bench, touched: Depths, untouched: Depths, late: Dep
         f"{_word(unmarked)} if only the deep mark was, and {_word(written)} once both were sent late"
     )
     readings = {(True, True): "rewrite", (True, False): "refresh", (False, False): "ignore"}
-    return Reading(None if unmarked else readings.get((refreshed, written)), told)
+    return RoundResult(None if unmarked else readings.get((refreshed, written)), told)
 
 
-async def _lives(bench: Bench, one: Depths) -> bool:
+async def _lives(bench: ProbeRun, one: TwoMarkPrefix) -> bool:
     return (await bench.send(one.alone())).usage.read > 0
 
 
@@ -110,19 +112,19 @@ def _word(lives: bool) -> str:
     return "alive" if lives else "gone"
 
 
-async def _lifetime(bench: Bench) -> Answer:
+async def _lifetime(bench: ProbeRun) -> ProbeAnswer:
     """Prefixes written together, each looked for once, at another age."""
     head = filler(await prefix_words(bench))
     ages = [bench.priced.ttl_s + age for age in AGES]
     starts = []
-    bodies = [[headed(f"{bench.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
+    bodies = [[body_with_prefix(f"{bench.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
     for of_age in bodies:
         starts.append([await _written(bench, body) for body in of_age])
     return _last_seen([await _seen(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
 
 
 async def _seen(
-    bench: Bench, bodies: Sequence[Body], starts: Sequence[float], age: float
+    bench: ProbeRun, bodies: Sequence[Body], starts: Sequence[float], age: float
 ) -> tuple[float, float, list[bool]]:
     """The least and the largest age at which they were really looked for, and who was there."""
     found, looked = [], []
@@ -134,7 +136,7 @@ async def _seen(
     return min(looked), max(looked), found
 
 
-def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> Answer:
+def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> ProbeAnswer:
     """The answer is "between x and y s" if all were there up to x, and none from y on."""
     told = "; ".join(f"at {low:.1f}-{high:.1f} s {sum(found)} of {len(found)} read" for low, high, found in seen)
     told += "; ages from the start of the call that wrote; these calls are too short to tell its start from its end"
@@ -142,8 +144,8 @@ def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> Answer:
     alive = sum(there)
     is_clear = there == sorted(there, reverse=True) and not any(any(found) for *_, found in seen[alive:])
     if not is_clear or not 0 < alive < len(seen):
-        return Answer(None, told, 0, SETS)
-    return Answer(f"between {seen[alive - 1][0]:.0f} and {seen[alive][1]:.0f} s", told, SETS, SETS)
+        return ProbeAnswer(None, told, 0, SETS)
+    return ProbeAnswer(f"between {seen[alive - 1][0]:.0f} and {seen[alive][1]:.0f} s", told, SETS, SETS)
 
 
 TTL_IN_KEY = Probe(

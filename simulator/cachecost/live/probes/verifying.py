@@ -9,12 +9,12 @@ from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.driver.model import CallFailed, OverBudget, Sender
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes.harness import REFUSED, Bench, PricedProbe
+from cachecost.live.probes.harness import REFUSED, PricedProbe, ProbeRun
 from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import Answer, Finding, Unsettled
+from cachecost.live.probes.model import ProbeAnswer, ProbeFinding, Unsettled
 from cachecost.live.probes.planning import cost
 
-Keep = Callable[[Finding], None]
+Keep = Callable[[ProbeFinding], None]
 
 
 async def verify(
@@ -26,12 +26,12 @@ async def verify(
     host: str = "anthropic",
     say: Say = ignore,
     keep: Keep = ignore,
-) -> list[Finding]:
+) -> list[ProbeFinding]:
     """Run what `plan` priced, and `say` and `keep` each finding as it comes. Never raises for what the API does.
 
     Where the budget or the API gives out, the probes that are left are findings that were not run.
     """
-    findings: list[Finding] = []
+    findings: list[ProbeFinding] = []
     stop: str | None = None
     for priced in probes:
         if stop:
@@ -47,26 +47,28 @@ async def verify(
 
 async def _one(
     sender: Sender, clock: Clock, priced: PricedProbe, model: str, nonce: str, host: str
-) -> tuple[Finding, str | None]:
+) -> tuple[ProbeFinding, str | None]:
     """The finding of one probe, and why no other can be run after it (None: they can)."""
-    bench = Bench(sender, clock, priced, nonce)
+    bench = ProbeRun(sender, clock, priced, nonce)
     stop = None
     try:
         answer = await priced.probe.run(bench)
     except Unsettled as error:
-        answer = Answer(None, str(error))
+        answer = ProbeAnswer(None, str(error))
     except OverBudget as error:
-        answer, stop = Answer(None, f"stopped: {error}", rounds=0), "the budget was used up"
+        answer, stop = ProbeAnswer(None, f"stopped: {error}", rounds=0), "the budget was used up"
     except OverBilled as error:
-        answer, stop = Answer(None, f"stopped: {error}", rounds=0), "a bill was above what the call could cost"
+        answer, stop = ProbeAnswer(None, f"stopped: {error}", rounds=0), "a bill was above what the call could cost"
     except CallFailed as error:
-        answer = Answer(None, f"stopped: {error}", rounds=0)
+        answer = ProbeAnswer(None, f"stopped: {error}", rounds=0)
         stop = None if error.status == REFUSED else "a call had failed for good"
     return _found(priced, bench, answer, model, nonce, host), stop
 
 
-def _found(priced: PricedProbe, bench: Bench, answer: Answer, model: str, nonce: str, host: str) -> Finding:
-    return Finding(
+def _found(
+    priced: PricedProbe, bench: ProbeRun, answer: ProbeAnswer, model: str, nonce: str, host: str
+) -> ProbeFinding:
+    return ProbeFinding(
         probe=priced.probe.name,
         question=priced.probe.question,
         model=model,
@@ -82,12 +84,12 @@ def _found(priced: PricedProbe, bench: Bench, answer: Answer, model: str, nonce:
     )
 
 
-def _left_out(priced: PricedProbe, model: str, host: str, nonce: str, why: str) -> Finding:
+def _left_out(priced: PricedProbe, model: str, host: str, nonce: str, why: str) -> ProbeFinding:
     probe = priced.probe
-    return Finding(probe.name, probe.question, model, host, None, f"not run: {why}", probe.switch, run=nonce)
+    return ProbeFinding(probe.name, probe.question, model, host, None, f"not run: {why}", probe.switch, run=nonce)
 
 
-def _too_small(priced: PricedProbe, finding: Finding) -> str | None:
+def _too_small(priced: PricedProbe, finding: ProbeFinding) -> str | None:
     """The prompts of the other probes are sized for a minimum; if that is larger than believed, they show nothing."""
     if priced.probe is not MINIMUM or not isinstance(finding.value, int) or finding.value <= priced.minimum:
         return None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cachecost.live.probes.bodies import filler, headed, prefix_words
-from cachecost.live.probes.harness import Bench, Probe
-from cachecost.live.probes.model import Answer
+from cachecost.live.probes.bodies import body_with_prefix, filler, prefix_words
+from cachecost.live.probes.harness import Probe, ProbeRun
+from cachecost.live.probes.model import ProbeAnswer
 
 TRIES = 5
 LATER_S = 3.0
 
 
-async def _run(bench: Bench) -> Answer:
+async def _run(bench: ProbeRun) -> ProbeAnswer:
     """A call writes one token, so its end is its first token: the second call follows at once, or a little later."""
     at_once = [await _read_after(bench, 0.0) for _ in range(TRIES)]
     later = [await _read_after(bench, LATER_S) for _ in range(TRIES)]
@@ -19,12 +19,12 @@ async def _run(bench: Bench) -> Answer:
         f"{_share(at_once)} read at once, {after[0]:.1f} to {after[-1]:.1f} s after the first token; "
         f"{_share(later)} read {LATER_S:g} s later than that"
     )
-    return Answer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", told)
+    return ProbeAnswer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", told)
 
 
-async def _read_after(bench: Bench, wait_s: float) -> tuple[bool, float]:
+async def _read_after(bench: ProbeRun, wait_s: float) -> tuple[bool, float]:
     """Whether the second call reads, and seconds from the first one's first token to its start."""
-    body = headed(f"{bench.fresh()} {filler(await prefix_words(bench))}", "5m")
+    body = body_with_prefix(f"{bench.fresh()} {filler(await prefix_words(bench))}", "5m")
     first = await bench.send(body)
     if not first.usage.write:
         raise bench.uncached()

@@ -9,24 +9,24 @@ from pathlib import Path
 
 from cachecost.base.atomic_files import write_whole
 from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import Finding, Value
+from cachecost.live.probes.model import ProbeFinding, Value
 
 COMMAND = "cachecost live --verify-rules"
 COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, output"
 
 
-def write(findings: Sequence[Finding], path: Path, day: date) -> None:
+def write(findings: Sequence[ProbeFinding], path: Path, day: date) -> None:
     """Write the rules file of what was found on `day`; it is whole or absent. Raises OSError."""
     write_whole(path, rules_text(findings, day).encode("utf-8"))
 
 
-def rules_text(findings: Sequence[Finding], day: date) -> str:
+def rules_text(findings: Sequence[ProbeFinding], day: date) -> str:
     """The file's text."""
     tables = [_head(findings, day), _switches(findings), *_minimums(findings, day), *map(_evidence, findings)]
     return "\n\n".join("\n".join(lines) for lines in tables) + "\n"
 
 
-def _head(findings: Sequence[Finding], day: date) -> list[str]:
+def _head(findings: Sequence[ProbeFinding], day: date) -> list[str]:
     calls = sum(len(finding.calls) for finding in findings)
     run = _once(finding.run for finding in findings)
     return [
@@ -50,7 +50,7 @@ def _once(values: Iterator[str]) -> str:
     return ", ".join(dict.fromkeys(values))
 
 
-def _switches(findings: Sequence[Finding]) -> list[str]:
+def _switches(findings: Sequence[ProbeFinding]) -> list[str]:
     """The settled switches; one on which two models differ is no reading for all."""
     settled = [finding for finding in findings if finding.switch and finding.value is not None]
     values = {finding.switch: {one.value for one in settled if one.switch == finding.switch} for finding in settled}
@@ -58,13 +58,13 @@ def _switches(findings: Sequence[Finding]) -> list[str]:
     return ["[switches]", *(_switch(finding) for finding in kept.values())]
 
 
-def _switch(finding: Finding) -> str:
+def _switch(finding: ProbeFinding) -> str:
     assert finding.value is not None
     sure = f"{finding.agreed} of {finding.rounds} rounds, {len(finding.calls)} calls on {finding.model}"
     return f"{finding.switch} = {_value(finding.value)}  # {sure}"
 
 
-def _minimums(findings: Sequence[Finding], day: date) -> Iterator[list[str]]:
+def _minimums(findings: Sequence[ProbeFinding], day: date) -> Iterator[list[str]]:
     for finding in findings:
         if finding.probe == MINIMUM.name and finding.value is not None:
             yield [
@@ -77,7 +77,7 @@ def _minimums(findings: Sequence[Finding], day: date) -> Iterator[list[str]]:
             ]
 
 
-def _evidence(finding: Finding) -> list[str]:
+def _evidence(finding: ProbeFinding) -> list[str]:
     return [
         "[[evidence]]",
         f"probe = {_text(finding.probe)}",
@@ -93,7 +93,7 @@ def _evidence(finding: Finding) -> list[str]:
     ]
 
 
-def _billed(finding: Finding) -> list[str]:
+def _billed(finding: ProbeFinding) -> list[str]:
     rows = []
     for taken in finding.calls:
         usage, after = taken.usage, taken.start - finding.calls[0].start

@@ -10,7 +10,7 @@ from typing import Any
 from cachecost.conversations.readers.anthropic_batch.results import STATUS
 from cachecost.conversations.readers.http.bodies import answer, unpacked
 from cachecost.conversations.readers.http.streams import gathered
-from cachecost.live.recorder.capture import MOST_BYTES, Kept
+from cachecost.live.recorder.capture import MOST_BYTES, BodyCopy
 from cachecost.prompts.wire import NotAMessage, Word
 
 FIRST_CONTENT = b"event: content_block_start"
@@ -19,7 +19,7 @@ INFLATED = ("gzip", "x-gzip", "deflate")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedAnswer:
     """An answer. `message` has no usage; `status` is that of an error that came after a good status.
 
     `first_content_at` is when the first content of a stream came, in seconds since the epoch (None: it was no
@@ -34,19 +34,19 @@ class Said:
     is_whole: bool = False
 
 
-def said(kept: Kept, headers: Mapping[str, str]) -> Said:
+def parse_answer(kept: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
     """Read an answer. Raises NotAMessage where it is damaged, or packed in a way that is not known here."""
     encoding = headers.get("content-encoding", "")
-    data = decoded(kept.data, encoding, "response")
+    data = decode_body(kept.data, encoding, "response")
     if not data.strip():
-        return Said()
+        return ParsedAnswer()
     told = answer(data, headers.get("content-type", ""), "response")
     if isinstance(told, list):
         return _streamed(told, _first_content(kept.chunks, encoding))
     return _said(told, None, is_whole=True)
 
 
-def decoded(data: bytes, encoding: str, at: str) -> bytes:
+def decode_body(data: bytes, encoding: str, at: str) -> bytes:
     """A body without its content coding. Raises NotAMessage: damaged, unknown, or longer than MOST_BYTES."""
     coding = encoding.strip().lower()
     if not coding or coding == "identity":
@@ -68,7 +68,7 @@ def _inflating(coding: str, head: bytes) -> zlib._Decompress:
     return zlib.decompressobj(-15 if coding == "deflate" and head[:1] != b"\x78" else 47)
 
 
-def _streamed(events: list[dict[str, Any]], first_content_at: float | None) -> Said:
+def _streamed(events: list[dict[str, Any]], first_content_at: float | None) -> ParsedAnswer:
     is_whole = any(event.get("type") == "message_stop" for event in events)
     failed = next((event for event in events if event.get("type") == "error"), {})
     return _said({**_message(events), **_error_of(failed)}, first_content_at, is_whole)
@@ -87,12 +87,12 @@ def _error_of(event: Mapping[str, Any]) -> dict[str, Any]:
     return {"error": event["error"]} if "error" in event else {}
 
 
-def _said(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> Said:
+def _said(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
     error = told.get("error")
     kind = str(error.get("type") or "unknown") if isinstance(error, Mapping) else None
     usage = told.get("usage")
     is_message = isinstance(told.get("content"), list)
-    return Said(
+    return ParsedAnswer(
         {name: value for name, value in told.items() if name not in ("usage", "error")} if is_message else None,
         usage if isinstance(usage, Mapping) else None,
         kind,

@@ -14,7 +14,7 @@ PER_CHUNK = 128
 
 
 @dataclass(slots=True)
-class Room:
+class CaptureMemory:
     """How many bytes may still be kept."""
 
     left: int = ROOM
@@ -27,10 +27,10 @@ class Room:
 
 
 @dataclass(slots=True)
-class Kept:
+class BodyCopy:
     """One body, chunk by chunk, each with the time at which it came. Not `is_whole`: it was too long, and is gone."""
 
-    room: Room
+    room: CaptureMemory
     most: int = MOST_BYTES
     is_whole: bool = True
     size: int = 0
@@ -71,8 +71,8 @@ class Capture:
     number: int
     start: float
     asked: Mapping[str, str]
-    request: Kept
-    answer: Kept
+    request: BodyCopy
+    answer: BodyCopy
     answered: Mapping[str, str] = field(default_factory=dict)
     status: int | None = None
     end: float = 0.0

@@ -11,8 +11,8 @@ from cachecost.live.callbacks import Say
 from cachecost.live.log import call_line
 from cachecost.live.recorder.capture import ROOM
 from cachecost.live.recorder.digest import calls_in, cut_torn_line, free_place
-from cachecost.live.recorder.lines import Line, NotRecorded
-from cachecost.live.recorder.watcher import Watcher, Wishes
+from cachecost.live.recorder.lines import LogLine, NotRecorded
+from cachecost.live.recorder.watcher import HelperOptions, RecorderHelper
 
 MOST_STRIKES = 2
 """A call at which so many processes ended is given up."""
@@ -21,7 +21,7 @@ MOST_IN_VAIN = 4
 GONE = "the process that writes the recording cannot be kept running"
 
 
-class ToDigest:
+class DigestSink:
     """To the watcher, who takes the words out and writes the rest: what was said is never on a disk.
 
     What it has not written yet is kept here. Where it ends before it should, another one goes on, in a file of its
@@ -29,7 +29,7 @@ class ToDigest:
     `unwritten` are messages by the number of their call.
     """
 
-    def __init__(self, wishes: Wishes, say: Say) -> None:
+    def __init__(self, wishes: HelperOptions, say: Say) -> None:
         self.paths = [Path(wishes.path)]
         self._wishes = wishes
         self._say = say
@@ -52,7 +52,7 @@ class ToDigest:
             self._running.add(number)
             self._watcher.tell(b"begin %d\n" % number)
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: LogLine) -> None:
         message = b"line %d %b" % (number, call_line(line.fields, line.request))
         with self._lock:
             if self._is_given_up:
@@ -80,8 +80,8 @@ class ToDigest:
             why = GONE if self._is_given_up else "the file cannot be written"
             self._say(f"{left:,} {'call is' if left == 1 else 'calls are'} not recorded: {why}")
 
-    def _started(self) -> Watcher:
-        watcher = Watcher(replace(self._wishes, path=str(self.paths[-1])), self._heard, self._ended)
+    def _started(self) -> RecorderHelper:
+        watcher = RecorderHelper(replace(self._wishes, path=str(self.paths[-1])), self._heard, self._ended)
         for number in sorted({*self._running, *self.unwritten}):
             watcher.tell(b"begin %d\n" % number)
         for message in self.unwritten.values():

@@ -13,9 +13,9 @@ import msgspec
 from cachecost.conversations.readers.request_log.reader import LoggedCall, RequestLog
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import moment
-from cachecost.live.recorder.answers import Said, decoded, said
+from cachecost.live.recorder.answers import ParsedAnswer, decode_body, parse_answer
 from cachecost.live.recorder.capture import MOST_BYTES, Capture
-from cachecost.live.recorder.secrets import cleaned, scrubbed, secrets_of
+from cachecost.live.recorder.secrets import redact_value, remove_secrets, secrets_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
@@ -30,7 +30,7 @@ TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or more at once than is kept"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """What is written of a call: `fields` beside the `request`. `notes` say what is missing in it, and why."""
 
     fields: dict[str, Any]
@@ -51,13 +51,13 @@ class LineReader(RequestLog):
 
 
 @dataclass(slots=True)
-class Lines:
+class LogLineBuilder:
     """Makes lines, and reads each before anybody writes it: a line that does not read spoils the whole file."""
 
     _reader: LineReader = field(default_factory=lambda: LineReader(Path(), Intake(keep_content=True)))
     _seen: int = 0
 
-    def line(self, capture: Capture) -> Line:
+    def line(self, capture: Capture) -> LogLine:
         """The line of a call that has ended. Raises NotRecorded."""
         notes: list[str] = []
         body = _request(capture, notes)
@@ -65,10 +65,10 @@ class Lines:
         if body is None:
             body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
         secrets = secrets_of(capture.asked, body)
-        fields = scrubbed({**_circumstances(capture, answer), **_told(answer)}, secrets)
-        return self._that_reads(fields, cleaned(body, secrets), notes)
+        fields = redact_value({**_circumstances(capture, answer), **_told(answer)}, secrets)
+        return self._that_reads(fields, remove_secrets(body, secrets), notes)
 
-    def _that_reads(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> Line:
+    def _that_reads(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> LogLine:
         """Without its answer, where only that does not read."""
         fault = self._fault(fields, body)
         if fault and (fields.pop("response", None), fields.pop("usage", None)) != (None, None):
@@ -76,7 +76,7 @@ class Lines:
             fault = self._fault(fields, body)
         if fault:
             raise NotRecorded(fault)
-        return Line(fields, body, tuple(notes))
+        return LogLine(fields, body, tuple(notes))
 
     def _fault(self, fields: Mapping[str, Any], body: bytes) -> str | None:
         self._forget(len(body))
@@ -102,25 +102,25 @@ def _request(capture: Capture, notes: list[str]) -> bytes | None:
         notes.append(f"its request is {TOO_LONG}: recorded without content")
         return None
     try:
-        return decoded(capture.request.data, capture.asked.get("content-encoding", ""), "request")
+        return decode_body(capture.request.data, capture.asked.get("content-encoding", ""), "request")
     except NotAMessage as fault:
         notes.append(f"recorded without content: {fault}")
         return None
 
 
-def _answer(capture: Capture, notes: list[str]) -> Said:
+def _answer(capture: Capture, notes: list[str]) -> ParsedAnswer:
     if not capture.answer.is_whole:
         notes.append(f"its answer is {TOO_LONG}: recorded without usage")
-        return Said()
+        return ParsedAnswer()
     try:
-        return said(capture.answer, capture.answered)
+        return parse_answer(capture.answer, capture.answered)
     except NotAMessage as fault:
         if capture.status is not None and capture.status < 400 and not capture.is_cut:
             notes.append(f"recorded without usage: {fault}")
-        return Said()
+        return ParsedAnswer()
 
 
-def _circumstances(capture: Capture, answer: Said) -> dict[str, Any]:
+def _circumstances(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
     """When, for whom, how it ended. None is left out."""
     retry = capture.asked.get(RETRY, "")
     first = answer.first_content_at
@@ -137,19 +137,19 @@ def _circumstances(capture: Capture, answer: Said) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _status(capture: Capture, answer: Said) -> int | None:
+def _status(capture: Capture, answer: ParsedAnswer) -> int | None:
     """A stream may begin well and bring nothing but an error."""
     is_fine = capture.status is not None and capture.status < 400
     return answer.status if is_fine and answer.status else capture.status
 
 
-def _is_cut(capture: Capture, answer: Said) -> bool:
+def _is_cut(capture: Capture, answer: ParsedAnswer) -> bool:
     """A stream says itself whether it is whole; clients may leave as soon as it does."""
     is_stream = "event-stream" in capture.answered.get("content-type", "")
     fine = capture.status is not None and capture.status < 400
     return not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut
 
 
-def _told(answer: Said) -> dict[str, Any]:
+def _told(answer: ParsedAnswer) -> dict[str, Any]:
     fields = {"usage": answer.usage, "response": answer.message}
     return {name: value for name, value in fields.items() if value is not None}

@@ -39,5 +39,5 @@ def token_for(upstream: httpx2.URL) -> bytes | None:
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
 
 
-def has_passed(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
+def is_own_call(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
     return token is not None and any(name.lower() == HEADER and value == token for name, value in headers)

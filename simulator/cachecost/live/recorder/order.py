@@ -11,7 +11,7 @@ PATIENCE_S = 60.0
 
 
 @dataclass(slots=True)
-class InOrder(Generic[Item]):
+class StartOrder(Generic[Item]):
     """Items by the numbers of their calls. `now` is in seconds, of any clock that does not go back."""
 
     patience_s: float = PATIENCE_S

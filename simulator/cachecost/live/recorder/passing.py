@@ -14,9 +14,9 @@ import httpx2
 from cachecost.conversations.readers.http.routes import route_of
 from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
-from cachecost.live.recorder.capture import Capture, Kept, Room
+from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
 from cachecost.live.recorder.headers import Pairs, for_client, for_upstream, looked_up
-from cachecost.live.recorder.loops import HEADER, LOOP, has_passed
+from cachecost.live.recorder.loops import HEADER, LOOP, is_own_call
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -40,7 +40,7 @@ class ClientLeft(Exception):
 
 
 @dataclass(slots=True)
-class Passing:
+class Proxy:
     """Passes every request on to `upstream` (a URL, perhaps with a path), and tells `listener` of the calls.
 
     `token` is what it recognizes its own requests by (loops.py); they are refused, and the first is said.
@@ -50,7 +50,7 @@ class Passing:
     transport: httpx2.AsyncBaseTransport
     listener: Listener
     clock: Clock
-    room: Room = field(default_factory=Room)
+    room: CaptureMemory = field(default_factory=CaptureMemory)
     running: set[asyncio.Future[None]] = field(default_factory=set)
     token: bytes | None = None
     say: Say = ignore
@@ -58,7 +58,7 @@ class Passing:
     _has_looped: bool = False
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if has_passed(scope["headers"], self.token):
+        if is_own_call(scope["headers"], self.token):
             await self._refuse(send)
             return
         capture = self._capture(scope)
@@ -87,7 +87,7 @@ class Passing:
         self._calls += 1
         self.listener.began(self._calls)
         asked = looked_up(scope["headers"])
-        return Capture(self._calls, start, asked, Kept(self.room), Kept(self.room))
+        return Capture(self._calls, start, asked, BodyCopy(self.room), BodyCopy(self.room))
 
     def target(self, scope: MutableMapping[str, Any]) -> bytes:
         """The path and the query as the client wrote them, after the upstream's own path."""
@@ -141,7 +141,7 @@ class _Exchange:
     """One request and its answer."""
 
     def __init__(
-        self, passing: Passing, scope: MutableMapping[str, Any], receive: Receive, send: Send, capture: Capture | None
+        self, passing: Proxy, scope: MutableMapping[str, Any], receive: Receive, send: Send, capture: Capture | None
     ) -> None:
         self._passing = passing
         self._scope = scope

@@ -18,7 +18,7 @@ def secrets_of(headers: Mapping[str, str], body: bytes) -> list[str]:
     return sorted({*secrets_in(headers), *_told(told)}, key=lambda secret: (-len(secret), secret))
 
 
-def cleaned(body: bytes, secrets: Sequence[str]) -> bytes:
+def remove_secrets(body: bytes, secrets: Sequence[str]) -> bytes:
     """A JSON body without the secrets: byte for byte what it was everywhere else."""
     clean = without(body, [form for secret in secrets for form in _spellings(secret)])
     if any(field.encode() in clean for field in FIELDS) and (told := _parsed(clean)) is not None:
@@ -27,15 +27,15 @@ def cleaned(body: bytes, secrets: Sequence[str]) -> bytes:
     return clean
 
 
-def scrubbed(value: Any, secrets: Sequence[str]) -> Any:
+def redact_value(value: Any, secrets: Sequence[str]) -> Any:
     """A JSON value without the secrets. What is gathered from a stream is whole now: a secret may come in pieces."""
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, HIDDEN)
         return value
     if isinstance(value, Mapping):
-        return {scrubbed(name, secrets): scrubbed(inner, secrets) for name, inner in value.items()}
-    return [scrubbed(inner, secrets) for inner in value] if isinstance(value, list) else value
+        return {redact_value(name, secrets): redact_value(inner, secrets) for name, inner in value.items()}
+    return [redact_value(inner, secrets) for inner in value] if isinstance(value, list) else value
 
 
 def _spellings(secret: str) -> list[str]:

@@ -13,7 +13,7 @@ from cachecost.live.callbacks import Say
 from cachecost.live.clock import ScaledClock
 from cachecost.live.loopback import QuietServer
 from cachecost.live.recorder.loops import token_for
-from cachecost.live.recorder.passing import Listener, Passing
+from cachecost.live.recorder.passing import Listener, Proxy
 
 MOST_HEADER_BYTES = 1 << 20
 IDLE_S = 5.0
@@ -26,7 +26,7 @@ class Server(QuietServer):
     It adds nothing of uvicorn's: no header, no upgrade to websockets, no reading of proxy headers.
     """
 
-    def __init__(self, passing: Passing) -> None:
+    def __init__(self, passing: Proxy) -> None:
         super().__init__(
             passing,
             http="h11",
@@ -55,7 +55,7 @@ async def serve(
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)
     async with httpx2.AsyncHTTPTransport(limits=limits, trust_env=False) as transport:
         clock = ScaledClock(wall=time.time)
-        passing = Passing(upstream, transport, listener, clock, token=token_for(upstream), say=say)
+        passing = Proxy(upstream, transport, listener, clock, token=token_for(upstream), say=say)
         ready()
         await Server(passing).serve(sockets=[bound])
         await passing.stop()

@@ -17,16 +17,16 @@ from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
 from cachecost.live.loopback import PortTaken, address_of, listen
 from cachecost.live.recorder.digest import calls_in, free_place
-from cachecost.live.recorder.digesting import ToDigest
+from cachecost.live.recorder.digesting import DigestSink
 from cachecost.live.recorder.loops import LOOP, is_itself
 from cachecost.live.recorder.serving import serve
 from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
-from cachecost.live.recorder.watcher import Watcher, Wishes
-from cachecost.live.recorder.writing import ToLog, Writer
+from cachecost.live.recorder.watcher import HelperOptions, RecorderHelper
+from cachecost.live.recorder.writing import CallWriter, LogSink
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordingResult:
     """What came of it: the files, how many calls of this recorder are in them now, and how many are not."""
 
     paths: tuple[Path, ...]
@@ -34,7 +34,7 @@ class Recorded:
     lost: int
 
 
-def record(upstream: httpx2.URL, port: int, wishes: Wishes, say: Say) -> Recorded:
+def record(upstream: httpx2.URL, port: int, wishes: HelperOptions, say: Say) -> RecordingResult:
     """Pass calls on and record them, until a signal comes. Raises InputError."""
     with _listen(port) as bound:
         if is_itself(upstream, bound.getsockname()[1]):
@@ -43,10 +43,10 @@ def record(upstream: httpx2.URL, port: int, wishes: Wishes, say: Say) -> Recorde
         return recording(wishes, say, lambda writer, path: _run(upstream, bound, writer, path, say))
 
 
-Run = Callable[[Writer, Path], None]
+Run = Callable[[CallWriter, Path], None]
 
 
-def _kept(wishes: Wishes, say: Say, run: Run) -> Recorded:
+def _kept(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
     path = Path(wishes.path)
     with CallLog(path) as log:
         if log.cut:
@@ -55,7 +55,7 @@ def _kept(wishes: Wishes, say: Say, run: Run) -> Recorded:
         if size:
             say(f"{path}: going on with it")
         watcher = _predicting(replace(wishes, earlier_bytes=size), say) if wishes.prints else None
-        writer = Writer(ToLog(log, watcher), say)
+        writer = CallWriter(LogSink(log, watcher), say)
         try:
             run(writer, path)
         finally:  # whatever happens, what has ended is written
@@ -67,21 +67,21 @@ def _kept(wishes: Wishes, say: Say, run: Run) -> Recorded:
     return recorded
 
 
-def _predicting(wishes: Wishes, say: Say) -> Watcher:
+def _predicting(wishes: HelperOptions, say: Say) -> RecorderHelper:
     def ended(code: int) -> None:
         if code:
             say(f"the process that predicts ended early (exit code {code}): calls are recorded without predictions")
 
-    return Watcher(wishes, ended=ended)
+    return RecorderHelper(wishes, ended=ended)
 
 
-def _digest(wishes: Wishes, say: Say, run: Run) -> Recorded:
+def _digest(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
     path = free_place(Path(wishes.path))
     if str(path) != wishes.path:
         say(f"{wishes.path} is there already; without content it cannot be gone on with, so this goes to {path}")
     _claimed(path).close()
-    sink = ToDigest(replace(wishes, path=str(path)), say)
-    writer = Writer(sink, say)
+    sink = DigestSink(replace(wishes, path=str(path)), say)
+    writer = CallWriter(sink, say)
     try:
         run(writer, path)
     finally:
@@ -94,13 +94,13 @@ def _digest(wishes: Wishes, say: Say, run: Run) -> Recorded:
     return recorded
 
 
-def _counted(paths: tuple[Path, ...], calls: int, writer: Writer, say: Say, unwritten: int = 0) -> Recorded:
+def _counted(paths: tuple[Path, ...], calls: int, writer: CallWriter, say: Say, unwritten: int = 0) -> RecordingResult:
     """The calls that are in the files now: whatever was written, only that can be read again."""
     lost = max(0, writer.taken + writer.lost - calls)
     if gone := max(0, lost - writer.lost - unwritten):
         were = "call was" if gone == 1 else "calls were"
         say(f"{gone:,} {were} written and cannot be found in {paths[0]}: it was moved, removed or changed meanwhile")
-    return Recorded(paths, calls, lost)
+    return RecordingResult(paths, calls, lost)
 
 
 def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) -> None:
@@ -111,7 +111,7 @@ def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) 
         say(f"{path}: calls stay in the order in which they ended; `cachecost recording concat` sorts them")
 
 
-def _run(upstream: httpx2.URL, bound: socket.socket, writer: Writer, path: Path, say: Say) -> None:
+def _run(upstream: httpx2.URL, bound: socket.socket, writer: CallWriter, path: Path, say: Say) -> None:
     words = f"recording what goes to {upstream} into {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
     asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends"), say))
 

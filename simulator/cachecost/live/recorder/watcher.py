@@ -23,7 +23,7 @@ MODULE = "cachecost.live.recorder.watching"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class HelperOptions:
     """What the other process is to do: under which rules and prices, with which file, and whether it prints.
 
     `rules` are switches by name, `own` a file of own rules, `prices` one of own prices, `as_of` a day in ISO 8601.
@@ -49,7 +49,7 @@ class Wishes:
         return Terms(None, day, prices, self.host, "ctok" if has_ctok() else "tiktoken", self.rules, own=own)
 
 
-class Watcher:
+class RecorderHelper:
     """A process that predicts calls while they are recorded.
 
     Telling it something never waits: a thread hands it over. It has a session of its own, so that Ctrl-C in a terminal
@@ -58,7 +58,7 @@ class Watcher:
     """
 
     def __init__(
-        self, wishes: Wishes, heard: Callable[[bytes], None] = ignore, ended: Callable[[int], None] = ignore
+        self, wishes: HelperOptions, heard: Callable[[bytes], None] = ignore, ended: Callable[[int], None] = ignore
     ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, dumps(asdict(wishes))],

@@ -24,9 +24,9 @@ import msgspec
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.live.recorder.digest import DigestFile
 from cachecost.live.recorder.lines import LineReader
-from cachecost.live.recorder.order import InOrder
+from cachecost.live.recorder.order import StartOrder
 from cachecost.live.recorder.predicting import Predictor
-from cachecost.live.recorder.watcher import Wishes
+from cachecost.live.recorder.watcher import HelperOptions
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
@@ -36,10 +36,10 @@ LOOKS_EVERY_S = 1.0
 """How often it looks whether a call has waited long enough for one that started before it."""
 
 
-class Watching:
+class HelperLoop:
     """Takes in messages until there are no more."""
 
-    def __init__(self, wishes: Wishes) -> None:
+    def __init__(self, wishes: HelperOptions) -> None:
         self._wishes = wishes
         self._path = Path(wishes.path)
         self._reader = LineReader(self._path, Intake(keep_content=True))
@@ -47,7 +47,7 @@ class Watching:
         self._is_full = False
         self._predicts = wishes.prints
         self._predictor: Predictor | None = None
-        self._order: InOrder[tuple[int, LoggedCall]] = InOrder()
+        self._order: StartOrder[tuple[int, LoggedCall]] = StartOrder()
         self._ready: deque[tuple[int, LoggedCall]] = deque()
         self._is_over = False
 
@@ -160,12 +160,12 @@ def _listen(descriptor: int, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def main(wishes: Wishes, descriptor: int) -> int:
+def main(wishes: HelperOptions, descriptor: int) -> int:
     """Take in everything that is told, until the descriptor ends; the exit code."""
     inbox: Inbox = Queue()
     Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
     try:
-        Watching(wishes).run(inbox)
+        HelperLoop(wishes).run(inbox)
     except Exception as error:  # the recorder goes on without this process, and says so
         _say(f"{wishes.path}: {type(error).__name__}: {error}")
         return 1
@@ -173,4 +173,4 @@ def main(wishes: Wishes, descriptor: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Wishes(**loads(sys.argv[1])), sys.stdin.fileno()))
+    sys.exit(main(HelperOptions(**loads(sys.argv[1])), sys.stdin.fileno()))

@@ -9,8 +9,8 @@ from typing import Protocol
 from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.capture import Capture
-from cachecost.live.recorder.lines import Line, Lines, NotRecorded
-from cachecost.live.recorder.watcher import Watcher
+from cachecost.live.recorder.lines import LogLine, LogLineBuilder, NotRecorded
+from cachecost.live.recorder.watcher import RecorderHelper
 
 
 class Sink(Protocol):
@@ -18,7 +18,7 @@ class Sink(Protocol):
 
     def began(self, number: int) -> None: ...
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: LogLine) -> None:
         """Raises OSError where it cannot be written."""
         ...
 
@@ -27,10 +27,10 @@ class Sink(Protocol):
         ...
 
 
-class ToLog:
+class LogSink:
     """Into a request log; a watcher, if there is one, hears where each line is."""
 
-    def __init__(self, log: CallLog, watcher: Watcher | None) -> None:
+    def __init__(self, log: CallLog, watcher: RecorderHelper | None) -> None:
         self._log = log
         self._watcher = watcher
 
@@ -38,7 +38,7 @@ class ToLog:
         if self._watcher:
             self._watcher.tell(b"begin %d\n" % number)
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: LogLine) -> None:
         at = self._log.append(line.fields, line.request)
         if self._watcher:
             self._watcher.tell(b"end %d %d\n" % (number, at))
@@ -48,7 +48,7 @@ class ToLog:
             self._watcher.tell(b"gone %d\n" % number)
 
 
-class Writer:
+class CallWriter:
     """Hears of calls from the event loop (passing.Listener) and writes each when it has ended.
 
     `taken` calls were handed to the sink; `lost` ones were not: each of them was said, with its reason.
@@ -59,7 +59,7 @@ class Writer:
         self.lost = 0
         self._sink = sink
         self._say = say
-        self._lines = Lines()
+        self._lines = LogLineBuilder()
         self._ended: SimpleQueue[Capture | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()

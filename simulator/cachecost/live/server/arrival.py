@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.live.keys import secrets_in, without, workspace_of
-from cachecost.live.server.errors import INVALID, Detailed, invalid, of_status
-from cachecost.live.server.model import Refused
+from cachecost.live.server.errors import INVALID, DetailedError, invalid, of_status
+from cachecost.live.server.model import ApiError
 
 LARGEST = 32 * 1024 * 1024
 """Bytes of a Messages body, as sent and unpacked (Anthropic's request size limits)."""
@@ -30,7 +30,7 @@ WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate":
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ReceivedCall:
     """A call whose headers and body can be read. `data` is the body's bytes, unpacked, `body` what they say.
 
     The key that the call came with is taken out of the body, should it stand there: whatever is shown, recorded or
@@ -44,7 +44,7 @@ class Arrived:
     retry: int
 
 
-def header_fault(headers: Mapping[str, str]) -> Refused | None:
+def header_fault(headers: Mapping[str, str]) -> ApiError | None:
     """Why these headers are not let in: no key, no version, or one that there is not. Any key is good."""
     if not workspace_of(headers):
         return of_status(401, "x-api-key header is required")
@@ -56,21 +56,21 @@ def header_fault(headers: Mapping[str, str]) -> Refused | None:
     return None
 
 
-async def arrived(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> Arrived | Refused:
+async def receive_call(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> ReceivedCall | ApiError:
     """The call, once its body is complete."""
     sent = await _collected(chunks)
     if fault := header_fault(headers):
         return fault
-    data = of_status(413, TOO_LARGE) if sent is None else unpacked(sent, headers.get("content-encoding", ""))
-    if isinstance(data, Refused):
+    data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
+    if isinstance(data, ApiError):
         return data
     clean = without(data, secrets_of(headers))
     body, retry = _parsed(clean), _retry(headers)
-    if isinstance(body, Refused):
+    if isinstance(body, ApiError):
         return body
-    if isinstance(retry, Refused):
+    if isinstance(retry, ApiError):
         return retry
-    return Arrived(body, clean, headers["anthropic-version"], workspace_of(headers), retry)
+    return ReceivedCall(body, clean, headers["anthropic-version"], workspace_of(headers), retry)
 
 
 def secrets_of(headers: Mapping[str, str]) -> list[str]:
@@ -89,7 +89,7 @@ async def _collected(chunks: AsyncIterator[bytes]) -> bytes | None:
     return b"".join(parts) if size <= LARGEST else None
 
 
-def unpacked(data: bytes, encodings: str) -> bytes | Refused:
+def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
     """A body without its content encodings, the last one first. No more than LARGEST bytes are ever made of it."""
     for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
         if encoding in ("", "identity"):
@@ -102,7 +102,7 @@ def unpacked(data: bytes, encodings: str) -> bytes | Refused:
             return _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
         if len(data) > LARGEST:
             code = {"error_code": "request_body_too_large_after_decoding"}
-            return Detailed(413, "request_too_large", TOO_LARGE, details=code)
+            return DetailedError(413, "request_too_large", TOO_LARGE, details=code)
     return data
 
 
@@ -121,11 +121,11 @@ def _inflated(data: bytes, window: int) -> bytes:
     return made
 
 
-def _encoding(code: str, message: str) -> Refused:
-    return Detailed(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
+def _encoding(code: str, message: str) -> ApiError:
+    return DetailedError(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
 
 
-def _parsed(data: bytes) -> Mapping[str, Any] | Refused:
+def _parsed(data: bytes) -> Mapping[str, Any] | ApiError:
     try:
         body = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -175,7 +175,7 @@ def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
     return False
 
 
-def _retry(headers: Mapping[str, str]) -> int | Refused:
+def _retry(headers: Mapping[str, str]) -> int | ApiError:
     """What the header says; 0 where it says no number."""
     value = headers.get(RETRY, "")
     if not (value.isascii() and value.isdecimal()):

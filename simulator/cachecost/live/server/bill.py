@@ -11,8 +11,8 @@ from typing import TypeVar
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.ledger.unread import Wasted
 from cachecost.live.server.conversations import title
-from cachecost.live.server.loops import Loop, loops_of
-from cachecost.live.server.meter import Meter, Taken
+from cachecost.live.server.loops import UncachedLoop, find_uncached_loops
+from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.providers.usage import Usage
 
 Key = TypeVar("Key")
@@ -21,7 +21,7 @@ NO_TEXT = "(no text)"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BillShare:
     """What a part of the calls used and cost. `unmarked` is what it had cost without any caching, in dollars."""
 
     name: str
@@ -45,34 +45,34 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class ServerBill:
     """All calls, then the same by workspace, by conversation and by model; then the loops that were left uncached.
 
     `token_source` says how tokens were counted, `band` how far off that may be (0.03 is ±3 %).
     """
 
-    total: Share
-    workspaces: tuple[Share, ...]
-    conversations: tuple[Share, ...]
-    models: tuple[Share, ...]
-    loops: tuple[Loop, ...]
+    total: BillShare
+    workspaces: tuple[BillShare, ...]
+    conversations: tuple[BillShare, ...]
+    models: tuple[BillShare, ...]
+    loops: tuple[UncachedLoop, ...]
     errors: tuple[tuple[str, int], ...]
     token_source: str
     band: float
     notes: tuple[str, ...]
 
 
-def bill_of(meter: Meter) -> Bill:
+def bill_of(meter: Meter) -> ServerBill:
     """The bill so far."""
     taken = meter.taken
     talks = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
-    return Bill(
+    return ServerBill(
         _share("all", taken, meter),
         tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
         tuple(_share(_named(calls[0], several), calls, meter) for _, calls in talks),
         tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
-        tuple(loop for _, calls in talks for loop in loops_of(_named(calls[0], several), calls, taken)),
+        tuple(loop for _, calls in talks for loop in find_uncached_loops(_named(calls[0], several), calls, taken)),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
         meter.band,
@@ -80,17 +80,17 @@ def bill_of(meter: Meter) -> Bill:
     )
 
 
-def _groups(taken: Iterable[Taken], key: Callable[[Taken], Key]) -> list[tuple[Key, list[Taken]]]:
+def _groups(taken: Iterable[MeteredCall], key: Callable[[MeteredCall], Key]) -> list[tuple[Key, list[MeteredCall]]]:
     """The calls with the same key together, in the order in which they first came."""
-    found: dict[Key, list[Taken]] = {}
+    found: dict[Key, list[MeteredCall]] = {}
     for one in taken:
         found.setdefault(key(one), []).append(one)
     return list(found.items())
 
 
-def _share(name: str, calls: Sequence[Taken], meter: Meter) -> Share:
+def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
     rows = [one.row for one in calls]
-    return Share(
+    return BillShare(
         name,
         len(rows),
         sum(row.error is not None for row in rows),
@@ -101,7 +101,7 @@ def _share(name: str, calls: Sequence[Taken], meter: Meter) -> Share:
     )
 
 
-def _named(call: Taken, several: bool) -> str:
+def _named(call: MeteredCall, several: bool) -> str:
     """A conversation by its first words, with its workspace where there are several."""
     name = title(call.first) or NO_TEXT
     return f"{call.workspace or NO_KEY}: {name}" if several else name

@@ -8,8 +8,8 @@ from typing import Any
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
 from cachecost.base.formatting import change, compared, counted, dollars, exact, percent, point_aligned, tokens
 from cachecost.ledger.results import TOKEN_CLASSES
-from cachecost.live.server.bill import Bill, Share
-from cachecost.live.server.loops import Loop
+from cachecost.live.server.bill import BillShare, ServerBill
+from cachecost.live.server.loops import UncachedLoop
 from cachecost.views.tables.columns import Column
 
 FORMAT = 1
@@ -26,7 +26,7 @@ HEADERS = {
 """Columns of a table of shares, by key."""
 
 
-def verdict(bill: Bill) -> str:
+def verdict(bill: ServerBill) -> str:
     """The answer in one sentence: what the calls cost, and what caching made of it."""
     total = bill.total
     if not total.calls:
@@ -38,7 +38,7 @@ def verdict(bill: Bill) -> str:
     return f"{cost}; without any caching {dollars(total.unmarked)}: caching made it {saved}."
 
 
-def facts(bill: Bill) -> list[str]:
+def facts(bill: ServerBill) -> list[str]:
     """What else should be known, a sentence each."""
     total, unread = bill.total, bill.total.unread
     told = []
@@ -53,13 +53,13 @@ def facts(bill: Bill) -> list[str]:
     return [*told, *(f"{note}." for note in bill.notes)]
 
 
-def counted_by(bill: Bill) -> str:
+def counted_by(bill: ServerBill) -> str:
     """How tokens were counted, and how far off that may be; empty before the first call."""
     band = f", ±{percent(bill.band)}" if bill.band else ""
     return f"{bill.token_source}{band}" if bill.token_source else ""
 
 
-def cells(share: Share) -> dict[str, str]:
+def cells(share: BillShare) -> dict[str, str]:
     """The figures of a share as people read them, by the keys of HEADERS."""
     usage = share.usage
     return {
@@ -73,20 +73,20 @@ def cells(share: Share) -> dict[str, str]:
     }
 
 
-def columns(shares: Sequence[Share], keys: Sequence[str]) -> list[Column]:
+def columns(shares: Sequence[BillShare], keys: Sequence[str]) -> list[Column]:
     """Those columns of HEADERS, one cell a share."""
     made = [cells(share) for share in shares]
     return [Column(key, HEADERS[key], point_aligned([row[key] for row in made])) for key in keys]
 
 
-def class_rows(share: Share) -> list[tuple[str, str, str, str]]:
+def class_rows(share: BillShare) -> list[tuple[str, str, str, str]]:
     """(key, name, tokens, dollars) of each token class."""
     costs = share.cost.by_class()
     names = [(name, CLASS_NAMES[name], getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES]
     return [(name, words, tokens(count), dollars(costs[name])) for name, words, count in names]
 
 
-def bill_json(bill: Bill) -> dict[str, Any]:
+def bill_json(bill: ServerBill) -> dict[str, Any]:
     """The bill as JSON; dollars are decimal strings of all digits."""
     return {
         "format": FORMAT,
@@ -103,7 +103,7 @@ def bill_json(bill: Bill) -> dict[str, Any]:
     }
 
 
-def _share_json(share: Share) -> dict[str, Any]:
+def _share_json(share: BillShare) -> dict[str, Any]:
     return {
         "name": share.name,
         "calls": share.calls,
@@ -122,7 +122,7 @@ def _share_json(share: Share) -> dict[str, Any]:
     }
 
 
-def _loop_json(loop: Loop) -> dict[str, Any]:
+def _loop_json(loop: UncachedLoop) -> dict[str, Any]:
     return {
         "conversation": loop.conversation,
         "later_calls": loop.steps,

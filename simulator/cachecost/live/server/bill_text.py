@@ -16,7 +16,7 @@ from rich.text import Text
 
 from cachecost.base.formatting import counted, point_aligned
 from cachecost.base.inert import encodable
-from cachecost.live.server.bill import Bill, Share, bill_of
+from cachecost.live.server.bill import BillShare, ServerBill, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
 from cachecost.views.streams import inert_console, styled
@@ -47,7 +47,7 @@ def print_bill(meter: Meter, stream: IO[str]) -> None:
     print_text(bill_of(meter), stream)
 
 
-def print_text(bill: Bill, stream: IO[str]) -> None:
+def print_text(bill: ServerBill, stream: IO[str]) -> None:
     """Print to `stream`, signs in ASCII where its encoding lacks them."""
     probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
@@ -57,7 +57,7 @@ def print_text(bill: Bill, stream: IO[str]) -> None:
     styled(stream).write(encodable(text, encoding))
 
 
-def bill_text(bill: Bill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
+def bill_text(bill: ServerBill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
     """The whole bill, no line wider than `width` cells."""
     page = StringIO()
     console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
@@ -66,7 +66,7 @@ def bill_text(bill: Bill, width: int = PIPE_WIDTH, colours: Colours | None = Non
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
-def _parts(bill: Bill, width: int) -> Iterator[RenderableType]:
+def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     yield Text(verdict(bill), "bold")
     if not bill.total.calls:
         return
@@ -92,19 +92,19 @@ def _parts(bill: Bill, width: int) -> Iterator[RenderableType]:
         yield _indented(Text(f"tokens   {counted_by(bill)}", "dim"))
 
 
-def _classes(total: Share) -> RenderableType:
+def _classes(total: BillShare) -> RenderableType:
     rows = [(name, count, cost) for key, name, count, cost in class_rows(total) if _is_used(total, key)]
     names, counts, costs = ([row[number] for row in rows] for number in range(3))
     numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
     return _grid([Column("name", "tokens", names, False), *numbers])
 
 
-def _is_used(share: Share, key: str) -> bool:
+def _is_used(share: BillShare, key: str) -> bool:
     """An hour's writes are shown only where there are any; the rest always."""
     return key != "write_1h" or bool(share.usage.write_1h)
 
 
-def _table(header: str, shares: Sequence[Share], width: int) -> Iterator[RenderableType]:
+def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
     kept = columns(shown, [*KEYS, *LAST_KEYS])
     kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from cachecost.live.server.errors import invalid
-from cachecost.live.server.model import Refused
+from cachecost.live.server.model import ApiError
 
 Body = Mapping[str, Any]
 SAMPLING = ("temperature", "top_p", "top_k")
@@ -16,17 +16,17 @@ STRICT = "2026-10-21"
 EXTRA = "Extra inputs are not permitted"
 
 
-def body_fault(body: Body, version: str) -> Refused | None:
+def body_fault(body: Body, version: str) -> ApiError | None:
     """The first thing for which the API refuses `body` before it looks at the prompt; None: nothing."""
     return _first(_missing(body), _max_tokens(body), _prewarming(body), _by_version(body, version))
 
 
-def count_fault(body: Body, version: str) -> Refused | None:
+def count_fault(body: Body, version: str) -> ApiError | None:
     """The same for count_tokens, which takes no `max_tokens`."""
     return _first(_missing(body), _by_version(body, version))
 
 
-def _first(*checks: Iterator[str]) -> Refused | None:
+def _first(*checks: Iterator[str]) -> ApiError | None:
     """A check is made only where those before it found nothing: it may rely on them."""
     message = next(chain(*checks), None)
     return None if message is None else invalid(message)

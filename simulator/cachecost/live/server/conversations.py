@@ -12,7 +12,7 @@ LONGEST_TITLE = 48
 LONGEST_READ = 2000
 
 
-class Talks:
+class ConversationIndex:
     """The conversations of all workspaces. A conversation is what begins with the same message.
 
     Costs work for the messages that are new.

@@ -45,7 +45,7 @@ class Diagnostics:
         if previous is None:
             return None
         before = self._answered.get((workspace, previous))
-        return _missed(NOT_FOUND) if before is None else compared(before, request)
+        return _missed(NOT_FOUND) if before is None else compare_requests(before, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _parameters(request: Request) -> list[Any]:
     return [*named, config or None, output_format(request.params)]
 
 
-def compared(before: Request, request: Request, size: Size = by_bytes) -> Mapping[str, Any] | None:
+def compare_requests(before: Request, request: Request, size: Size = by_bytes) -> Mapping[str, Any] | None:
     """The `diagnostics` of `request` after `before`."""
     found = divergence(before, request, size)
     if found is None:

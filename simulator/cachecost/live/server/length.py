@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cachecost.live.server.message import encoded
-from cachecost.live.server.model import Answer
+from cachecost.live.server.message import encode_json
+from cachecost.live.server.model import ModelAnswer
 
 Blocks = Sequence[Mapping[str, Any]]
 Count = Callable[[Mapping[str, Any]], int]
 
 
-def within(answer: Answer, model: str, most: int, count: Count) -> Answer:
+def within(answer: ModelAnswer, model: str, most: int, count: Count) -> ModelAnswer:
     """`answer`, or as much of it as `most` tokens hold. Raises what `count` raises."""
     if most == 0:
         return replace(answer, content=(), stop_reason="max_tokens", seconds=answer.first_token_s)
-    if sum(len(encoded(block)) for block in answer.content) <= most:
+    if sum(len(encode_json(block)) for block in answer.content) <= most:
         return answer
     measure = _Measure(model, count)
     if measure.tokens(answer.content) <= most:

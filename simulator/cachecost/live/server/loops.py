@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from cachecost.base.formatting import counted, dollars, percent, tokens
 from cachecost.live.server.conversations import answers_tools, last_mark, marks_tool_results
-from cachecost.live.server.meter import Taken
+from cachecost.live.server.meter import MeteredCall
 
 MOST = Decimal("0.5")
 """More than this share paid again, and the loop counts as uncached."""
@@ -19,7 +19,7 @@ PER_TOKEN = -6
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class UncachedLoop:
     """Later calls of a conversation that paid most of what had been sent before uncached again.
 
     `again` is how many tokens that were, `had_been_sent` of how many; `cost` what they cost at the input price, in
@@ -44,13 +44,15 @@ class Loop:
 class _Step:
     """A call that goes on from one before it. Tokens: paid again, sent before, and how much the first call lacked."""
 
-    call: Taken
+    call: MeteredCall
     again: int
     before: int
     grown: int
 
 
-def loops_of(conversation: str, calls: Sequence[Taken], taken: Sequence[Taken]) -> Iterator[Loop]:
+def find_uncached_loops(
+    conversation: str, calls: Sequence[MeteredCall], taken: Sequence[MeteredCall]
+) -> Iterator[UncachedLoop]:
     """The uncached loop of a conversation's `calls`, if it has one. `taken` are all calls, by number from 1."""
     steps = [_step(call, taken, calls[0]) for call in calls if _is_step(call, taken)]
     again = sum(step.again for step in steps)
@@ -60,16 +62,16 @@ def loops_of(conversation: str, calls: Sequence[Taken], taken: Sequence[Taken]) 
     if len(steps) < FEWEST or not (again > MOST * before or (grown and in_loop > MOST * grown)):
         return
     cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
-    yield Loop(conversation, len(steps), again, before, cost, _why(steps))
+    yield UncachedLoop(conversation, len(steps), again, before, cost, _why(steps))
 
 
-def _is_step(call: Taken, taken: Sequence[Taken]) -> bool:
+def _is_step(call: MeteredCall, taken: Sequence[MeteredCall]) -> bool:
     """Whether a call goes on from another one: it has more messages. The same call once more is a retry."""
     is_later = call.before is not None and taken[call.before - 1].request.thread is not call.request.thread
     return is_later and call.row.error is None
 
 
-def _step(call: Taken, taken: Sequence[Taken], first: Taken) -> _Step:
+def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -> _Step:
     """Of what the call before had sent, that is paid again which this call's uncached tokens cannot have as new."""
     assert call.before is not None
     usage, before = call.row.usage, taken[call.before - 1].row.usage.total_input

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cachecost.live.server.model import Answer, Asked, Metered
+from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 
 Wire = dict[str, Any]
 MOST_PIECES = 40
@@ -14,7 +14,7 @@ LETTERS = 24
 """A piece of a streamed text is about that long; a long text comes in MOST_PIECES."""
 
 
-def message_of(asked: Asked, answer: Answer, metered: Metered) -> Wire:
+def message_of(asked: ClientCall, answer: ModelAnswer, metered: CallCharge) -> Wire:
     """The Messages API's answer."""
     message: Wire = {
         "id": asked.id,
@@ -34,7 +34,7 @@ def message_of(asked: Asked, answer: Answer, metered: Metered) -> Wire:
     return message
 
 
-def _usage(body: Mapping[str, Any], metered: Metered) -> Wire:
+def _usage(body: Mapping[str, Any], metered: CallCharge) -> Wire:
     geo = "us" if body.get("inference_geo") == "us" else "global"
     usage = {**metered.usage.wire(), "service_tier": "standard", "inference_geo": geo}
     return {**usage, "speed": body["speed"]} if body.get("speed") else usage
@@ -108,7 +108,7 @@ def pieces(text: str) -> Iterator[str]:
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-def encoded(value: Mapping[str, Any]) -> bytes:
+def encode_json(value: Mapping[str, Any]) -> bytes:
     """Compact JSON; half of a letter, which has no bytes of its own, as an escape."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
@@ -119,4 +119,4 @@ def encoded(value: Mapping[str, Any]) -> bytes:
 def as_bytes(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """Server-sent events."""
     for event in events:
-        yield b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), encoded(event))
+        yield b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), encode_json(event))

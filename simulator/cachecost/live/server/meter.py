@@ -12,10 +12,10 @@ from cachecost.base.times import day_of, seconds
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.unread import Unread
 from cachecost.live.log import moment
-from cachecost.live.server.conversations import Talks
+from cachecost.live.server.conversations import ConversationIndex
 from cachecost.live.server.diagnostics import Diagnostics
 from cachecost.live.server.errors import invalid, not_a_message, unknown_model
-from cachecost.live.server.model import Answer, Asked, Metered, Refused
+from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
@@ -33,7 +33,7 @@ CUT = "max_tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class MeteredCall:
     """A call as the bill looks at it.
 
     `first` is the first message of its conversation; `before` the number of the call that it goes on from (None: none).
@@ -67,9 +67,9 @@ class Meter:
         self._intake = Intake(keep_content=True)
         self._simulation = Simulation(rules, prices, self._counter, host)
         self._diagnostics = Diagnostics()
-        self._talks = Talks()
+        self._talks = ConversationIndex()
         self.unread = Unread()
-        self.taken: list[Taken] = []
+        self.taken: list[MeteredCall] = []
         self.not_messages = 0
         self.notes: Callable[[], Sequence[str]] = tuple
 
@@ -88,7 +88,7 @@ class Meter:
         """The relative error of the token counts."""
         return max((counter.band for counter in self._counters.values()), default=0.0)
 
-    def take(self, asked: Asked, answer: Answer) -> Metered | Refused:
+    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
         """Bill a call that is about to be answered; see `Meters`."""
         try:
             request = self._intake.body(asked.body)
@@ -100,7 +100,7 @@ class Meter:
         if simulated.row.error is not None:
             return self._refused(asked, request, simulated.row)
         told = self._diagnosed(asked, request)
-        return Metered(simulated.row, simulated.row.usage, told)
+        return CallCharge(simulated.row, simulated.row.usage, told)
 
     def count(self, body: Mapping[str, Any]) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
@@ -116,26 +116,26 @@ class Meter:
             self._counters[generation] = make_counter(self._tokens, generation)
         return self._counters[generation]
 
-    def _keep(self, asked: Asked, request: Request, simulated: Simulated) -> None:
+    def _keep(self, asked: ClientCall, request: Request, simulated: Simulated) -> None:
         row, passes, rules, prices = simulated
         first = self._talks.first(request.thread)
         before = self._talks.before(asked.workspace, request.thread)
         if prices is None or rules is None:
-            self.taken.append(Taken(row, request, asked.workspace, first, before))
+            self.taken.append(MeteredCall(row, request, asked.workspace, first, before))
             return
         self._talks.remember(asked.workspace, request.thread, row.call)
         for one in passes:
             self.unread.add(row.call, one.outcome, prices, one.sizes)
         unmarked = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
         dollars = sum(unmarked.values(), ZERO)
-        kept = Taken(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
+        kept = MeteredCall(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
         self.taken.append(kept)
 
-    def _diagnosed(self, asked: Asked, request: Request) -> Mapping[str, Any] | None:
+    def _diagnosed(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:
         self._diagnostics.remember(asked.workspace, asked.id, request)
         return self._diagnostics.of(asked.workspace, asked.previous, request) if asked.wants_diagnostics else None
 
-    def _refused(self, asked: Asked, request: Request, row: CallRow) -> Refused:
+    def _refused(self, asked: ClientCall, request: Request, row: CallRow) -> ApiError:
         """What the API answers: 400 where it refuses, 404 for a model that it does not have."""
         message = row.error or ""
         if row.error_type == REFUSED:
@@ -147,7 +147,7 @@ class Meter:
         return invalid(f"cachecost cannot bill this call: {message}")
 
 
-def _call(asked: Asked, request: Request, answer: Answer) -> Call:
+def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
     """The call as `replay` will read it from the log: its time to the microsecond, its rules those of its day."""
     timestamp = moment(asked.start)
     start = seconds(timestamp)
@@ -165,7 +165,7 @@ def _call(asked: Asked, request: Request, answer: Answer) -> Call:
     )
 
 
-def _output_told(answer: Answer) -> int | None:
+def _output_told(answer: ModelAnswer) -> int | None:
     """The output tokens that a recording knows of its answer; None where nobody knows, or the answer was cut since."""
     was_cut = answer.stop_reason == CUT
     return None if was_cut else getattr(answer, "output_tokens", None)

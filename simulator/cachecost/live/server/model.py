@@ -11,7 +11,7 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientCall:
     """One call as a client sent it.
 
     `turn` is how many assistant messages the body holds: a retry, and the same call in another run, has the same.
@@ -30,7 +30,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """What the assistant says: wire blocks, and simulated seconds until the first token and until the end."""
 
     content: Sequence[Mapping[str, Any]]
@@ -40,7 +40,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ApiError:
     """What the API answers instead: an HTTP status, an error type and words (`message` as the API would say it)."""
 
     status: int
@@ -50,7 +50,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Metered:
+class CallCharge:
     """A call in the ledger. `diagnostics` is None where the client did not ask for any, or nothing differs."""
 
     row: CallRow
@@ -61,13 +61,13 @@ class Metered:
 class Answerer(Protocol):
     """Who answers: a script, a recording, a small agent. Same call, same answer."""
 
-    def answer(self, asked: Asked) -> Answer | Refused: ...
+    def answer(self, asked: ClientCall) -> ModelAnswer | ApiError: ...
 
 
 class Meters(Protocol):
     """Who bills: the simulated cache of all workspaces."""
 
-    def take(self, asked: Asked, answer: Answer) -> Metered | Refused:
+    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
         """Bill a call that is about to be answered; calls come in the order they start."""
         ...
 

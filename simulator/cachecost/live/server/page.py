@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from cachecost.live.server.bill import Bill, bill_of
+from cachecost.live.server.bill import ServerBill, bill_of
 from cachecost.live.server.bill_figures import HEADERS, bill_json, cells, class_rows, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
 
@@ -35,7 +35,7 @@ def routes(meter: Meter) -> list[Route]:
     return [Route(PAGE, page), Route(JSON, figures)]
 
 
-def html(bill: Bill) -> str:
+def html(bill: ServerBill) -> str:
     """The page, whole in itself: no script, no network; it asks for itself again every few seconds."""
     groups = {"workspace": bill.workspaces, "model": bill.models, "conversation": bill.conversations}
     return _template().render(

@@ -13,7 +13,7 @@ from typing import Any
 from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.log import CallLog
-from cachecost.live.server.faults import Faults
+from cachecost.live.server.faults import FaultSchedule
 from cachecost.live.server.model import Answerer, Meters
 from cachecost.live.server.threads import Threads
 
@@ -44,7 +44,7 @@ def _spelled(number: int) -> str:
     return "".join(letters)
 
 
-class Pauses:
+class AnswerDelays:
     """Waits that end early when the server stops, so that running answers come to their end."""
 
     def __init__(self, clock: Clock) -> None:
@@ -81,7 +81,7 @@ class Pauses:
 
 
 @dataclass(slots=True)
-class Served:
+class ServerState:
     """Who answers and bills, by what clock; what is recorded, and what goes wrong on purpose.
 
     `log` takes every call (None: nothing is recorded). `models` are the wire objects of /v1/models. Answers that
@@ -92,14 +92,14 @@ class Served:
     meters: Meters
     clock: Clock
     log: CallLog | None = None
-    faults: Faults = Faults()
+    faults: FaultSchedule = FaultSchedule()
     models: Sequence[Mapping[str, Any]] = ()
     first_token_s: float = 0.0
     seed: int = 0
     say: Say = ignore
     ids: Ids = field(init=False)
     threads: Threads = field(init=False)
-    pauses: Pauses = field(init=False)
+    pauses: AnswerDelays = field(init=False)
     lock: threading.Lock = field(init=False)
     """Calls are billed one after another, in the order in which they start."""
     calls: int = field(init=False, default=0)
@@ -109,5 +109,5 @@ class Served:
     def __post_init__(self) -> None:
         self.ids = Ids(self.seed)
         self.threads = Threads()
-        self.pauses = Pauses(self.clock)
+        self.pauses = AnswerDelays(self.clock)
         self.lock = threading.Lock()

@@ -12,13 +12,13 @@ from starlette.types import ASGIApp
 
 from cachecost.live.callbacks import ignore
 from cachecost.live.loopback import QuietServer, address_of, listen
-from cachecost.live.server.served import Pauses
+from cachecost.live.server.served import AnswerDelays
 
 
 class _Server(QuietServer):
     """Ends waits when it stops, so that running answers complete."""
 
-    def __init__(self, app: ASGIApp, pauses: Pauses | None, ready: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None]) -> None:
         super().__init__(app)
         self._pauses = pauses
         self._ready = ready
@@ -34,14 +34,14 @@ class _Server(QuietServer):
 
 
 def serve_until_stopped(
-    app: ASGIApp, listener: socket.socket, pauses: Pauses | None = None, ready: Callable[[], None] = ignore
+    app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | None = None, ready: Callable[[], None] = ignore
 ) -> None:
     """Serve until Ctrl-C or SIGTERM. Running answers complete first, unless a second Ctrl-C comes."""
     asyncio.run(_Server(app, pauses, ready).serve(sockets=[listener]))
 
 
 @contextlib.contextmanager
-def serving(app: ASGIApp, pauses: Pauses | None = None, port: int = 0) -> Iterator[str]:
+def serving(app: ASGIApp, pauses: AnswerDelays | None = None, port: int = 0) -> Iterator[str]:
     """Serve from a thread while the block runs; yields the address."""
     listener = listen(port)
     began = threading.Event()

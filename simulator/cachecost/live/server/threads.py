@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.live.server.errors import INVALID, NOT_FOUND, Detailed, invalid
-from cachecost.live.server.model import Refused
+from cachecost.live.server.errors import INVALID, NOT_FOUND, DetailedError, invalid
+from cachecost.live.server.model import ApiError
 from cachecost.prompts.wire import MARK
 
 Body = Mapping[str, Any]
@@ -22,7 +22,7 @@ MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class HeldThread:
     """What is held under a message id: head, and messages with that answer at their end."""
 
     head: Mapping[str, Any]
@@ -30,7 +30,7 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedCall:
     """A call as a whole. `keeps`: its answer can be continued; `continues` is the message it goes on from."""
 
     body: Body
@@ -42,22 +42,22 @@ class Threads:
     """The threads of all workspaces."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, str], Thread | None] = {}
+        self._held: dict[tuple[str, str], HeldThread | None] = {}
 
-    def resolve(self, workspace: str, body: Body) -> Resolved | Refused:
+    def resolve(self, workspace: str, body: Body) -> ResolvedCall | ApiError:
         """The whole of `body`, without its `thread`."""
         thread = body.get("thread")
         rest = {name: value for name, value in body.items() if name != "thread"}
         if thread is None:
-            return Resolved(rest if "thread" in body else body)
+            return ResolvedCall(rest if "thread" in body else body)
         kind = thread.get("type") if isinstance(thread, Mapping) else None
         if kind == "create":
-            return Resolved(rest, keeps=True)
+            return ResolvedCall(rest, keeps=True)
         if kind != "continue":
             return invalid("thread.type: Input should be 'create' or 'continue'")
         return self._continued(workspace, rest, thread.get("previous_message_id"))
 
-    def _continued(self, workspace: str, rest: dict[str, Any], previous: object) -> Resolved | Refused:
+    def _continued(self, workspace: str, rest: dict[str, Any], previous: object) -> ResolvedCall | ApiError:
         if not isinstance(previous, str):
             return invalid("thread.previous_message_id: Field required")
         if told := [name for name in HELD if rest.get(name) is not None]:
@@ -69,9 +69,9 @@ class Threads:
             return _refused("thread_not_found", f"thread: no thread was found for {previous}", 404, NOT_FOUND)
         new = rest.get("messages")
         messages = [*held.messages, *(new if isinstance(new, list) else [])]
-        return Resolved({**held.head, **rest, "messages": messages}, keeps=True, continues=previous)
+        return ResolvedCall({**held.head, **rest, "messages": messages}, keeps=True, continues=previous)
 
-    def keep(self, workspace: str, resolved: Resolved, message: Mapping[str, Any]) -> None:
+    def keep(self, workspace: str, resolved: ResolvedCall, message: Mapping[str, Any]) -> None:
         """Hold an answered call under its answer's id."""
         if not resolved.keeps:
             return
@@ -79,24 +79,24 @@ class Threads:
             self._held[workspace, resolved.continues] = None
         head = {name: resolved.body[name] for name in HELD if resolved.body.get(name) is not None}
         said = {"role": "assistant", "content": message["content"]}
-        messages = [*map(unmarked, resolved.body["messages"]), *([said] if message["content"] else [])]
-        self._held[workspace, str(message["id"])] = Thread(head, messages)
+        messages = [*map(without_marks, resolved.body["messages"]), *([said] if message["content"] else [])]
+        self._held[workspace, str(message["id"])] = HeldThread(head, messages)
         if len(self._held) > MOST:
             del self._held[next(iter(self._held))]
 
 
-_NOTHING = Thread({}, ())
+_NOTHING = HeldThread({}, ())
 BLOCKS = ("content", "source")
 
 
-def unmarked(value: Any) -> Any:
+def without_marks(value: Any) -> Any:
     """A message without the marks on its blocks, however deep; what a tool was given stays as it is."""
     if isinstance(value, list):
-        return [unmarked(one) for one in value]
+        return [without_marks(one) for one in value]
     if not isinstance(value, Mapping):
         return value
-    return {name: unmarked(one) if name in BLOCKS else one for name, one in value.items() if name != MARK}
+    return {name: without_marks(one) if name in BLOCKS else one for name, one in value.items() if name != MARK}
 
 
-def _refused(code: str, message: str, status: int = 400, kind: str = INVALID) -> Refused:
-    return Detailed(status, kind, message, details={"error_code": code})
+def _refused(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:
+    return DetailedError(status, kind, message, details={"error_code": code})

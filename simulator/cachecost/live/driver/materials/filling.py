@@ -57,7 +57,7 @@ UNMATCHED = "Tool results that no tool call stands before are sent as text."
 FILLER = "Blocks without content are sent as filler text of about their tokens."
 
 
-class Material:
+class FillerContent:
     """Fills requests for one strategy; `counter` tells how long blocks are. `notes` are sentences for people."""
 
     def __init__(self, counter: TokenCounter) -> None:

@@ -23,18 +23,18 @@ def answerer_from(text: str) -> Answerer:
     """The answerer that `--answers TEXT` means: see ANSWERS. Raises ValueError, and InputError for its file."""
     kind, _, rest = text.partition(":")
     if text == "agent" or (kind == "agent" and AGENT.fullmatch(rest)):
-        from cachecost.live.server.answers.agent import Agent
+        from cachecost.live.server.answers.agent import AgentAnswerer
 
         calls, _, allowed = rest.partition(":")
-        return Agent(int(calls or DEFAULT_TOOL_CALLS), frozenset(filter(None, allowed.split(","))))
+        return AgentAnswerer(int(calls or DEFAULT_TOOL_CALLS), frozenset(filter(None, allowed.split(","))))
     if kind == "script" and rest:
-        from cachecost.live.server.answers.script import Script
+        from cachecost.live.server.answers.script import ScriptAnswerer
 
-        return Script.load(Path(rest))
+        return ScriptAnswerer.load(Path(rest))
     if kind == "recording" and rest:
-        from cachecost.live.server.answers.recording import Recorded
+        from cachecost.live.server.answers.recording import RecordingAnswerer
 
-        return Recorded.load(Path(rest))
+        return RecordingAnswerer.load(Path(rest))
     raise ValueError(f"expected {ANSWERS}; got '{text}'{nearest(kind, KINDS)}")
 
 

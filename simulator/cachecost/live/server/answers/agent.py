@@ -22,12 +22,12 @@ from cachecost.live.server.answers.told import (
     wants_thinking,
 )
 from cachecost.live.server.answers.tools import ToolCall, answering_call, harmless_call, harmless_calls
-from cachecost.live.server.model import Answer, Asked
+from cachecost.live.server.model import ClientCall, ModelAnswer
 
 THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
 
 
-class Agent:
+class AgentAnswerer:
     """Makes `tool_calls` calls of harmless tools in each turn, one a reply; then says a line.
 
     Every such tool has its turn: the next is the one that the conversation has called least. Those `allowed` are
@@ -45,7 +45,7 @@ class Agent:
         """What the bill should say about the tools."""
         return self._tally.notes
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ClientCall) -> ModelAnswer:
         """See `Answerer`."""
         body = asked.body
         made = tool_calls_since_a_person_spoke(body)
@@ -59,7 +59,7 @@ class Agent:
             content.append(tool_use(body, asked.turn, call.name, call.arguments))
         else:
             content.append(text(_words(body, made)))
-        return Answer(content, stop_reason(content))
+        return ModelAnswer(content, stop_reason(content))
 
     def _next(self, body: Item, made: int, ready: Sequence[ToolCall]) -> ToolCall | None:
         """The next call of this turn; None where it is done, or nothing harmless may be called."""

@@ -11,7 +11,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.live.server.answers.told import stop_reason, text
-from cachecost.live.server.model import Answer, Asked
+from cachecost.live.server.model import ClientCall, ModelAnswer
 from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
@@ -21,7 +21,7 @@ NOT_RECORDED = "nothing recorded for this call"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedAnswer(Answer):
+class RecordedAnswer(ModelAnswer):
     """An answer with the output tokens that were billed for it; None where no bill is known."""
 
     output_tokens: int | None = None
@@ -43,7 +43,7 @@ class _Said:
         return _Said(digest, self.first or digest, self.turn + (message.role == "assistant"))
 
 
-class Recorded:
+class RecordingAnswerer:
     """Answers a call as the recording does.
 
     The call with the same tools, system and messages comes first, then one with the same messages, then the one that
@@ -62,14 +62,14 @@ class Recorded:
             self._learn(call)
 
     @classmethod
-    def load(cls, path: Path) -> Recorded:
+    def load(cls, path: Path) -> RecordingAnswerer:
         """The recording at `path`, in any known format. Raises InputError, also where it holds no answer."""
         found = cls(read_calls(path, says_format=False))
         if not found._messages:
             raise InputError([Fault(str(path), "expected a recording with answers; got none whose words were kept")])
         return found
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ClientCall) -> ModelAnswer:
         """See `Answerer`."""
         try:
             request = self._intake.body(asked.body)
@@ -119,5 +119,5 @@ def _recorded(call: LoggedCall) -> RecordedAnswer:
     return RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=tokens)
 
 
-def _missing() -> Answer:
-    return Answer([text(NOT_RECORDED)])
+def _missing() -> ModelAnswer:
+    return ModelAnswer([text(NOT_RECORDED)])

@@ -37,7 +37,7 @@ def nothing_particular(name: str) -> Any:
     return None
 
 
-class Minimal:
+class MinimalValue:
     """Makes values for `schema` and what it refers to. `wording` chooses strings by the property's name."""
 
     def __init__(self, schema: Schema, wording: Wording = nothing_particular) -> None:
@@ -113,7 +113,7 @@ class Minimal:
 
 def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
     """A value that `schema` takes, with as little in it as may be."""
-    return Minimal(schema, wording).value()
+    return MinimalValue(schema, wording).value()
 
 
 def _given(schema: Schema) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.schema_errors import faults_of, shown
 from cachecost.base.yaml_text import Placed
 from cachecost.live.server.answers.told import Item, stop_reason, text, thinking, tool_use
-from cachecost.live.server.model import Answer, Asked, Refused
+from cachecost.live.server.model import ApiError, ClientCall, ModelAnswer
 
 END = "end of script"
 
@@ -25,14 +25,14 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class ToolTold(_Part):
+class ScriptTool(_Part):
     """One call of a tool."""
 
     tool: str = Field(min_length=1)
     input: dict[str, Any] = {}
 
 
-class ErrorTold(_Part):
+class ScriptError(_Part):
     """What the server answers instead, as the API would."""
 
     status: int = Field(ge=400, le=599)
@@ -40,7 +40,7 @@ class ErrorTold(_Part):
     message: str = "as the script says"
 
 
-class Reply(_Part):
+class ScriptReply(_Part):
     """One answer: `thinking`, then `text`, then `tool` with its `input`, or `tools`; or an `error` instead.
 
     `first_token_s` and `seconds` are simulated seconds until the first token and until the end; `repeat` gives the same
@@ -51,8 +51,8 @@ class Reply(_Part):
     text: str | None = None
     tool: str | None = None
     input: dict[str, Any] | None = None
-    tools: list[ToolTold] = []
-    error: ErrorTold | None = None
+    tools: list[ScriptTool] = []
+    error: ScriptError | None = None
     first_token_s: float = Field(default=0.0, ge=0)
     seconds: float = Field(default=0.0, ge=0)
     repeat: int = Field(default=1, ge=1)
@@ -66,8 +66,8 @@ class Reply(_Part):
             raise ValueError("expected a tool beside its input")
         return self
 
-    def calls(self) -> list[ToolTold]:
-        first = [ToolTold(tool=self.tool, input=self.input or {})] if self.tool is not None else []
+    def calls(self) -> list[ScriptTool]:
+        first = [ScriptTool(tool=self.tool, input=self.input or {})] if self.tool is not None else []
         return [*first, *self.tools]
 
 
@@ -75,7 +75,7 @@ class ScriptFile(_Part):
     """The whole file. `then` is what follows the last reply: a line that says so, that reply again, or all again."""
 
     format: Literal[1]
-    replies: list[Reply] = Field(min_length=1)
+    replies: list[ScriptReply] = Field(min_length=1)
     then: Literal["end", "last", "repeat"] = "end"
 
 
@@ -83,11 +83,11 @@ class ScriptFile(_Part):
 class _Step:
     """One reply, and the errors that are answered before it, one for each try."""
 
-    reply: Reply | None
-    errors: tuple[ErrorTold, ...]
+    reply: ScriptReply | None
+    errors: tuple[ScriptError, ...]
 
 
-class Script:
+class ScriptAnswerer:
     """Gives reply after reply: the `turn`-th call of a conversation gets the `turn`-th reply, retried or not.
 
     An error takes no turn: it is what the first try gets (`x-stainless-retry-count` 0), and a second error right after
@@ -99,7 +99,7 @@ class Script:
         self._then = told.then
 
     @classmethod
-    def load(cls, path: Path) -> Script:
+    def load(cls, path: Path) -> ScriptAnswerer:
         """The script at `path`. Raises InputError with all its faults."""
         placed = yaml_text.read(path)
         faults = list(placed.faults)
@@ -108,12 +108,12 @@ class Script:
             raise InputError(sorted(faults, key=lambda fault: (fault.line or 0, fault.column or 0)))
         return cls(told)
 
-    def answer(self, asked: Asked) -> Answer | Refused:
+    def answer(self, asked: ClientCall) -> ModelAnswer | ApiError:
         """See `Answerer`."""
         step = self._at(asked.turn)
         if asked.retry < len(step.errors):
             error = step.errors[asked.retry]
-            return Refused(error.status, error.type, error.message)
+            return ApiError(error.status, error.type, error.message)
         return _answer(step.reply, asked)
 
     def _at(self, turn: int) -> _Step:
@@ -137,10 +137,10 @@ def _checked(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
         return None
 
 
-def _steps(replies: list[Reply]) -> list[_Step]:
+def _steps(replies: list[ScriptReply]) -> list[_Step]:
     """One step a reply; errors belong to the reply that comes after them."""
     steps: list[_Step] = []
-    errors: list[ErrorTold] = []
+    errors: list[ScriptError] = []
     for reply in replies:
         if reply.error is not None:
             errors += [reply.error] * reply.repeat
@@ -150,14 +150,14 @@ def _steps(replies: list[Reply]) -> list[_Step]:
     return [*steps, _Step(None, tuple(errors))] if errors else steps
 
 
-def _answer(reply: Reply | None, asked: Asked) -> Answer:
+def _answer(reply: ScriptReply | None, asked: ClientCall) -> ModelAnswer:
     if reply is None:
-        return Answer([text(END)])
+        return ModelAnswer([text(END)])
     content: list[Item] = [thinking(reply.thinking)] if reply.thinking is not None else []
     content += [text(reply.text)] if reply.text is not None else []
     content += [_called(call, asked, number) for number, call in enumerate(reply.calls())]
-    return Answer(content, stop_reason(content), reply.first_token_s, reply.seconds)
+    return ModelAnswer(content, stop_reason(content), reply.first_token_s, reply.seconds)
 
 
-def _called(call: ToolTold, asked: Asked, number: int) -> Mapping[str, Any]:
+def _called(call: ScriptTool, asked: ClientCall, number: int) -> Mapping[str, Any]:
     return tool_use(asked.body, asked.turn, call.tool, call.input, number)
