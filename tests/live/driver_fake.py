@@ -14,8 +14,8 @@ from typing import Any
 import httpx2
 
 from cachecost.base.times import day_of
-from cachecost.live.driver.driving import LiveResult, LiveRun, drive
 from cachecost.live.driver.journal import Journal
+from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
 from cachecost.live.driver.planning import Options, Plan, plan
 from cachecost.live.keys import workspace_of
 from cachecost.prompts.intake import Intake

@@ -24,7 +24,7 @@ import httpx2
 from cachecost.live.clock import ScaledClock
 from cachecost.live.loopback import listen
 from cachecost.live.recorder.capture import Capture, CaptureMemory
-from cachecost.live.recorder.passing import Proxy
+from cachecost.live.recorder.proxy import Proxy
 from cachecost.live.recorder.serving import Server
 
 Pairs = list[tuple[bytes, bytes]]
@@ -104,10 +104,10 @@ class Heard:
     captures: list[Capture] = field(default_factory=list)
     begun: list[int] = field(default_factory=list)
 
-    def began(self, number: int) -> None:
+    def on_start(self, number: int) -> None:
         self.begun.append(number)
 
-    def ended(self, capture: Capture) -> None:
+    def on_end(self, capture: Capture) -> None:
         self.captures.append(capture)
 
 

@@ -12,7 +12,7 @@ from cachecost.ledger.results import CallRow, Cost
 from cachecost.live.clock import SteppingClock
 from cachecost.live.server.app import app_of
 from cachecost.live.server.model import ApiError, CallCharge, ModelAnswer
-from cachecost.live.server.served import ServerState
+from cachecost.live.server.state import ServerState
 from cachecost.prompts.intake import Intake
 from cachecost.providers.usage import Usage
 from loopback import Loopback

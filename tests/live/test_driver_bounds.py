@@ -10,7 +10,7 @@ import pytest
 
 from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded_reason
 from cachecost.live.driver.money import CallPricing
-from cachecost.live.driver.retrying import RetryPolicy, asked_for
+from cachecost.live.driver.retries import RetryPolicy, asked_for
 from cachecost.live.driver.wire import AttemptFailed
 from cachecost.providers.prices import PriceBook
 

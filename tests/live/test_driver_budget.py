@@ -12,8 +12,8 @@ import pytest
 from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
 
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.driver.driving import LiveResult
 from cachecost.live.driver.journal import read_journal
+from cachecost.live.driver.live_run import LiveResult
 from cachecost.live.driver.model import OverBudget
 from cachecost.live.driver.money import DollarBudget, OverBilled
 
@@ -72,7 +72,7 @@ def test_the_last_dollar_can_be_reserved_and_none_after_it() -> None:
         kept = await budget.reserve(Decimal("1.00"))
         budget.settle(kept, Decimal("0.40"))
         await budget.reserve(Decimal("0.60"))
-        assert budget.left == 0
+        assert budget.remaining_usd == 0
 
     asyncio.run(both())
 

@@ -51,7 +51,7 @@ def test_equal_digests_give_equal_texts_and_others_differ_at_once() -> None:
 @pytest.mark.parametrize("tokens", [150, 1_000, 7_000])
 def test_filler_is_of_the_blocks_size(kind: str, role: str, tokens: int) -> None:
     part = Part((given(kind, role, "x", tokens),))
-    made = FillerContent(COUNTER).filled(Request("claude-sonnet-4-5", Thread(), system=part)).system.blocks[0]
+    made = FillerContent(COUNTER).fill_request(Request("claude-sonnet-4-5", Thread(), system=part)).system.blocks[0]
     assert made.tokens is None and made.content is not None
     assert COUNTER.block(made) == pytest.approx(tokens, rel=0.04)
 
@@ -68,7 +68,7 @@ def test_results_answer_the_calls_before_them_in_order() -> None:
     assert thread.message is not None
     mark = Mark(Layer.MESSAGES, 1, "5m", thread.parent)
     material = FillerContent(COUNTER)
-    body = body_of(material.filled(Request("claude-sonnet-4-5", thread, marks=(mark,))))
+    body = body_of(material.fill_request(Request("claude-sonnet-4-5", thread, marks=(mark,))))
     calls, results = body["messages"][1]["content"], body["messages"][2]["content"]
     assert [block["type"] for block in calls] == ["tool_use", "tool_use"]
     assert "cache_control" in calls[0], "the mark moved with its block, past the thinking that was left out"
@@ -85,14 +85,14 @@ def test_a_result_with_content_goes_to_the_call_that_is_open() -> None:
         ("assistant", [given("tool_use", "assistant", "u")]),
         ("user", [told]),
     )
-    body = body_of(FillerContent(COUNTER).filled(Request("claude-sonnet-4-5", thread)))
+    body = body_of(FillerContent(COUNTER).fill_request(Request("claude-sonnet-4-5", thread)))
     assert body["messages"][2]["content"][0]["tool_use_id"] == body["messages"][1]["content"][0]["id"]
     assert faults_in(body) == []
 
 
 def test_what_has_content_is_sent_as_it_is() -> None:
     block = block_of("user", {"type": "text", "text": "as it is"})
-    body = body_of(FillerContent(COUNTER).filled(Request("claude-sonnet-4-5", thread_of(("user", [block])))))
+    body = body_of(FillerContent(COUNTER).fill_request(Request("claude-sonnet-4-5", thread_of(("user", [block])))))
     assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "as it is"}]}]
 
 

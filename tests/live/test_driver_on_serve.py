@@ -16,8 +16,8 @@ from server_fakes import Says, served_by
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.driving import LiveResult, LiveRun, drive
 from cachecost.live.driver.journal import read_journal
+from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter

@@ -56,9 +56,9 @@ def test_no_call_beyond_those_that_were_priced() -> None:
 
 def test_a_refused_body_is_none_and_any_other_failure_is_not() -> None:
     bench = _bench("effort", CallFailed("no", 400), CallFailed("overloaded", 529))
-    assert asyncio.run(bench.tried({"messages": []})) is None
+    assert asyncio.run(bench.send_unless_refused({"messages": []})) is None
     with pytest.raises(CallFailed, match="overloaded"):
-        asyncio.run(bench.tried({"messages": []}))
+        asyncio.run(bench.send_unless_refused({"messages": []}))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_the_plan_tells_calls_tokens_dollars_and_waiting() -> None:
     (priced,) = plan("claude-opus-5-5", PRICES, RuleBook(), select_probes(["ttl_in_key"]), day=DAY)
     assert (priced.calls, priced.input_tokens, priced.output_tokens, priced.wait_s) == (18, 18 * 912, 18, 60.0)
     assert priced.dollars == (Decimal(18 * 912) * 8 + 18 * 20) / 10**6
-    assert priced.told == "ttl_in_key: at most 18 calls, 16,416 input tokens, $0.1317, 60 s of waiting"
+    assert priced.announcement == "ttl_in_key: at most 18 calls, 16,416 input tokens, $0.1317, 60 s of waiting"
     assert summary([priced, priced]) == "2 probes: at most 36 calls and $0.26, 2 min of waiting besides them"
 
 

@@ -11,7 +11,7 @@ from probe_bench import DAY, PRICES, FakeClock
 from server_fakes import KEY, Says, served_by
 
 from cachecost.live.driver.money import CallPricing, DollarBudget
-from cachecost.live.driver.retrying import RetryPolicy
+from cachecost.live.driver.retries import RetryPolicy
 from cachecost.live.driver.sender import sender_to
 from cachecost.live.probes import PricedProbe, ProbeFinding, plan, rules_text, select_probes, verify
 from cachecost.live.server.app import app_of

@@ -14,10 +14,10 @@ from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain,
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.digest import calls_in
-from cachecost.live.recorder.predicting import Predictor
+from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.helper_main import HelperLoop, Inbox
+from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
-from cachecost.live.recorder.watcher import HelperOptions, RecorderHelper
-from cachecost.live.recorder.watching import HelperLoop, Inbox
 
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the process in /proc")

@@ -15,7 +15,7 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
-from cachecost.live.recorder.lines import LogLine, LogLineBuilder, NotRecorded
+from cachecost.live.recorder.log_lines import LogLine, LogLineBuilder, NotRecorded
 
 KEY = "sk-ant-api03-planted-1"
 JSON = {"content-type": "application/json"}

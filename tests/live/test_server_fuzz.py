@@ -20,7 +20,7 @@ from cachecost.live.server.arrival import MOST_NESTED
 from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.page import routes
-from cachecost.live.server.served import ServerState
+from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from loopback import Loopback

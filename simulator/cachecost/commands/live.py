@@ -24,8 +24,8 @@ from cachecost.commands.options import json_option, prices_option, rule_option, 
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
-    from cachecost.live.driver.driving import LiveResult, LiveRun
     from cachecost.live.driver.journal import Journal
+    from cachecost.live.driver.live_run import LiveResult, LiveRun
     from cachecost.live.driver.model import AnsweredCall
     from cachecost.live.driver.money import DollarBudget
     from cachecost.live.driver.planning import LiveCall, Options, Plan
@@ -235,20 +235,20 @@ class _Live:
         return story.run, story.at
 
     def _show_plan(self, plan: Plan) -> None:
-        from cachecost.live.driver import shown
+        from cachecost.live.driver import output
 
         parallel, is_dry = self.told["parallel"], self.told["dry_run"]
         if self.told["as_json"]:
             if is_dry:
-                sys.stdout.write(json.dumps(shown.plan_json(plan, self.limit, parallel), indent=2) + "\n")
+                sys.stdout.write(json.dumps(output.plan_json(plan, self.limit, parallel), indent=2) + "\n")
         else:
-            shown.print_plan(plan, self.limit, parallel)
-        for sentence in shown.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
+            output.print_plan(plan, self.limit, parallel)
+        for sentence in output.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
             print_diagnostic(sentence)
 
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.driving import LiveRun
+        from cachecost.live.driver.live_run import LiveRun
 
         told = self.told
         given = LiveRun(
@@ -276,22 +276,22 @@ class _Live:
         return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
 
     def _tell(self, driven: LiveResult) -> int:
-        from cachecost.live.driver import shown
+        from cachecost.live.driver import output
 
         fidelity = _validated(driven)
         if self.told["as_json"]:
             from cachecost.views.fidelity.json_output import fidelity_object
 
-            told = {**shown.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+            told = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
             sys.stdout.write(json.dumps(told, indent=2) + "\n")
         else:
-            shown.print_driven(driven)
+            output.print_driven(driven)
             if fidelity:
                 from cachecost.views.fidelity.text import print_fidelity
 
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
-        for sentence in shown.sentences(driven):
+        for sentence in output.sentences(driven):
             print_diagnostic(sentence)
         ended = driven.ended
         return ExitCode.NOT_EVALUATED if ended.why or ended.failed or ended.undone else ExitCode.OK
@@ -301,7 +301,7 @@ def _driven(given: LiveRun, journal: Journal) -> LiveResult:
     """Run to the end; whoever interrupts is told how to go on."""
     import asyncio
 
-    from cachecost.live.driver.driving import drive
+    from cachecost.live.driver.live_run import drive
 
     try:
         return asyncio.run(drive(given, journal, _print_call))
@@ -316,7 +316,7 @@ def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> Non
     usage = sent.usage
     print_diagnostic(
         f"{step.label}  read {usage.read:,}  written {usage.write:,}  uncached {usage.input_tokens:,}  "
-        f"{dollars(budget.spent)} of {dollars(budget.limit)}"
+        f"{dollars(budget.spent_usd)} of {dollars(budget.limit)}"
     )
 
 

@@ -51,8 +51,8 @@ def record(
     and no key is stored. Ctrl-C stops it when the running calls have ended; a second Ctrl-C cuts them off.
     """
     require("cachecost record", "uvicorn", "httpx2")
+    from cachecost.live.recorder.helper import HelperOptions
     from cachecost.live.recorder.session import record as recorded
-    from cachecost.live.recorder.watcher import HelperOptions
 
     path = out or Path(f"recording-{datetime.now().astimezone():%Y-%m-%d}.jsonl")
     asked = base.asked

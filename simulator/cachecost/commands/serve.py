@@ -27,7 +27,7 @@ from cachecost.tokens.ctok_ import require_ctok
 if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
-    from cachecost.live.server.served import ServerState
+    from cachecost.live.server.state import ServerState
 
 PORT = 8787
 COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
@@ -157,7 +157,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
 
 def _served(options: _Options, meter: Meter, log: CallLog | None) -> ServerState:
     from cachecost.live.server.catalogue import models_of
-    from cachecost.live.server.served import ServerState
+    from cachecost.live.server.state import ServerState
 
     base = options.ground
     return ServerState(
@@ -194,7 +194,7 @@ def _tell_end(served: ServerState, log: CallLog | None) -> int:
     """Say what is in the log and what could not be; how many calls are lost."""
     if log is None:
         return 0
-    lines = log.recorded()
+    lines = log.count_recorded()
     lost = max(0, served.calls - served.unreadable - lines)
     print_diagnostic(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:

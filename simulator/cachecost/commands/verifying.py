@@ -45,7 +45,7 @@ class Verifying:
         from cachecost.live import probes
 
         for priced in self.planned:
-            click.echo(priced.told)
+            click.echo(priced.announcement)
         click.echo(f"{probes.summary(self.planned)}; the budget is ${self.limit}")
 
     def run(self, key: str, base_url: str | None, retries: int) -> int:
@@ -76,7 +76,7 @@ async def _verified(
     from cachecost.live import probes
     from cachecost.live.clock import ScaledClock
     from cachecost.live.driver.money import CallPricing, DollarBudget
-    from cachecost.live.driver.retrying import RetryPolicy
+    from cachecost.live.driver.retries import RetryPolicy
     from cachecost.live.driver.sender import sender_to
 
     clock, nonce = ScaledClock(), token_hex(SEED_BYTES)

@@ -34,7 +34,7 @@ class CallLog:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = LineFile(path)
             try:
-                self.cut = _mended(path)
+                self.cut = _mend_last_line(path)
             except BaseException:
                 self._file.close()
                 raise
@@ -48,7 +48,7 @@ class CallLog:
         """
         return self._file.append(call_line(fields, request))
 
-    def recorded(self) -> int:
+    def count_recorded(self) -> int:
         """How many calls of this log are in the file at `path` now, without those that were there before it."""
         with suppress(OSError):
             self._file.sync()
@@ -84,7 +84,7 @@ def _on_one_line(body: bytes) -> bytes:
     return body.replace(b"\r", b" ").replace(b"\n", b" ").strip()
 
 
-def _mended(path: Path) -> int:
+def _mend_last_line(path: Path) -> int:
     """Cut off a last line that was torn; how many bytes that were. One that is whole gets its end."""
     if not path.exists() or not (size := path.stat().st_size):
         return 0

@@ -11,7 +11,7 @@ from cachecost.live.server.calls import answer_call, count_tokens
 from cachecost.live.server.errors import error_body, not_found
 from cachecost.live.server.message import as_bytes, encode_json, events_of
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.served import ServerState
+from cachecost.live.server.state import ServerState
 
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
 Made = TypeVar("Made")

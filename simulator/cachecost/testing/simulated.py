@@ -16,7 +16,7 @@ from cachecost.live.server.arrival import PLACEHOLDER
 from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer
-from cachecost.live.server.served import ServerState
+from cachecost.live.server.state import ServerState
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date

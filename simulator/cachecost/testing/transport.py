@@ -9,7 +9,7 @@ import importlib
 from types import TracebackType
 from typing import Any, Self
 
-from cachecost.live.server.served import ServerState
+from cachecost.live.server.state import ServerState
 from cachecost.testing.endpoint import Response, Sent, respond
 
 LIBRARIES = ("httpx2", "httpx")

@@ -42,7 +42,7 @@ class RunState:
     open: dict[str, Decimal] = field(default_factory=dict)
 
     @property
-    def billed(self) -> Decimal:
+    def billed_usd(self) -> Decimal:
         return sum(self.dollars.values(), ZERO)
 
     def take(self, line: Mapping[str, Any]) -> None:
@@ -85,19 +85,19 @@ class RunState:
 
 def read_journal(path: Path) -> RunState:
     """The story of a journal; a last line that was torn is left out. Raises InputError with every fault."""
-    story, faults = RunState(), []
+    state, faults = RunState(), []
     lines = _text(path).split("\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
-            story.take(json.loads(line))
+            state.take(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, NotAMessage) as error:
             faults.append(Fault(str(path), f"expected a line of a journal; got a damaged one ({error})", number))
-    if not faults and not story.run:
+    if not faults and not state.run:
         faults.append(Fault(str(path), "expected the journal of a run; got a file that names none"))
     if faults:
         raise InputError(faults)
-    story.close()
-    return story
+    state.close()
+    return state
 
 
 def _text(path: Path) -> str:
@@ -108,7 +108,7 @@ def _text(path: Path) -> str:
 
 
 class Journal:
-    """Writes the journal at `path`, and goes on with one that is there: its story is told in `story`."""
+    """Writes the journal at `path`, and goes on with one that is there: its story is told in `state`."""
 
     def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
         self.path = path
@@ -117,8 +117,8 @@ class Journal:
             self._file = LineFile(path)
         try:
             is_old = self._file.size > 0
-            self.story = read_journal(path) if is_old else RunState(run, digest, at)
-            if self.story.digest != digest:
+            self.state = read_journal(path) if is_old else RunState(run, digest, at)
+            if self.state.digest != digest:
                 told = "expected the same scenario, options and version as when it was begun"
                 raise InputError([Fault(str(path), told)])
             with path.open("rb") as stream:
@@ -129,10 +129,12 @@ class Journal:
         if not is_old:
             self._add("run", id=run, format=1, scenario=scenario, digest=digest, planned_at=at, options=dict(options))
 
-    def reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+    def add_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
         self._add("reserved", call=label, retry=retry, usd=exact(dollars))
 
-    def done(self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def add_answered(
+        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
+    ) -> None:
         self._add(
             "done",
             call=label,
@@ -144,10 +146,10 @@ class Journal:
             response=sent.response,
         )
 
-    def released(self, label: str, retry: int, fault: AttemptFailed) -> None:
+    def add_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
         self._add("released", call=label, retry=retry, status=fault.status, message=str(fault))
 
-    def lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def add_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
         begun = fault.begun
         self._add(
             "lost",
@@ -160,7 +162,7 @@ class Journal:
             first_token_s=begun.first_token_s if begun else None,
         )
 
-    def failed(self, label: str, fault: CallFailed) -> None:
+    def add_failed(self, label: str, fault: CallFailed) -> None:
         self._add("failed", call=label, status=fault.status, message=str(fault))
 
     def close(self) -> None:
@@ -177,4 +179,4 @@ class Journal:
     def _add(self, kind: str, **fields: Any) -> None:
         line = {"kind": kind, **fields}
         self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        self.story.take(line)
+        self.state.take(line)

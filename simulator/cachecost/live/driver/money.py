@@ -83,22 +83,20 @@ class DollarBudget:
         self._freed = asyncio.Event()
 
     @property
-    def spent(self) -> Decimal:
+    def spent_usd(self) -> Decimal:
         """Dollars that were billed or may have been."""
         return self.billed + self.unknown
 
     @property
-    def left(self) -> Decimal:
-        return self.limit - self.spent - sum(self._reserved.values(), ZERO)
+    def remaining_usd(self) -> Decimal:
+        return self.limit - self.spent_usd - sum(self._reserved.values(), ZERO)
 
     async def reserve(self, dollars: Decimal) -> Reservation:
         """Keep so much free; waits for calls under way, if that may help. Raises OverBudget."""
-        while dollars > self.left:
-            if not self._reserved or dollars > self.limit - self.spent:
-                raise OverBudget(
-                    f"the next call may cost {exact_dollars(dollars)}, and {exact_dollars(max(self.left, ZERO))} "
-                    f"of {exact_dollars(self.limit)} is left"
-                )
+        while dollars > self.remaining_usd:
+            if not self._reserved or dollars > self.limit - self.spent_usd:
+                limit, remaining = exact_dollars(self.limit), exact_dollars(max(self.remaining_usd, ZERO))
+                raise OverBudget(f"the next call may cost {exact_dollars(dollars)}; {remaining} of {limit} is left")
             self._freed.clear()
             await self._freed.wait()
         self._number += 1

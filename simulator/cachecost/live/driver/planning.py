@@ -78,11 +78,11 @@ class PlannedStrategy:
             yield list(steps)
 
     @property
-    def predicted(self) -> Decimal:
+    def predicted_usd(self) -> Decimal:
         return sum((step.row.cost.total for step in self.steps), ZERO)
 
     @property
-    def worst(self) -> Decimal:
+    def worst_usd(self) -> Decimal:
         return sum((step.worst for step in self.steps if not step.refused), ZERO)
 
     @property
@@ -133,7 +133,7 @@ def plan(scenario: Scenario, folder: Path, run: str, now: float, options: Option
     talks = talks_of(scenario, folder).conversations
     chosen = [spec for spec in scenario.strategies if not options.only or _name(spec) in options.only]
     planner = _Planner(terms, run, now, options)
-    return Plan(scenario, run, now, terms, tuple(planner.planned(spec, talks) for spec in chosen))
+    return Plan(scenario, run, now, terms, tuple(planner.plan_strategy(spec, talks) for spec in chosen))
 
 
 def _name(spec: StrategySpec | str) -> str:
@@ -147,7 +147,7 @@ class _Planner:
     now: float
     options: Options
 
-    def planned(self, spec: StrategySpec | str, talks: list[Any]) -> PlannedStrategy:
+    def plan_strategy(self, spec: StrategySpec | str, talks: list[Any]) -> PlannedStrategy:
         """One strategy. Its calls all stand in one tree, and have its nonce."""
         terms = self.terms
         book = terms.book()
@@ -160,7 +160,7 @@ class _Planner:
         nonce = nonce_of(self.run, strategy.name)
         steps = []
         for number, call in enumerate(calls, 1):
-            body = with_nonce(body_of(material.filled(self._sized(call.request))), nonce)
+            body = with_nonce(body_of(material.fill_request(self._limit_output(call.request))), nonce)
             request = intake.body(body)
             offset = (call.start - calls[0].start) * self.options.pace
             steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
@@ -170,7 +170,7 @@ class _Planner:
             strategy.name, tuple(steps), tuple(dict.fromkeys([*told, *material.notes, *batch])), rules
         )
 
-    def _sized(self, request: Request) -> Request:
+    def _limit_output(self, request: Request) -> Request:
         """`request` with the output that it may have here; a call that only warms the cache keeps its none."""
         if request.params.get("max_tokens") == 0:
             return request

@@ -16,7 +16,7 @@ from cachecost.live.clock import Clock
 from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded_reason
 from cachecost.live.driver.model import AnsweredCall, CallFailed
 from cachecost.live.driver.money import CallPricing, DollarBudget, OverBilled, Reservation
-from cachecost.live.driver.retrying import RetryPolicy
+from cachecost.live.driver.retries import RetryPolicy
 from cachecost.live.driver.wire import AttemptFailed, Wire
 
 NO_ACCESS = frozenset({401, 403})
@@ -106,7 +106,7 @@ class BudgetedSender:
         try:
             sent = await self._wire.post(body, retry)
         except AttemptFailed as fault:
-            self._unanswered(body, label, retry, kept, fault)
+            self._settle_failure(body, label, retry, kept, fault)
             raise
         except BaseException:
             self.budget.keep(kept)
@@ -123,7 +123,7 @@ class BudgetedSender:
         self._observer.on_answered(label, retry, sent, dollars, body)
         self.budget.settle(kept, dollars)
 
-    def _unanswered(
+    def _settle_failure(
         self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation, fault: AttemptFailed
     ) -> None:
         if fault.is_billable:

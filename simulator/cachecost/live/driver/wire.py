@@ -82,7 +82,7 @@ class Wire:
 
     async def post(self, body: Mapping[str, Any], retry: int = 0) -> AnsweredCall:
         """One Messages call, streamed. Raises NotAnswered."""
-        reading = _Reading(self._now(), self._now)
+        reading = _StreamReader(self._now(), self._now)
         try:
             stream = await self._client.post(
                 "/v1/messages",
@@ -93,7 +93,7 @@ class Wire:
                 stream_cls=AsyncStream[Any],
             )
             await reading.read(aiter(stream))
-            sent = reading.sent()
+            sent = reading.answered_call()
             return replace(sent, response=json.loads(self._without_key(json.dumps(sent.response))))
         except Exception as error:  # whatever an answer holds, the call may have been billed
             raise self._fault(error, reading) from None
@@ -112,13 +112,13 @@ class Wire:
     def _at_retry(self, retry: int) -> dict[str, str]:
         return {**self._headers, "x-stainless-retry-count": str(retry)}
 
-    def _fault(self, error: Exception, reading: _Reading | None) -> AttemptFailed:
+    def _fault(self, error: Exception, reading: _StreamReader | None) -> AttemptFailed:
         began = reading.begun if reading else None
         told = self._harmless(str(error) or type(error).__name__)
         if isinstance(error, anthropic.APIStatusError):
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             status = error.status_code
-            words, kind = _told(error.body)
+            words, kind = _error_parts(error.body)
             message = self._harmless(words) if words else told
             if status < 300:  # an error event inside a stream that had begun
                 return AttemptFailed(message, None, kind, headers, True, began)
@@ -140,7 +140,7 @@ class Wire:
         return without(text.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
 
 
-def _told(body: object) -> tuple[str, str]:
+def _error_parts(body: object) -> tuple[str, str]:
     """(message, error type) that an API error body holds; "" where it holds none."""
     inner = body.get("error") if isinstance(body, Mapping) else None
     if not isinstance(inner, Mapping):
@@ -148,7 +148,7 @@ def _told(body: object) -> tuple[str, str]:
     return str(inner.get("message") or ""), str(inner.get("type") or "")
 
 
-class _Reading:
+class _StreamReader:
     """A stream while it is read: usage, content and the time it began."""
 
     def __init__(self, start: float, now: Callable[[], float]) -> None:
@@ -165,7 +165,7 @@ class _Reading:
         async for event in events:
             self._take(event)
 
-    def sent(self) -> AnsweredCall:
+    def answered_call(self) -> AnsweredCall:
         """What was answered. Raises ValueError where the stream ended before the message did."""
         if self.begun is None or not self._is_whole:
             raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")

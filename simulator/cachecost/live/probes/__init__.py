@@ -14,10 +14,10 @@ from cachecost.live.probes.minimum import MINIMUM
 from cachecost.live.probes.model import ProbeFinding
 from cachecost.live.probes.parameters import EFFORT, STRUCTURED, THINKING, TOOL_CHOICE
 from cachecost.live.probes.planning import plan, summary
+from cachecost.live.probes.rules_file import rules_text, write
 from cachecost.live.probes.ttls import LIFETIME, SHALLOW_MARKS, TTL_IN_KEY
-from cachecost.live.probes.verifying import verify
+from cachecost.live.probes.verification import verify
 from cachecost.live.probes.visibility import VISIBILITY
-from cachecost.live.probes.writing import rules_text, write
 
 __all__ = [
     "PROBES",

@@ -65,7 +65,7 @@ class PricedProbe:
     prices: Prices
 
     @property
-    def told(self) -> str:
+    def announcement(self) -> str:
         """One line for people, before anything is sent."""
         return (
             f"{self.probe.name}: at most {self.calls} calls, {self.input_tokens:,} input tokens, "
@@ -110,12 +110,12 @@ class ProbeRun:
         self._output -= whole["max_tokens"]
         return sent
 
-    def uncached(self) -> Unsettled:
+    def not_cached_error(self) -> Unsettled:
         """What to say where a fresh prefix, longer than the believed minimum, was not cached."""
         words = f"a fresh prefix of more than {self.priced.minimum} tokens was not cached"
         return Unsettled(f"{words}: first ask the probe minimum, then run again with --rules FILE")
 
-    async def tried(self, body: Mapping[str, Any]) -> AnsweredCall | None:
+    async def send_unless_refused(self, body: Mapping[str, Any]) -> AnsweredCall | None:
         """As `send`; None where the API refuses such a body, which costs nothing."""
         try:
             return await self.send(body)

@@ -55,7 +55,7 @@ async def write_layers(bench: ProbeRun, fields: Fields) -> LayeredBody:
     plain = LayeredBody(start, head, filler(await words_for(bench, STEP)))
     ends = [await _end(bench, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
     if not ends[0]:
-        raise bench.uncached()
+        raise bench.not_cached_error()
     if ends[1] - ends[0] <= NEAR or ends[2] - ends[1] <= NEAR:
         raise Unsettled(f"the ends of the three layers should be told apart, and were billed at {ends}")
     return LayeredBody(start, plain.head, plain.step, tuple(ends))
@@ -72,7 +72,7 @@ async def level_after(bench: ProbeRun, base: LayeredBody, fields: Fields, change
 
     The unchanged one is sent again: its entries must still be there, or nothing was shown. Raises Unsettled.
     """
-    sent = await bench.tried(base.body({**fields, **changed}))
+    sent = await bench.send_unless_refused(base.body({**fields, **changed}))
     if sent is None:
         return None
     await bench.settle()

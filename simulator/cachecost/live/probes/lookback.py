@@ -46,10 +46,10 @@ class _Base:
         return {"tools": [tool("Takes a note.")], "messages": list(messages)}
 
 
-async def _written(bench: ProbeRun) -> _Base:
+async def _write_prefix(bench: ProbeRun) -> _Base:
     base = _Base(bench.fresh(), filler(await prefix_words(bench)))
     if not (await bench.send(base.body())).usage.write:
-        raise bench.uncached()
+        raise bench.not_cached_error()
     await bench.settle()
     return base
 
@@ -70,7 +70,7 @@ async def _window(bench: ProbeRun) -> ProbeAnswer:
 
 async def _window_once(bench: ProbeRun) -> RoundResult:
     """The largest distance in blocks from which the prefix is read; the window counts the mark itself too."""
-    base = await _written(bench)
+    base = await _write_prefix(bench)
     reached, missed = 0, FURTHEST
     guesses = [bench.priced.lookback - 1, bench.priced.lookback]
     while missed - reached > 1:
@@ -92,7 +92,7 @@ async def _runs(bench: ProbeRun) -> ProbeAnswer:
 
 async def _runs_once(bench: ProbeRun) -> RoundResult:
     """`many` calls are beyond the window if either run is counted by blocks, `some` only if both are."""
-    base = await _written(bench)
+    base = await _write_prefix(bench)
     window = bench.priced.lookback
     many, some = window + 2, window // 2 + 1
     if await _reads(bench, base, base.further(many)):

@@ -43,10 +43,10 @@ async def _run(bench: ProbeRun) -> ProbeAnswer:
         if not await _narrow(bench, edge, target):
             told = f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens was found"
             return ProbeAnswer(None, told)
-    return await _proved(bench, edge)
+    return await _prove_minimum(bench, edge)
 
 
-async def _proved(bench: ProbeRun, edge: MinimumBounds) -> ProbeAnswer:
+async def _prove_minimum(bench: ProbeRun, edge: MinimumBounds) -> ProbeAnswer:
     """The edge, if what was written at it can be read."""
     await bench.settle()
     read = (await bench.send(edge.body)).usage.read
@@ -72,7 +72,7 @@ async def _bracket(bench: ProbeRun) -> MinimumBounds:
 
 async def _narrow(bench: ProbeRun, edge: MinimumBounds, target: int) -> bool:
     """Send a prefix of `target` tokens, and move the side of the edge that it shows. False: no such text was found."""
-    body = await _sized(bench, target + edge.tail + edge.excess)
+    body = await _body_of_size(bench, target + edge.tail + edge.excess)
     if body is None:
         return False
     usage = (await bench.send(body)).usage
@@ -86,7 +86,7 @@ async def _narrow(bench: ProbeRun, edge: MinimumBounds, target: int) -> bool:
     return True
 
 
-async def _sized(bench: ProbeRun, total: int) -> Body | None:
+async def _body_of_size(bench: ProbeRun, total: int) -> Body | None:
     """A body that counts `total` tokens: words first, then a pad that grows by little. None: not in so many tries."""
     start, pad = bench.fresh(), 1
     words = await words_for(bench, total)

@@ -27,7 +27,7 @@ def plan(
     not in it: the sender's budget bounds them.
     """
     known = rules.rules(host, model, day)
-    return [_priced(probe, model, known, prices) for probe in probes]
+    return [_price_probe(probe, model, known, prices) for probe in probes]
 
 
 def summary(planned: Sequence[PricedProbe]) -> str:
@@ -37,7 +37,7 @@ def summary(planned: Sequence[PricedProbe]) -> str:
     return f"{len(planned)} probes: at most {calls} calls and ${dollars:.2f}, {minutes:.0f} min of waiting besides them"
 
 
-def _priced(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> PricedProbe:
+def _price_probe(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> PricedProbe:
     longest = [max(rules.minimum_tokens + extra, probe.reaches) for _, extra in probe.sizes]
     tokens = sum(calls * size for (calls, _), size in zip(probe.sizes, longest, strict=True))
     output = probe.calls + probe.output_tokens

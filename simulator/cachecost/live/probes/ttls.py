@@ -24,16 +24,16 @@ async def _ttl_in_key(bench: ProbeRun) -> ProbeAnswer:
 
 
 async def _ttl_in_key_once(bench: ProbeRun) -> RoundResult:
-    found = [await _crossed(bench, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
+    found = [await _read_across(bench, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
     told = f"written for 5m, a 1h mark reads {found[0]}; written for 1h, a 5m mark reads {found[1]}"
     values = {bool(read) for read in found}
     return RoundResult(not values.pop() if len(values) == 1 else None, told)
 
 
-async def _crossed(bench: ProbeRun, written: str, asked: str) -> int:
+async def _read_across(bench: ProbeRun, written: str, asked: str) -> int:
     """What a mark of one TTL reads of an entry of the other, which its own kind of mark surely reads."""
     head = f"{bench.fresh()} {filler(await prefix_words(bench))}"
-    await _written(bench, body_with_prefix(head, written))
+    await _write_prefix(bench, body_with_prefix(head, written))
     await bench.settle()
     if not (await bench.send(body_with_prefix(head, written))).usage.read:
         raise Unsettled(f"an entry written for {written} was not read by its own kind of mark")
@@ -41,11 +41,11 @@ async def _crossed(bench: ProbeRun, written: str, asked: str) -> int:
     return (await bench.send(body_with_prefix(head, asked))).usage.read
 
 
-async def _written(bench: ProbeRun, body: Body) -> float:
+async def _write_prefix(bench: ProbeRun, body: Body) -> float:
     """Write a fresh prefix; when that call started."""
     sent = await bench.send(body)
     if not sent.usage.write:
-        raise bench.uncached()
+        raise bench.not_cached_error()
     return sent.start
 
 
@@ -73,7 +73,7 @@ async def _shallow(bench: ProbeRun) -> ProbeAnswer:
     head = filler(await prefix_words(bench))
     sets = [[TwoMarkPrefix(f"{bench.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
     every = [one for prefixes in sets for one in prefixes]
-    starts = [await _written(bench, one.body(True, True)) for one in every]
+    starts = [await _write_prefix(bench, one.body(True, True)) for one in every]
     ttl_s = bench.priced.ttl_s
     await bench.until(starts[0] + TOUCHED * ttl_s)
     for one in every:
@@ -119,11 +119,11 @@ async def _lifetime(bench: ProbeRun) -> ProbeAnswer:
     starts = []
     bodies = [[body_with_prefix(f"{bench.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
     for of_age in bodies:
-        starts.append([await _written(bench, body) for body in of_age])
-    return _last_seen([await _seen(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
+        starts.append([await _write_prefix(bench, body) for body in of_age])
+    return _last_seen([await _look_for(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
 
 
-async def _seen(
+async def _look_for(
     bench: ProbeRun, bodies: Sequence[Body], starts: Sequence[float], age: float
 ) -> tuple[float, float, list[bool]]:
     """The least and the largest age at which they were really looked for, and who was there."""

@@ -27,7 +27,7 @@ async def _read_after(bench: ProbeRun, wait_s: float) -> tuple[bool, float]:
     body = body_with_prefix(f"{bench.fresh()} {filler(await prefix_words(bench))}", "5m")
     first = await bench.send(body)
     if not first.usage.write:
-        raise bench.uncached()
+        raise bench.not_cached_error()
     await bench.wait(wait_s)
     second = await bench.send(body)
     return second.usage.read > 0, second.start - first.start - first.first_token_s

@@ -4,7 +4,7 @@ What is passed on differs from what came in its hop-by-hop headers and `host`, a
 case of a request's header names, the reason phrase, a `?` with nothing after it, how a body is cut into chunks. The
 server is uvicorn with h11 and a plain ASGI application, upstream is httpx2's transport without its client: nothing in
 between follows a redirect, keeps a cookie, asks the environment for a proxy, or adds a header (but for the one in
-loops.py, which the API never gets).
+own_calls.py, which the API never gets).
 
 A call's line is written after its last byte has been passed on, by a thread of its own, so that no byte waits for a
 file. Whoever kills the recorder therefore loses the calls that are in flight, and those whose end is a few

@@ -34,16 +34,16 @@ class ParsedAnswer:
     is_whole: bool = False
 
 
-def parse_answer(kept: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
+def parse_answer(copy: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
     """Read an answer. Raises NotAMessage where it is damaged, or packed in a way that is not known here."""
     encoding = headers.get("content-encoding", "")
-    data = decode_body(kept.data, encoding, "response")
+    data = decode_body(copy.data, encoding, "response")
     if not data.strip():
         return ParsedAnswer()
     told = answer(data, headers.get("content-type", ""), "response")
     if isinstance(told, list):
-        return _streamed(told, _first_content(kept.chunks, encoding))
-    return _said(told, None, is_whole=True)
+        return _parse_stream(told, _first_content(copy.chunks, encoding))
+    return _parse_message(told, None, is_whole=True)
 
 
 def decode_body(data: bytes, encoding: str, at: str) -> bytes:
@@ -68,10 +68,10 @@ def _inflating(coding: str, head: bytes) -> zlib._Decompress:
     return zlib.decompressobj(-15 if coding == "deflate" and head[:1] != b"\x78" else 47)
 
 
-def _streamed(events: list[dict[str, Any]], first_content_at: float | None) -> ParsedAnswer:
+def _parse_stream(events: list[dict[str, Any]], first_content_at: float | None) -> ParsedAnswer:
     is_whole = any(event.get("type") == "message_stop" for event in events)
     failed = next((event for event in events if event.get("type") == "error"), {})
-    return _said({**_message(events), **_error_of(failed)}, first_content_at, is_whole)
+    return _parse_message({**_message(events), **_error_of(failed)}, first_content_at, is_whole)
 
 
 def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _error_of(event: Mapping[str, Any]) -> dict[str, Any]:
     return {"error": event["error"]} if "error" in event else {}
 
 
-def _said(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
+def _parse_message(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
     error = told.get("error")
     kind = str(error.get("type") or "unknown") if isinstance(error, Mapping) else None
     usage = told.get("usage")

@@ -14,11 +14,11 @@ CHUNKED = (b"transfer-encoding", b"chunked")
 def for_upstream(pairs: Iterable[tuple[bytes, bytes]], host: bytes) -> Pairs:
     """What a client sent, as it is sent on: `host` is the upstream's, a body without a length is sent in chunks."""
     pairs = list(pairs)
-    dropped = _dropped(pairs)
-    return [(b"host", host), *(pair for name, value in pairs for pair in _sent(name, value, dropped))]
+    dropped = _dropped_names(pairs)
+    return [(b"host", host), *(pair for name, value in pairs for pair in _for_upstream(name, value, dropped))]
 
 
-def _sent(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
+def _for_upstream(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
     lower = name.lower()
     if lower == b"transfer-encoding":
         return [CHUNKED]
@@ -28,11 +28,11 @@ def _sent(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
 def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
     """What the upstream answered, as it is passed on: in the same order, with every duplicate."""
     pairs = list(pairs)
-    dropped = _dropped(pairs)
+    dropped = _dropped_names(pairs)
     return [(name, value) for name, value in pairs if name.lower() not in dropped]
 
 
-def _dropped(pairs: Pairs) -> frozenset[bytes]:
+def _dropped_names(pairs: Pairs) -> frozenset[bytes]:
     """The names that are of this hop, with those that a `connection` header names."""
     named = (value.split(b",") for name, value in pairs if name.lower() == b"connection")
     return HOP_BY_HOP | {one.strip().lower() for each in named for one in each}

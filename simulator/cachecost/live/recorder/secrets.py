@@ -14,16 +14,16 @@ FIELDS = ("authorization_token",)
 
 def secrets_of(headers: Mapping[str, str], body: bytes) -> list[str]:
     """Everything of a call that must not be stored, the longest first."""
-    told = _parsed(body) if any(field.encode() in body for field in FIELDS) else None
-    return sorted({*secrets_in(headers), *_told(told)}, key=lambda secret: (-len(secret), secret))
+    told = _parse_json(body) if any(field.encode() in body for field in FIELDS) else None
+    return sorted({*secrets_in(headers), *_secret_fields(told)}, key=lambda secret: (-len(secret), secret))
 
 
 def remove_secrets(body: bytes, secrets: Sequence[str]) -> bytes:
     """A JSON body without the secrets: byte for byte what it was everywhere else."""
     clean = without(body, [form for secret in secrets for form in _spellings(secret)])
-    if any(field.encode() in clean for field in FIELDS) and (told := _parsed(clean)) is not None:
-        left = [secret for secret in _told(told) if secret != HIDDEN]
-        return json.dumps(_hidden(told), separators=(",", ":")).encode() if left else clean
+    if any(field.encode() in clean for field in FIELDS) and (told := _parse_json(clean)) is not None:
+        left = [secret for secret in _secret_fields(told) if secret != HIDDEN]
+        return json.dumps(_hide_fields(told), separators=(",", ":")).encode() if left else clean
     return clean
 
 
@@ -44,31 +44,31 @@ def _spellings(secret: str) -> list[str]:
     return sorted({secret, *written}, key=len, reverse=True)
 
 
-def _parsed(body: bytes) -> Any:
+def _parse_json(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
 
 
-def _told(value: Any) -> Iterator[str]:
+def _secret_fields(value: Any) -> Iterator[str]:
     """The values of such fields, wherever they stand."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if name in FIELDS and isinstance(inner, str) and inner:
                 yield inner
             else:
-                yield from _told(inner)
+                yield from _secret_fields(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _told(inner)
+            yield from _secret_fields(inner)
 
 
-def _hidden(value: Any) -> Any:
+def _hide_fields(value: Any) -> Any:
     """The value with such fields hidden: where a secret is escaped in a way that no search finds."""
     if isinstance(value, Mapping):
         return {
-            name: HIDDEN if name in FIELDS and isinstance(inner, str) and inner else _hidden(inner)
+            name: HIDDEN if name in FIELDS and isinstance(inner, str) and inner else _hide_fields(inner)
             for name, inner in value.items()
         }
-    return [_hidden(inner) for inner in value] if isinstance(value, list) else value
+    return [_hide_fields(inner) for inner in value] if isinstance(value, list) else value

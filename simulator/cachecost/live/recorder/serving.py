@@ -12,8 +12,8 @@ import httpx2
 from cachecost.live.callbacks import Say
 from cachecost.live.clock import ScaledClock
 from cachecost.live.loopback import QuietServer
-from cachecost.live.recorder.loops import token_for
-from cachecost.live.recorder.passing import Listener, Proxy
+from cachecost.live.recorder.own_calls import token_for
+from cachecost.live.recorder.proxy import Listener, Proxy
 
 MOST_HEADER_BYTES = 1 << 20
 IDLE_S = 5.0

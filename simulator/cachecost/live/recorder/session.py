@@ -16,13 +16,13 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
 from cachecost.live.loopback import PortTaken, address_of, listen
+from cachecost.live.recorder.call_writer import CallWriter, LogSink
 from cachecost.live.recorder.digest import calls_in, free_place
-from cachecost.live.recorder.digesting import DigestSink
-from cachecost.live.recorder.loops import LOOP, is_itself
+from cachecost.live.recorder.digest_sink import DigestSink
+from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.own_calls import LOOP, is_itself
 from cachecost.live.recorder.serving import serve
 from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
-from cachecost.live.recorder.watcher import HelperOptions, RecorderHelper
-from cachecost.live.recorder.writing import CallWriter, LogSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ def record(upstream: httpx2.URL, port: int, wishes: HelperOptions, say: Say) -> 
     with _listen(port) as bound:
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
-        recording = _digest if wishes.digest else _kept
+        recording = _record_digest if wishes.digest else _record_log
         return recording(wishes, say, lambda writer, path: _run(upstream, bound, writer, path, say))
 
 
 Run = Callable[[CallWriter, Path], None]
 
 
-def _kept(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
+def _record_log(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
     path = Path(wishes.path)
     with CallLog(path) as log:
         if log.cut:
@@ -62,7 +62,7 @@ def _kept(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
             writer.close()
             if watcher:
                 watcher.close()
-        recorded = _counted((path,), log.recorded(), writer, say)
+        recorded = _count_result((path,), log.count_recorded(), writer, say)
         _in_order(path, say)
     return recorded
 
@@ -75,11 +75,11 @@ def _predicting(wishes: HelperOptions, say: Say) -> RecorderHelper:
     return RecorderHelper(wishes, ended=ended)
 
 
-def _digest(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
+def _record_digest(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
     path = free_place(Path(wishes.path))
     if str(path) != wishes.path:
         say(f"{wishes.path} is there already; without content it cannot be gone on with, so this goes to {path}")
-    _claimed(path).close()
+    _create_file(path).close()
     sink = DigestSink(replace(wishes, path=str(path)), say)
     writer = CallWriter(sink, say)
     try:
@@ -87,14 +87,16 @@ def _digest(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
     finally:
         writer.close()
         sink.close()
-    recorded = _counted(tuple(sink.paths), sink.calls, writer, say, len(sink.unwritten))
+    recorded = _count_result(tuple(sink.paths), sink.calls, writer, say, len(sink.unwritten))
     for one in sink.paths:
         if calls_in(one):
             _in_order(one, say, put_recording_in_order)
     return recorded
 
 
-def _counted(paths: tuple[Path, ...], calls: int, writer: CallWriter, say: Say, unwritten: int = 0) -> RecordingResult:
+def _count_result(
+    paths: tuple[Path, ...], calls: int, writer: CallWriter, say: Say, unwritten: int = 0
+) -> RecordingResult:
     """The calls that are in the files now: whatever was written, only that can be read again."""
     lost = max(0, writer.taken + writer.lost - calls)
     if gone := max(0, lost - writer.lost - unwritten):
@@ -123,7 +125,7 @@ def _listen(port: int) -> socket.socket:
         raise InputError([Fault("--port", str(error).removeprefix("--port "))]) from None
 
 
-def _claimed(path: Path) -> Any:
+def _create_file(path: Path) -> Any:
     """The file, made if it is not there, for nobody else to read. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from cachecost.conversations.recording import encoded
 from cachecost.prompts.wire import NotAMessage
 
 
-class _Timed(msgspec.Struct):
+class _LineTime(msgspec.Struct):
     timestamp: str | None = None
 
 
@@ -47,7 +47,7 @@ def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
 
 def _time(line: bytes) -> float | None:
     try:
-        told = msgspec.json.decode(line, type=_Timed).timestamp
+        told = msgspec.json.decode(line, type=_LineTime).timestamp
         return None if told is None else seconds(told)
     except (msgspec.DecodeError, NotAMessage):
         return None

@@ -19,8 +19,8 @@ from cachecost.live.server.calls import answer_call, count_tokens
 from cachecost.live.server.catalogue import find_model, page_of
 from cachecost.live.server.errors import not_found, of_status
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.sending import JsonResponse, PacedResponse, error_response
-from cachecost.live.server.served import ServerState
+from cachecost.live.server.responses import JsonResponse, PacedResponse, error_response
+from cachecost.live.server.state import ServerState
 
 Handler = Callable[[Request], Awaitable[ASGIApp]]
 HELLO = "cachecost serve: a simulated Messages API. What your calls cost: /cachecost"
@@ -30,11 +30,11 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
     """The API that `served` is; `more` are pages beside it, like the bill."""
     site = _Site(served)
     routes = [
-        Route("/v1/messages", _caught(site, site.messages), methods=["POST"]),
-        Route("/v1/messages/count_tokens", _caught(site, site.count_tokens), methods=["POST"]),
-        Route("/v1/models", _caught(site, site.models), methods=["GET"]),
-        Route("/v1/models/{id:path}", _caught(site, site.model), methods=["GET"]),
-        Route("/", _caught(site, site.hello), methods=["GET"]),
+        Route("/v1/messages", _guard(site, site.messages), methods=["POST"]),
+        Route("/v1/messages/count_tokens", _guard(site, site.count_tokens), methods=["POST"]),
+        Route("/v1/models", _guard(site, site.models), methods=["GET"]),
+        Route("/v1/models/{id:path}", _guard(site, site.model), methods=["GET"]),
+        Route("/", _guard(site, site.hello), methods=["GET"]),
         *more,
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
@@ -42,7 +42,7 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
     return app
 
 
-def _caught(site: _Site, handler: Handler) -> Any:
+def _guard(site: _Site, handler: Handler) -> Any:
     """`handler`, whose failure is the API's own 500 and words on stderr: nobody is left without an answer."""
 
     async def endpoint(request: Request) -> ASGIApp:
@@ -71,21 +71,21 @@ class _Site:
 
     async def count_tokens(self, request: Request) -> ASGIApp:
         came = await receive_call(request.headers, request.stream())
-        return self._told(request, came if isinstance(came, ApiError) else count_tokens(self.served, came))
+        return self._respond(request, came if isinstance(came, ApiError) else count_tokens(self.served, came))
 
     async def models(self, request: Request) -> ASGIApp:
         lifecycles = [*request.query_params.getlist("lifecycle"), *request.query_params.getlist("lifecycle[]")]
         fault = header_fault(request.headers)
-        return self._told(request, fault or page_of(self.served.models, request.query_params, lifecycles))
+        return self._respond(request, fault or page_of(self.served.models, request.query_params, lifecycles))
 
     async def model(self, request: Request) -> ASGIApp:
         fault = header_fault(request.headers)
-        return self._told(request, fault or find_model(self.served.models, request.path_params["id"]))
+        return self._respond(request, fault or find_model(self.served.models, request.path_params["id"]))
 
     async def hello(self, request: Request) -> ASGIApp:
         return JsonResponse({"message": HELLO}, self.request_id(request))
 
-    def _told(self, request: Request, value: Mapping[str, Any] | ApiError) -> JsonResponse:
+    def _respond(self, request: Request, value: Mapping[str, Any] | ApiError) -> JsonResponse:
         name = self.request_id(request)
         return error_response(value, name) if isinstance(value, ApiError) else JsonResponse(value, name)
 

@@ -58,14 +58,14 @@ def header_fault(headers: Mapping[str, str]) -> ApiError | None:
 
 async def receive_call(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> ReceivedCall | ApiError:
     """The call, once its body is complete."""
-    sent = await _collected(chunks)
+    sent = await _collect_body(chunks)
     if fault := header_fault(headers):
         return fault
     data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
     if isinstance(data, ApiError):
         return data
     clean = without(data, secrets_of(headers))
-    body, retry = _parsed(clean), _retry(headers)
+    body, retry = _parse_body(clean), _retry(headers)
     if isinstance(body, ApiError):
         return body
     if isinstance(retry, ApiError):
@@ -78,7 +78,7 @@ def secrets_of(headers: Mapping[str, str]) -> list[str]:
     return [secret for secret in secrets_in(headers) if secret != PLACEHOLDER]
 
 
-async def _collected(chunks: AsyncIterator[bytes]) -> bytes | None:
+async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:
     """All of a body, or None if it is too large. It is read to its end either way: only then is an answer heard."""
     parts: list[bytes] = []
     size = 0
@@ -97,7 +97,7 @@ def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
         if encoding not in WINDOW:
             return _encoding("unsupported", f"content-encoding: '{encoding}' is not supported; use gzip or deflate")
         try:
-            data = _inflated(data, WINDOW[encoding])
+            data = _inflate(data, WINDOW[encoding])
         except zlib.error:
             return _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
         if len(data) > LARGEST:
@@ -106,7 +106,7 @@ def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
     return data
 
 
-def _inflated(data: bytes, window: int) -> bytes:
+def _inflate(data: bytes, window: int) -> bytes:
     """Raises zlib.error for bytes that are damaged, or that end too early."""
     unpacker = zlib.decompressobj(window)
     try:
@@ -125,7 +125,7 @@ def _encoding(code: str, message: str) -> ApiError:
     return DetailedError(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
 
 
-def _parsed(data: bytes) -> Mapping[str, Any] | ApiError:
+def _parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
     try:
         body = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):

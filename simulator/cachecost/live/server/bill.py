@@ -11,8 +11,8 @@ from typing import TypeVar
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.ledger.unread import Wasted
 from cachecost.live.server.conversations import title
-from cachecost.live.server.loops import UncachedLoop, find_uncached_loops
 from cachecost.live.server.meter import Meter, MeteredCall
+from cachecost.live.server.uncached_loops import UncachedLoop, find_uncached_loops
 from cachecost.providers.usage import Usage
 
 Key = TypeVar("Key")
@@ -39,7 +39,7 @@ class BillShare:
         return Decimal(self.usage.read) / total if total else None
 
     @property
-    def saved(self) -> Decimal:
+    def saved_usd(self) -> Decimal:
         """Dollars that caching saved; less than nothing where it cost more than it brought."""
         return self.unmarked - self.cost.total
 
@@ -70,9 +70,13 @@ def bill_of(meter: Meter) -> ServerBill:
     return ServerBill(
         _share("all", taken, meter),
         tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
-        tuple(_share(_named(calls[0], several), calls, meter) for _, calls in talks),
+        tuple(_share(_conversation_name(calls[0], several), calls, meter) for _, calls in talks),
         tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
-        tuple(loop for _, calls in talks for loop in find_uncached_loops(_named(calls[0], several), calls, taken)),
+        tuple(
+            loop
+            for _, calls in talks
+            for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, taken)
+        ),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
         meter.band,
@@ -101,7 +105,7 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
     )
 
 
-def _named(call: MeteredCall, several: bool) -> str:
+def _conversation_name(call: MeteredCall, several: bool) -> str:
     """A conversation by its first words, with its workspace where there are several."""
     name = title(call.first) or NO_TEXT
     return f"{call.workspace or NO_KEY}: {name}" if several else name

@@ -9,7 +9,7 @@ from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
 from cachecost.base.formatting import change, compared, counted, dollars, exact, percent, point_aligned, tokens
 from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.live.server.bill import BillShare, ServerBill
-from cachecost.live.server.loops import UncachedLoop
+from cachecost.live.server.uncached_loops import UncachedLoop
 from cachecost.views.tables.columns import Column
 
 FORMAT = 1
@@ -113,7 +113,7 @@ def _share_json(share: BillShare) -> dict[str, Any]:
         "cost_usd": exact(share.cost.total),
         "cost_by_class_usd": {name: exact(amount) for name, amount in share.cost.by_class().items()},
         "without_caching_usd": exact(share.unmarked),
-        "saved_usd": exact(share.saved),
+        "saved_usd": exact(share.saved_usd),
         "never_read": {
             "tokens": share.unread.tokens,
             "cost_usd": exact(share.unread.paid),

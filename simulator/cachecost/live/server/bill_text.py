@@ -71,7 +71,7 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     if not bill.total.calls:
         return
     for fact in facts(bill):
-        yield _indented(Text(fact))
+        yield _indent(Text(fact))
     yield Text()
     yield _classes(bill.total)
     for header, shares in (
@@ -86,10 +86,10 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
         yield Text()
         yield Text(f"{counted(len(bill.loops), 'conversation')} left uncached", "bold red")
     for loop in bill.loops:
-        yield _indented(Text(loop.sentence))
+        yield _indent(Text(loop.sentence))
     if counted_by(bill):
         yield Text()
-        yield _indented(Text(f"tokens   {counted_by(bill)}", "dim"))
+        yield _indent(Text(f"tokens   {counted_by(bill)}", "dim"))
 
 
 def _classes(total: BillShare) -> RenderableType:
@@ -108,16 +108,18 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
     kept = columns(shown, [*KEYS, *LAST_KEYS])
     kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
-    fitted = fit([share.name for share in shown], header, [_ranked(column) for column in kept], width, NARROWEST_NAME)
+    fitted = fit(
+        [share.name for share in shown], header, [_with_rank(column) for column in kept], width, NARROWEST_NAME
+    )
     names = [_cut(share.name, max(_room(fitted.shown, width), len(header))) for share in shown]
     yield _grid([Column("name", header, names, False), *fitted.shown])
     if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):
-        yield _indented(Text(note, "dim"))
+        yield _indent(Text(note, "dim"))
     if len(shares) > len(shown):
-        yield _indented(Text(f"and {counted(len(shares) - len(shown), header)} more", "dim"))
+        yield _indent(Text(f"and {counted(len(shares) - len(shown), header)} more", "dim"))
 
 
-def _ranked(column: Column) -> Column:
+def _with_rank(column: Column) -> Column:
     is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
     return replace(column, rank=ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank))
 
@@ -142,5 +144,5 @@ def _grid(kept: Sequence[Column]) -> RenderableType:
     return Padding(table, (0, 0, 0, INDENT))
 
 
-def _indented(text: RenderableType) -> RenderableType:
+def _indent(text: RenderableType) -> RenderableType:
     return Padding(text, (0, 0, 0, INDENT))

@@ -13,10 +13,10 @@ from cachecost.live.server.arrival import ReceivedCall
 from cachecost.live.server.checks import body_fault, count_fault
 from cachecost.live.server.errors import error_body, not_a_message, of_status, unknown_model
 from cachecost.live.server.faults import ERRORS, InjectedFault
-from cachecost.live.server.length import within
+from cachecost.live.server.max_tokens import within
 from cachecost.live.server.message import encode_json, message_of
 from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
-from cachecost.live.server.served import ServerState
+from cachecost.live.server.state import ServerState
 from cachecost.live.server.threads import ResolvedCall
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
@@ -47,7 +47,7 @@ class _Call:
 
 
 @dataclass(frozen=True, slots=True)
-class _Billed:
+class _BilledAnswer:
     """A call that is answered."""
 
     asked: ClientCall
@@ -60,7 +60,7 @@ def answer_call(served: ServerState, arrived: ReceivedCall) -> ServedResponse:
     with served.lock:
         resolved = served.threads.resolve(arrived.workspace, arrived.body)
         whole = ResolvedCall(arrived.body) if isinstance(resolved, ApiError) else resolved
-        call = _begun(served, arrived, whole)
+        call = _start_call(served, arrived, whole)
         fault = served.faults.of(call.number)
         if early := _error(fault):
             return _refuse(served, call, early)
@@ -68,7 +68,7 @@ def answer_call(served: ServerState, arrived: ReceivedCall) -> ServedResponse:
         return _refuse(served, call, early) if early else _answer(served, call, fault)
 
 
-def _begun(served: ServerState, arrived: ReceivedCall, whole: ResolvedCall) -> _Call:
+def _start_call(served: ServerState, arrived: ReceivedCall, whole: ResolvedCall) -> _Call:
     served.calls += 1
     name = served.ids.next(arrived.workspace.encode(), arrived.data)
     data = arrived.data if whole.body is arrived.body else encode_json(whole.body)
@@ -85,7 +85,7 @@ def _error(fault: InjectedFault | None) -> ApiError | None:
 
 def _answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> ServedResponse:
     try:
-        billed = _billed(served, _asked(call), fault)
+        billed = _bill_call(served, _client_call(call), fault)
     except Exception as error:
         served.say(f"internal error: {''.join(traceback.format_exception_only(error)).strip()}")
         billed = of_status(500)
@@ -98,9 +98,9 @@ def _answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> Se
     return ServedResponse("req_" + call.id, message, streams, billed.answer.first_token_s, billed.answer.seconds, fault)
 
 
-def _billed(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> _Billed | ApiError:
+def _bill_call(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> _BilledAnswer | ApiError:
     try:
-        answer = _fitted(served, asked, fault)
+        answer = _answer_within_limit(served, asked, fault)
         metered = answer if isinstance(answer, ApiError) else served.meters.take(asked, answer)
     except NotAMessage as error:
         return not_a_message(error)
@@ -108,10 +108,10 @@ def _billed(served: ServerState, asked: ClientCall, fault: InjectedFault | None)
         return unknown_model(asked.body["model"])
     if isinstance(answer, ApiError):
         return answer
-    return metered if isinstance(metered, ApiError) else _Billed(asked, answer, metered)
+    return metered if isinstance(metered, ApiError) else _BilledAnswer(asked, answer, metered)
 
 
-def _asked(call: _Call) -> ClientCall:
+def _client_call(call: _Call) -> ClientCall:
     body = call.resolved.body
     told = body.get("diagnostics")
     wants = isinstance(told, Mapping)
@@ -129,7 +129,7 @@ def _asked(call: _Call) -> ClientCall:
     )
 
 
-def _fitted(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> ModelAnswer | ApiError:
+def _answer_within_limit(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> ModelAnswer | ApiError:
     """The answer as long as it may be, and when it comes."""
     answer = served.answerer.answer(asked)
     if isinstance(answer, ApiError):
@@ -163,7 +163,7 @@ def _record(
     call: _Call,
     status: int,
     response: Mapping[str, Any],
-    billed: _Billed | None = None,
+    billed: _BilledAnswer | None = None,
     fault: InjectedFault | None = None,
 ) -> None:
     """The call's line. It is written before the first byte goes out: whoever leaves, or is cut off, stands in it."""

@@ -55,17 +55,17 @@ def _display(name: str) -> str:
 def find_model(models: Sequence[Wire], name: str) -> Wire | ApiError:
     """The model of this id or alias."""
     found = next((one for one in models if name in (one["id"], *one.get(ALIASES, ()))), None)
-    return unknown_model(name) if found is None else _shown(found)
+    return unknown_model(name) if found is None else _without_aliases(found)
 
 
-def _shown(model: Wire) -> Wire:
+def _without_aliases(model: Wire) -> Wire:
     return {name: value for name, value in model.items() if name != ALIASES}
 
 
 def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequence[str] = ()) -> Wire | ApiError:
     """A page of the list: `limit`, `after_id`, `before_id`; retired models only where they are asked for."""
     wanted = lifecycles or ("active", "deprecated")
-    known = [_shown(one) for one in models if one.get("lifecycle", "active") in wanted]
+    known = [_without_aliases(one) for one in models if one.get("lifecycle", "active") in wanted]
     told = query.get("limit", str(USUAL_PAGE))
     is_number = told.isascii() and told.isdecimal() and len(told) <= len(str(LARGEST_PAGE))
     if not (is_number and 1 <= int(told) <= LARGEST_PAGE):

@@ -45,7 +45,7 @@ class Diagnostics:
         if previous is None:
             return None
         before = self._answered.get((workspace, previous))
-        return _missed(NOT_FOUND) if before is None else compare_requests(before, request)
+        return _miss_reason(NOT_FOUND) if before is None else compare_requests(before, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,18 @@ def divergence(before: Request, after: Request, size: Size = by_bytes) -> Diverg
     Marks are no difference (rule 1). `size` says how many tokens a block has.
     """
     if before.model != after.model:
-        return _diverged("model_changed", before, size, before.tools.blocks, before.system.blocks)
+        return _divergence_before_messages("model_changed", before, size, before.tools.blocks, before.system.blocks)
     if (tools := _differs(before.tools, after.tools)) is not None:
-        return _diverged("tools_changed", before, size, tools, before.system.blocks)
+        return _divergence_before_messages("tools_changed", before, size, tools, before.system.blocks)
     if (system := _differs(before.system, after.system)) is not None:
-        return _diverged("system_changed", before, size, system)
+        return _divergence_before_messages("system_changed", before, size, system)
     if _parameters(before) != _parameters(after):
-        return _diverged("unavailable", before, size)
-    left = _left(before, after)
+        return _divergence_before_messages("unavailable", before, size)
+    left = _changed_blocks(before, after)
     return Divergence("messages_changed", sum(map(size, left))) if left else None
 
 
-def _diverged(kind: Kind, before: Request, size: Size, *rest: Sequence[Block]) -> Divergence:
+def _divergence_before_messages(kind: Kind, before: Request, size: Size, *rest: Sequence[Block]) -> Divergence:
     """A difference ahead of the messages: `rest` and all messages of the earlier prompt come after it."""
     return Divergence(kind, sum(size(block) for blocks in (*rest, _blocks(before, 0)) for block in blocks))
 
@@ -90,7 +90,7 @@ def _differs(before: Part, after: Part) -> Sequence[Block] | None:
     return before.blocks[_equal(before.blocks, after.blocks) :]
 
 
-def _left(before: Request, after: Request) -> Sequence[Block]:
+def _changed_blocks(before: Request, after: Request) -> Sequence[Block]:
     """The blocks of the earlier messages from the first difference on. A message that only grew is no difference.
 
     Costs work for what is in one of them only, where both grew in one tree.
@@ -125,9 +125,9 @@ def compare_requests(before: Request, request: Request, size: Size = by_bytes) -
     found = divergence(before, request, size)
     if found is None:
         return None
-    return _missed(UNAVAILABLE) if found.kind == UNAVAILABLE else _missed(found.kind, found.missed_tokens)
+    return _miss_reason(UNAVAILABLE) if found.kind == UNAVAILABLE else _miss_reason(found.kind, found.missed_tokens)
 
 
-def _missed(kind: str, tokens: int | None = None) -> Mapping[str, Any]:
+def _miss_reason(kind: str, tokens: int | None = None) -> Mapping[str, Any]:
     sized = {} if tokens is None else {"cache_missed_input_tokens": tokens}
     return {"cache_miss_reason": {"type": kind, **sized}}

@@ -68,13 +68,13 @@ def faults_from(texts: Iterable[str], seed: int = 0) -> FaultSchedule:
 
 def _fault(text: str) -> InjectedFault:
     if found := BY_NUMBER.fullmatch(text):
-        return _checked(text, found[2], found[3], call=int(found[1]))
+        return _validate(text, found[2], found[3], call=int(found[1]))
     if (found := BY_CHANCE.fullmatch(text)) and float(found[3]) <= 1:
-        return _checked(text, found[1], found[2], chance=float(found[3]))
+        return _validate(text, found[1], found[2], chance=float(found[3]))
     raise ValueError(f"expected {FORM}; got '{text}'")
 
 
-def _checked(text: str, kind: str, told: str | None, call: int | None = None, chance: float = 0.0) -> InjectedFault:
+def _validate(text: str, kind: str, told: str | None, call: int | None = None, chance: float = 0.0) -> InjectedFault:
     if kind not in KINDS or call == 0 or (told and kind not in SECONDS):
         raise ValueError(f"expected {FORM}; got '{text}'{'' if kind in KINDS else nearest(kind, KINDS)}")
     return InjectedFault(kind, call, chance, float(told) if told else SECONDS.get(kind, 0.0))

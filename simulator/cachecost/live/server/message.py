@@ -49,7 +49,7 @@ def events_of(message: Mapping[str, Any]) -> Iterator[Wire]:
     yield {"type": "message_start", "message": begun}
     yield {"type": "ping"}
     for index, block in enumerate(message["content"]):
-        yield {"type": "content_block_start", "index": index, "content_block": _begun(block)}
+        yield {"type": "content_block_start", "index": index, "content_block": _begin_block(block)}
         for delta in _deltas(block):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
@@ -81,7 +81,7 @@ GROWING: dict[str, Wire] = {
 """What of a block comes in pieces, and how it begins. Other blocks come whole."""
 
 
-def _begun(block: Mapping[str, Any]) -> Wire:
+def _begin_block(block: Mapping[str, Any]) -> Wire:
     begun = {**block, **GROWING.get(str(block.get("type")), {})}
     if begun.get("citations"):
         begun["citations"] = []

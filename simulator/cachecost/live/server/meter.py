@@ -98,8 +98,8 @@ class Meter:
         simulated = self._simulation.simulated(_call(asked, request, answer))
         self._keep(asked, request, simulated)
         if simulated.row.error is not None:
-            return self._refused(asked, request, simulated.row)
-        told = self._diagnosed(asked, request)
+            return self._error_of(asked, request, simulated.row)
+        told = self._diagnostics_of(asked, request)
         return CallCharge(simulated.row, simulated.row.usage, told)
 
     def count(self, body: Mapping[str, Any]) -> int:
@@ -131,11 +131,11 @@ class Meter:
         kept = MeteredCall(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
         self.taken.append(kept)
 
-    def _diagnosed(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:
+    def _diagnostics_of(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:
         self._diagnostics.remember(asked.workspace, asked.id, request)
         return self._diagnostics.of(asked.workspace, asked.previous, request) if asked.wants_diagnostics else None
 
-    def _refused(self, asked: ClientCall, request: Request, row: CallRow) -> ApiError:
+    def _error_of(self, asked: ClientCall, request: Request, row: CallRow) -> ApiError:
         """What the API answers: 400 where it refuses, 404 for a model that it does not have."""
         message = row.error or ""
         if row.error_type == REFUSED:

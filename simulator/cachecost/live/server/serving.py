@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from cachecost.live.callbacks import ignore
 from cachecost.live.loopback import QuietServer, address_of, listen
-from cachecost.live.server.served import AnswerDelays
+from cachecost.live.server.state import AnswerDelays
 
 
 class _Server(QuietServer):

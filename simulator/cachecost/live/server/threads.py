@@ -55,18 +55,20 @@ class Threads:
             return ResolvedCall(rest, keeps=True)
         if kind != "continue":
             return invalid("thread.type: Input should be 'create' or 'continue'")
-        return self._continued(workspace, rest, thread.get("previous_message_id"))
+        return self._continue_thread(workspace, rest, thread.get("previous_message_id"))
 
-    def _continued(self, workspace: str, rest: dict[str, Any], previous: object) -> ResolvedCall | ApiError:
+    def _continue_thread(self, workspace: str, rest: dict[str, Any], previous: object) -> ResolvedCall | ApiError:
         if not isinstance(previous, str):
             return invalid("thread.previous_message_id: Field required")
         if told := [name for name in HELD if rest.get(name) is not None]:
-            return _refused("thread_fingerprint_mismatch", f"{told[0]}: is held by the thread and cannot be sent again")
+            return _thread_error(
+                "thread_fingerprint_mismatch", f"{told[0]}: is held by the thread and cannot be sent again"
+            )
         held = self._held.get((workspace, previous), _NOTHING)
         if held is None:
-            return _refused("thread_already_continued", f"thread: {previous} has already been continued")
+            return _thread_error("thread_already_continued", f"thread: {previous} has already been continued")
         if held is _NOTHING:
-            return _refused("thread_not_found", f"thread: no thread was found for {previous}", 404, NOT_FOUND)
+            return _thread_error("thread_not_found", f"thread: no thread was found for {previous}", 404, NOT_FOUND)
         new = rest.get("messages")
         messages = [*held.messages, *(new if isinstance(new, list) else [])]
         return ResolvedCall({**held.head, **rest, "messages": messages}, keeps=True, continues=previous)
@@ -98,5 +100,5 @@ def without_marks(value: Any) -> Any:
     return {name: without_marks(one) if name in BLOCKS else one for name, one in value.items() if name != MARK}
 
 
-def _refused(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:
+def _thread_error(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:
     return DetailedError(status, kind, message, details={"error_code": code})

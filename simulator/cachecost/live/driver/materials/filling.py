@@ -69,15 +69,15 @@ class FillerContent:
         self._blocks: dict[tuple[bytes, str], Block] = {}
         self._rates: dict[str, float] = {}
 
-    def filled(self, request: Request) -> Request:
+    def fill_request(self, request: Request) -> Request:
         """`request` with content in every block."""
         thread = self._thread(request.thread)[0]
-        marks = tuple(moved for mark in request.marks if (moved := self._moved(mark)) is not None)
+        marks = tuple(moved for mark in request.marks if (moved := self._move_mark(mark)) is not None)
         return replace(
             request, thread=thread, tools=self._part(request.tools), system=self._part(request.system), marks=marks
         )
 
-    def _moved(self, mark: Mark) -> Mark | None:
+    def _move_mark(self, mark: Mark) -> Mark | None:
         if mark.layer is not Layer.MESSAGES or mark.node is None:
             return mark
         node, _, places = self._thread(mark.node)
@@ -123,7 +123,7 @@ class FillerContent:
             return None
         if block.kind != "tool_result":
             return self._block(block, "")
-        answers = self._answered(block, opened)
+        answers = self._find_call(block, opened)
         if answers:
             opened.remove(answers)
         else:
@@ -132,7 +132,7 @@ class FillerContent:
             return self._block(block, answers)
         return _result(block, block.content, answers)
 
-    def _answered(self, block: Block, opened: list[str]) -> str:
+    def _find_call(self, block: Block, opened: list[str]) -> str:
         """The open call that a result is for: the one it names, else the first one; "" where none is open."""
         named = str((block.content or {}).get("tool_use_id"))
         return named if named in opened else next(iter(opened), "")
@@ -143,10 +143,10 @@ class FillerContent:
             return block_of(block.role, block.content) if block.tokens is not None else block
         key = (block.digest, answers)
         if key not in self._blocks:
-            self._blocks[key] = self._made(block, answers)
+            self._blocks[key] = self._make_block(block, answers)
         return self._blocks[key]
 
-    def _made(self, block: Block, answers: str) -> Block:
+    def _make_block(self, block: Block, answers: str) -> Block:
         self.notes[FILLER] = None
         kind, make = maker(block, answers)
         if kind == "text" and block.kind not in ("text", "tool_result"):

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from cachecost.live.server.answers.schema import minimal
-from cachecost.live.server.answers.told import (
+from cachecost.live.server.answers.blocks import (
     Item,
     blocks,
     items,
@@ -21,6 +20,7 @@ from cachecost.live.server.answers.told import (
     wanted_schema,
     wants_thinking,
 )
+from cachecost.live.server.answers.schema import minimal
 from cachecost.live.server.answers.tools import ToolCall, answering_call, harmless_call, harmless_calls
 from cachecost.live.server.model import ClientCall, ModelAnswer
 
@@ -50,7 +50,7 @@ class AgentAnswerer:
         body = asked.body
         made = tool_calls_since_a_person_spoke(body)
         ready = harmless_calls(body, self._allowed)
-        call = _forced(body, made, self._tool_calls, ready) or self._next(body, made, ready)
+        call = _forced_call(body, made, self._tool_calls, ready) or self._next(body, made, ready)
         self._tally.add(body, call.name if call else None)
         content: list[Item] = []
         if wants_thinking(body) and not made:
@@ -72,7 +72,7 @@ def _choice(body: Item) -> Item:
     return mapping(body.get("tool_choice"))
 
 
-def _forced(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) -> ToolCall | None:
+def _forced_call(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) -> ToolCall | None:
     """The call that `tool_choice` asks for in any case; None where it asks for none, or for one that may do harm.
 
     Where any will do, the one that holds a structured answer comes after `enough` others.

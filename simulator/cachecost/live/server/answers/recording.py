@@ -10,7 +10,7 @@ from pathlib import Path
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log.reader import LoggedCall
-from cachecost.live.server.answers.told import stop_reason, text
+from cachecost.live.server.answers.blocks import stop_reason, text
 from cachecost.live.server.model import ClientCall, ModelAnswer
 from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread
 from cachecost.prompts.intake import Intake
@@ -28,7 +28,7 @@ class RecordedAnswer(ModelAnswer):
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ThreadKey:
     """A thread by its words: digests of all messages and of the first, and how many are the assistant's.
 
     Marks are no part of it.
@@ -38,9 +38,9 @@ class _Said:
     first: bytes
     turn: int
 
-    def then(self, message: Message) -> _Said:
+    def then(self, message: Message) -> _ThreadKey:
         digest = blake2b(self.digest + message.digest, digest_size=DIGEST_BYTES).digest()
-        return _Said(digest, self.first or digest, self.turn + (message.role == "assistant"))
+        return _ThreadKey(digest, self.first or digest, self.turn + (message.role == "assistant"))
 
 
 class RecordingAnswerer:
@@ -53,7 +53,7 @@ class RecordingAnswerer:
 
     def __init__(self, calls: Iterable[LoggedCall]) -> None:
         self._intake = Intake()
-        self._threads: dict[Thread, _Said] = {}
+        self._threads: dict[Thread, _ThreadKey] = {}
         self._whole: dict[tuple[bytes, bytes, bytes], RecordedAnswer] = {}
         self._messages: dict[bytes, RecordedAnswer] = {}
         self._turns: dict[tuple[bytes, int], RecordedAnswer] = {}
@@ -84,21 +84,21 @@ class RecordingAnswerer:
         """Keep an answer under all that it can be found by; of several to the same call the first."""
         if call.failed or not call.response or any(block.content is None for block in call.response):
             return
-        said, request = _recorded(call), call.request
-        asked = self._said(request.thread)
+        said, request = _answer_of(call), call.request
+        asked = self._key_of(request.thread)
         self._whole.setdefault((request.tools.digest, request.system.digest, asked.digest), said)
         self._messages.setdefault(asked.digest, said)
         self._turns.setdefault((asked.first, asked.turn), said)
 
     def _find(self, request: Request, turn: int) -> RecordedAnswer | None:
-        asked = self._said(request.thread)
+        asked = self._key_of(request.thread)
         return (
             self._whole.get((request.tools.digest, request.system.digest, asked.digest))
             or self._messages.get(asked.digest)
             or self._turns.get((asked.first, turn))
         )
 
-    def _said(self, thread: Thread) -> _Said:
+    def _key_of(self, thread: Thread) -> _ThreadKey:
         """What a thread is found by. Costs work for the messages that are new."""
         path = []
         node = thread
@@ -106,14 +106,14 @@ class RecordingAnswerer:
             path.append(node)
             assert node.parent is not None
             node = node.parent
-        said = self._threads.get(node, _Said(b"", b"", 0))
+        said = self._threads.get(node, _ThreadKey(b"", b"", 0))
         for node in reversed(path):
             assert node.message is not None
             said = self._threads[node] = said.then(node.message)
         return said
 
 
-def _recorded(call: LoggedCall) -> RecordedAnswer:
+def _answer_of(call: LoggedCall) -> RecordedAnswer:
     content = [block.content for block in call.response if block.content is not None]
     tokens = call.billed.output_tokens if call.billed else None
     return RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=tokens)

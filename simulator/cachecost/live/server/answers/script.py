@@ -13,7 +13,7 @@ from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.schema_errors import faults_of, shown
 from cachecost.base.yaml_text import Placed
-from cachecost.live.server.answers.told import Item, stop_reason, text, thinking, tool_use
+from cachecost.live.server.answers.blocks import Item, stop_reason, text, thinking, tool_use
 from cachecost.live.server.model import ApiError, ClientCall, ModelAnswer
 
 END = "end of script"
@@ -80,7 +80,7 @@ class ScriptFile(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _ScriptStep:
     """One reply, and the errors that are answered before it, one for each try."""
 
     reply: ScriptReply | None
@@ -103,7 +103,7 @@ class ScriptAnswerer:
         """The script at `path`. Raises InputError with all its faults."""
         placed = yaml_text.read(path)
         faults = list(placed.faults)
-        told = _checked(placed, faults)
+        told = _validate(placed, faults)
         if told is None or faults:
             raise InputError(sorted(faults, key=lambda fault: (fault.line or 0, fault.column or 0)))
         return cls(told)
@@ -116,17 +116,17 @@ class ScriptAnswerer:
             return ApiError(error.status, error.type, error.message)
         return _answer(step.reply, asked)
 
-    def _at(self, turn: int) -> _Step:
+    def _at(self, turn: int) -> _ScriptStep:
         steps = self._steps
         if turn < len(steps):
             return steps[turn]
         replies = [step for step in steps if step.reply is not None]
         if self._then == "end" or not replies:
-            return _Step(None, ())
+            return _ScriptStep(None, ())
         return replies[-1] if self._then == "last" else steps[turn % len(steps)]
 
 
-def _checked(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
+def _validate(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
     if not isinstance(placed.value, dict):
         faults.append(placed.fault((), f"expected a mapping; got {shown(placed.value)}"))
         return None
@@ -137,17 +137,17 @@ def _checked(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
         return None
 
 
-def _steps(replies: list[ScriptReply]) -> list[_Step]:
+def _steps(replies: list[ScriptReply]) -> list[_ScriptStep]:
     """One step a reply; errors belong to the reply that comes after them."""
-    steps: list[_Step] = []
+    steps: list[_ScriptStep] = []
     errors: list[ScriptError] = []
     for reply in replies:
         if reply.error is not None:
             errors += [reply.error] * reply.repeat
             continue
-        steps += [_Step(reply, tuple(errors)), *[_Step(reply, ())] * (reply.repeat - 1)]
+        steps += [_ScriptStep(reply, tuple(errors)), *[_ScriptStep(reply, ())] * (reply.repeat - 1)]
         errors = []
-    return [*steps, _Step(None, tuple(errors))] if errors else steps
+    return [*steps, _ScriptStep(None, tuple(errors))] if errors else steps
 
 
 def _answer(reply: ScriptReply | None, asked: ClientCall) -> ModelAnswer:
@@ -155,9 +155,9 @@ def _answer(reply: ScriptReply | None, asked: ClientCall) -> ModelAnswer:
         return ModelAnswer([text(END)])
     content: list[Item] = [thinking(reply.thinking)] if reply.thinking is not None else []
     content += [text(reply.text)] if reply.text is not None else []
-    content += [_called(call, asked, number) for number, call in enumerate(reply.calls())]
+    content += [_tool_use(call, asked, number) for number, call in enumerate(reply.calls())]
     return ModelAnswer(content, stop_reason(content), reply.first_token_s, reply.seconds)
 
 
-def _called(call: ScriptTool, asked: ClientCall, number: int) -> Mapping[str, Any]:
+def _tool_use(call: ScriptTool, asked: ClientCall, number: int) -> Mapping[str, Any]:
     return tool_use(asked.body, asked.turn, call.tool, call.input, number)

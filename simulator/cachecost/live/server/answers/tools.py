@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.live.server.answers.blocks import Item, items, mapping
 from cachecost.live.server.answers.schema import minimal
-from cachecost.live.server.answers.told import Item, items, mapping
 
 
 def _words_in(text: str) -> frozenset[str]:

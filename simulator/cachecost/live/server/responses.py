@@ -12,7 +12,7 @@ from cachecost.live.server.errors import error_body
 from cachecost.live.server.faults import GARBAGE, ConnectionCut
 from cachecost.live.server.message import as_bytes, encode_json, events_of
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.served import AnswerDelays
+from cachecost.live.server.state import AnswerDelays
 
 JSON = "application/json"
 EVENTS = "text/event-stream; charset=utf-8"
@@ -28,7 +28,7 @@ class PacedResponse:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = self._answered.fault.kind if self._answered.fault else ""
         if kind == "timeout":
-            await self._pauses.until(_left(receive))
+            await self._pauses.until(_client_left(receive))
             await _start(send, 200, {"content-type": JSON})  # nobody listens, or the server stops: no proper end
             raise ConnectionCut("nothing was answered")
         if self._answered.streams:
@@ -95,7 +95,7 @@ async def _more(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def _left(receive: Receive) -> None:
+async def _client_left(receive: Receive) -> None:
     """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

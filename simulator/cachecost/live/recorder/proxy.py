@@ -16,7 +16,7 @@ from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
 from cachecost.live.recorder.headers import Pairs, for_client, for_upstream, looked_up
-from cachecost.live.recorder.loops import HEADER, LOOP, is_own_call
+from cachecost.live.recorder.own_calls import HEADER, LOOP, is_own_call
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -30,9 +30,9 @@ LOOP_DETECTED = 508
 class Listener(Protocol):
     """Who hears of calls to the Messages API; asked from the event loop, so it must not wait."""
 
-    def began(self, number: int) -> None: ...
+    def on_start(self, number: int) -> None: ...
 
-    def ended(self, capture: Capture) -> None: ...
+    def on_end(self, capture: Capture) -> None: ...
 
 
 class ClientLeft(Exception):
@@ -43,7 +43,7 @@ class ClientLeft(Exception):
 class Proxy:
     """Passes every request on to `upstream` (a URL, perhaps with a path), and tells `listener` of the calls.
 
-    `token` is what it recognizes its own requests by (loops.py); they are refused, and the first is said.
+    `token` is what it recognizes its own requests by (own_calls.py); they are refused, and the first is said.
     """
 
     upstream: httpx2.URL
@@ -68,7 +68,7 @@ class Proxy:
         finally:
             if capture is not None:
                 capture.end = self.clock.now()
-                self.listener.ended(capture)
+                self.listener.on_end(capture)
 
     async def _refuse(self, send: Send) -> None:
         """A request that this recorder has sent itself."""
@@ -85,7 +85,7 @@ class Proxy:
         if isinstance(route := route_of(scope["method"], scope["path"]), str) or route.api != "messages":
             return None
         self._calls += 1
-        self.listener.began(self._calls)
+        self.listener.on_start(self._calls)
         asked = looked_up(scope["headers"])
         return Capture(self._calls, start, asked, BodyCopy(self.room), BodyCopy(self.room))
 
@@ -158,8 +158,8 @@ class _Exchange:
         try:
             await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _ended(left, is_unwanted=True)
-            await _ended(answer, is_unwanted=not self._is_passed)
+            await _finish(left, is_unwanted=True)
+            await _finish(answer, is_unwanted=not self._is_passed)
             self._passing.running.discard(answer)
         if not answer.cancelled() and (fault := answer.exception()):
             raise fault
@@ -227,7 +227,7 @@ def error_of(words: str) -> tuple[Pairs, bytes]:
     return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())], body
 
 
-async def _ended(task: asyncio.Future[None], is_unwanted: bool) -> None:
+async def _finish(task: asyncio.Future[None], is_unwanted: bool) -> None:
     """Wait for a task, one that is unwanted only until it is cancelled; what it raised is asked for elsewhere."""
     if is_unwanted:
         task.cancel()

@@ -44,11 +44,11 @@ class StrategyOutcome:
         return sum(call.exact for call in self.calls)
 
     @property
-    def predicted(self) -> Decimal:
+    def predicted_usd(self) -> Decimal:
         return sum((call.predicted_usd or ZERO for call in self.calls), ZERO)
 
     @property
-    def billed(self) -> Decimal:
+    def billed_usd(self) -> Decimal:
         return sum((call.billed_usd for call in self.calls), ZERO)
 
     @property
@@ -56,40 +56,40 @@ class StrategyOutcome:
         return sum((call.sent.usage for call in self.calls), Usage())
 
 
-def compare(plan: Plan, story: RunState) -> list[StrategyOutcome]:
+def compare(plan: Plan, state: RunState) -> list[StrategyOutcome]:
     """Every strategy's calls against their bills."""
-    return [_outcome(plan, planned, story) for planned in plan.strategies]
+    return [_outcome(plan, planned, state) for planned in plan.strategies]
 
 
-def _outcome(plan: Plan, planned: PlannedStrategy, story: RunState) -> StrategyOutcome:
+def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
     terms = plan.terms
     steps = {step.label: step for step in planned.steps}
-    labels, calls = _logged(planned.name, steps, story)
+    labels, calls = _collect_calls(planned.name, steps, state)
     judge = Judge(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
     judged, _ = judge.judge(planned.name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
     pricing = CallPricing(terms.prices, HOST)
     compared = tuple(
-        _compared(steps[label], story.done[label], story.dollars[label], by_line.get(call.line), pricing)
+        _compare_call(steps[label], state.done[label], state.dollars[label], by_line.get(call.line), pricing)
         for label, call in zip(labels, calls, strict=True)
         if call.billed is not None
     )
-    return StrategyOutcome(planned, compared, tuple(_notes(steps, story)))
+    return StrategyOutcome(planned, compared, tuple(_notes(steps, state)))
 
 
-def _logged(name: str, steps: Mapping[str, LiveCall], story: RunState) -> tuple[list[str], list[LoggedCall]]:
+def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[LoggedCall]]:
     """The calls that were answered, wholly or in part, as a recording would tell them, in the order they started."""
-    done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in story.done.items()]
-    begun = [(label, part.start, part.first_token_s, None) for label, part in story.begun]
-    told = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
+    done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
+    begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
+    rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
     calls = [
         LoggedCall(number, start, moment(start), steps[label].request, usage, first, workspace=name)
-        for number, (label, start, first, usage) in enumerate(told, 1)
+        for number, (label, start, first, usage) in enumerate(rows, 1)
     ]
-    return [row[0] for row in told], calls
+    return [row[0] for row in rows], calls
 
 
-def _compared(
+def _compare_call(
     step: LiveCall, sent: AnsweredCall, billed: Decimal, judged: Judgement | None, pricing: CallPricing
 ) -> ComparedCall:
     if judged is None:
@@ -99,9 +99,9 @@ def _compared(
     return ComparedCall(step.label, sent, predicted, dollars, billed, judged.exact, judged.reason)
 
 
-def _notes(steps: Mapping[str, LiveCall], story: RunState) -> list[str]:
-    lost = {label: times for label, times in story.unknown_calls.items() if label in steps}
+def _notes(steps: Mapping[str, LiveCall], state: RunState) -> list[str]:
+    lost = {label: times for label, times in state.unknown_calls.items() if label in steps}
     if not lost:
         return []
-    told = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
-    return [f"Attempts that nobody knows the bill of, and that may have written to the cache: {told}."]
+    rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
+    return [f"Attempts that nobody knows the bill of, and that may have written to the cache: {rows}."]

@@ -19,7 +19,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.tokens.ctok_ import has_ctok
 
-MODULE = "cachecost.live.recorder.watching"
+MODULE = "cachecost.live.recorder.helper_main"
 
 
 @dataclass(frozen=True, slots=True)

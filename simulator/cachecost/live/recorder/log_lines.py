@@ -65,7 +65,7 @@ class LogLineBuilder:
         if body is None:
             body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
         secrets = secrets_of(capture.asked, body)
-        fields = redact_value({**_circumstances(capture, answer), **_told(answer)}, secrets)
+        fields = redact_value({**_circumstances(capture, answer), **_answer_fields(answer)}, secrets)
         return self._that_reads(fields, remove_secrets(body, secrets), notes)
 
     def _that_reads(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> LogLine:
@@ -150,6 +150,6 @@ def _is_cut(capture: Capture, answer: ParsedAnswer) -> bool:
     return not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut
 
 
-def _told(answer: ParsedAnswer) -> dict[str, Any]:
+def _answer_fields(answer: ParsedAnswer) -> dict[str, Any]:
     fields = {"usage": answer.usage, "response": answer.message}
     return {name: value for name, value in fields.items() if value is not None}

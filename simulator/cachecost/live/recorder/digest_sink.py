@@ -11,8 +11,8 @@ from cachecost.live.callbacks import Say
 from cachecost.live.log import call_line
 from cachecost.live.recorder.capture import ROOM
 from cachecost.live.recorder.digest import calls_in, cut_torn_line, free_place
-from cachecost.live.recorder.lines import LogLine, NotRecorded
-from cachecost.live.recorder.watcher import HelperOptions, RecorderHelper
+from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.log_lines import LogLine, NotRecorded
 
 MOST_STRIKES = 2
 """A call at which so many processes ended is given up."""
@@ -40,14 +40,14 @@ class DigestSink:
         self._strikes: dict[int, int] = {}
         self._in_vain = 0
         self._is_closing = False
-        self._watcher = self._started()
+        self._watcher = self._start_helper()
 
     @property
     def calls(self) -> int:
         """How many calls the files hold."""
         return sum(map(calls_in, self.paths))
 
-    def began(self, number: int) -> None:
+    def on_start(self, number: int) -> None:
         with self._lock:
             self._running.add(number)
             self._watcher.tell(b"begin %d\n" % number)
@@ -80,15 +80,15 @@ class DigestSink:
             why = GONE if self._is_given_up else "the file cannot be written"
             self._say(f"{left:,} {'call is' if left == 1 else 'calls are'} not recorded: {why}")
 
-    def _started(self) -> RecorderHelper:
-        watcher = RecorderHelper(replace(self._wishes, path=str(self.paths[-1])), self._heard, self._ended)
+    def _start_helper(self) -> RecorderHelper:
+        watcher = RecorderHelper(replace(self._wishes, path=str(self.paths[-1])), self._on_message, self._on_exit)
         for number in sorted({*self._running, *self.unwritten}):
             watcher.tell(b"begin %d\n" % number)
         for message in self.unwritten.values():
             watcher.tell(message)
         return watcher
 
-    def _heard(self, answer: bytes) -> None:
+    def _on_message(self, answer: bytes) -> None:
         word, _, rest = answer.partition(b" ")
         if word == b"full":
             why = rest.decode()
@@ -99,7 +99,7 @@ class DigestSink:
                 self._written_here += self.unwritten.pop(number, None) is not None
                 self._in_vain = 0
 
-    def _ended(self, code: int) -> None:
+    def _on_exit(self, code: int) -> None:
         """However it ended: on purpose, or another one goes on."""
         with self._lock:
             if self._is_closing and code == 0:
@@ -114,7 +114,7 @@ class DigestSink:
                 self._say(f"{ended}; nothing more is recorded")
             else:
                 self._go_on_in_another_file()
-                self._watcher = self._started()
+                self._watcher = self._start_helper()
                 self._say(f"{ended}; recording goes on in {self.paths[-1]}")
 
     @property

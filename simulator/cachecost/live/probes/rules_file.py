@@ -89,11 +89,11 @@ def _evidence(finding: ProbeFinding) -> list[str]:
         f"calls = {len(finding.calls)}",
         f"dollars = {_text(format(finding.dollars.normalize(), 'f'))}",
         f"told = {_text(finding.told)}",
-        *_billed(finding),
+        *_billed_rows(finding),
     ]
 
 
-def _billed(finding: ProbeFinding) -> list[str]:
+def _billed_rows(finding: ProbeFinding) -> list[str]:
     rows = []
     for taken in finding.calls:
         usage, after = taken.usage, taken.start - finding.calls[0].start

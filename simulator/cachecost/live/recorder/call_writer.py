@@ -9,14 +9,14 @@ from typing import Protocol
 from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.capture import Capture
-from cachecost.live.recorder.lines import LogLine, LogLineBuilder, NotRecorded
-from cachecost.live.recorder.watcher import RecorderHelper
+from cachecost.live.recorder.helper import RecorderHelper
+from cachecost.live.recorder.log_lines import LogLine, LogLineBuilder, NotRecorded
 
 
 class Sink(Protocol):
     """Where lines go."""
 
-    def began(self, number: int) -> None: ...
+    def on_start(self, number: int) -> None: ...
 
     def take(self, number: int, line: LogLine) -> None:
         """Raises OSError where it cannot be written."""
@@ -34,7 +34,7 @@ class LogSink:
         self._log = log
         self._watcher = watcher
 
-    def began(self, number: int) -> None:
+    def on_start(self, number: int) -> None:
         if self._watcher:
             self._watcher.tell(b"begin %d\n" % number)
 
@@ -64,10 +64,10 @@ class CallWriter:
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
-    def began(self, number: int) -> None:
-        self._sink.began(number)
+    def on_start(self, number: int) -> None:
+        self._sink.on_start(number)
 
-    def ended(self, capture: Capture) -> None:
+    def on_end(self, capture: Capture) -> None:
         self._ended.put(capture)
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class CallWriter:
             line = self._lines.line(capture)
             self._sink.take(capture.number, line)
         except NotRecorded as why:
-            self._lose(capture, f"{why}{_answered(capture)}")
+            self._lose(capture, f"{why}{_status_note(capture)}")
             return
         except OSError as error:
             self._lose(capture, f"the file cannot be written: {error.strerror}")
@@ -104,5 +104,5 @@ class CallWriter:
         self._say(f"call {capture.number} is not recorded: {why}")
 
 
-def _answered(capture: Capture) -> str:
+def _status_note(capture: Capture) -> str:
     return "" if capture.status is None else f" (answered with status {capture.status})"

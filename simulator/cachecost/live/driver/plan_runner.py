@@ -47,7 +47,7 @@ class PlanRunner:
         async with asyncio.TaskGroup() as group:
             for planned in self._plan.strategies:
                 group.create_task(self._strategy(planned))
-        done = self._journal.story.done
+        done = self._journal.state.done
         self._ended.undone = [step.label for step in self._plan.steps if not step.refused and step.label not in done]
         return self._ended
 
@@ -60,17 +60,17 @@ class PlanRunner:
                     await self._pause(last[1] + steps[0].offset - last[0] - self._clock.now())
                 if self._stopped.is_set():
                     return
-                begun = self._begun(steps)
+                begun = self._start_of_sent(steps)
                 at = self._clock.now() if begun is None else begun
                 await asyncio.gather(*map(self._call, todo))
                 last = (steps[0].offset, at)
 
     def _todo(self, steps: list[LiveCall]) -> list[LiveCall]:
-        return [step for step in steps if not step.refused and step.label not in self._journal.story.done]
+        return [step for step in steps if not step.refused and step.label not in self._journal.state.done]
 
-    def _begun(self, steps: list[LiveCall]) -> float | None:
+    def _start_of_sent(self, steps: list[LiveCall]) -> float | None:
         """When a group was sent that is wholly done already; None where it is not."""
-        sent = [self._journal.story.done.get(step.label) for step in steps if not step.refused]
+        sent = [self._journal.state.done.get(step.label) for step in steps if not step.refused]
         return max((one.start for one in sent if one), default=None) if all(sent) else None
 
     async def _pause(self, seconds: float) -> None:
@@ -98,7 +98,7 @@ class PlanRunner:
             self._fail(step, error)
 
     def _fail(self, step: LiveCall, error: CallFailed) -> None:
-        self._journal.failed(step.label, error)
+        self._journal.add_failed(step.label, error)
         self._ended.failed[step.label] = _words(error)
         if error.status not in ABOUT_THE_CALL:
             self._stop(f"stopped after {step.label} failed: {_words(error)}")

@@ -13,13 +13,13 @@ import httpx2
 
 from cachecost.base.atomic_files import replacing
 from cachecost.live.clock import Clock
+from cachecost.live.driver.comparison import StrategyOutcome, compare
 from cachecost.live.driver.journal import Journal, RunState
-from cachecost.live.driver.judging import StrategyOutcome, compare
 from cachecost.live.driver.model import AnsweredCall
 from cachecost.live.driver.money import CallPricing, DollarBudget
+from cachecost.live.driver.plan_runner import PlanRunner, RunEnd
 from cachecost.live.driver.planning import HOST, LiveCall, Plan
-from cachecost.live.driver.retrying import RetryPolicy
-from cachecost.live.driver.running import PlanRunner, RunEnd
+from cachecost.live.driver.retries import RetryPolicy
 from cachecost.live.driver.sender import TIMEOUT_S, AttemptObserver, sender_to
 from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
 from cachecost.live.log import CallLog, call_line, moment
@@ -62,9 +62,9 @@ async def drive(given: LiveRun, journal: Journal, told: Told) -> LiveResult:
     """Send what the journal does not call done, and compare. Raises InputError for a recording that is none."""
     plan, recording = given.plan, journal.path.with_name(RECORDING)
     pricing = CallPricing(plan.terms.prices, HOST)
-    budget = DollarBudget(given.limit, journal.story.billed, journal.story.unknown)
+    budget = DollarBudget(given.limit, journal.state.billed_usd, journal.state.unknown)
     retries = RetryPolicy(given.retries, plan.run)
-    rewrite(recording, plan, journal.story)
+    rewrite(recording, plan, journal.state)
     with CallLog(recording) as log:
         async with sender_to(
             given.key,
@@ -80,8 +80,8 @@ async def drive(given: LiveRun, journal: Journal, told: Told) -> LiveResult:
         ) as sender:
             say = lambda step, sent: told(step, sent, budget)  # noqa: E731 - the run knows no budget
             ended = await PlanRunner(plan, sender, journal, given.clock, given.parallel, say).go()
-    rewrite(recording, plan, journal.story)
-    outcomes = tuple(compare(plan, journal.story))
+    rewrite(recording, plan, journal.state)
+    outcomes = tuple(compare(plan, journal.state))
     return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, given.limit, journal.path, recording)
 
 
@@ -93,32 +93,32 @@ class JournalingObserver(AttemptObserver):
         self._log = log
 
     def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        self._journal.reserved(label, retry, dollars)
+        self._journal.add_reserved(label, retry, dollars)
 
     def on_answered(
         self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
     ) -> None:
-        self._journal.done(label, retry, sent, dollars, body)
+        self._journal.add_answered(label, retry, sent, dollars, body)
         self._log.append(_fields(label, sent), _bytes(body))
 
     def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
-        self._journal.released(label, retry, fault)
+        self._journal.add_released(label, retry, fault)
 
     def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        self._journal.lost(label, retry, fault, dollars, body)
+        self._journal.add_lost(label, retry, fault, dollars, body)
         if fault.begun:
             self._log.append(_fields(label, fault.begun), _bytes(body))
 
 
-def rewrite(path: Path, plan: Plan, story: RunState) -> None:
+def rewrite(path: Path, plan: Plan, state: RunState) -> None:
     """The whole recording that the journal tells, by time; whoever kills this leaves the old one."""
     steps = {step.label: step for step in plan.steps}
-    told: list[tuple[float, str, AnsweredCall | PartialAnswer]] = [
-        *((sent.start, label, sent) for label, sent in story.done.items() if label in steps),
-        *((part.start, label, part) for label, part in story.begun if label in steps),
+    rows: list[tuple[float, str, AnsweredCall | PartialAnswer]] = [
+        *((sent.start, label, sent) for label, sent in state.done.items() if label in steps),
+        *((part.start, label, part) for label, part in state.begun if label in steps),
     ]
     with replacing(path, 0o600) as stream:
-        for _, label, sent in sorted(told, key=lambda row: row[:2]):
+        for _, label, sent in sorted(rows, key=lambda row: row[:2]):
             stream.write(call_line(_fields(label, sent), _bytes(steps[label].body)))
 
 

@@ -35,7 +35,7 @@ class RetryPolicy:
         if asked is not None:
             return asked if asked <= LONGEST_ASKED_S else None
         wait = min(FIRST_WAIT_S * 2.0 ** (retry - 1), LONGEST_WAIT_S)
-        return wait * (1 - JITTER * _drawn(f"{self.seed}/{label}/{retry}"))
+        return wait * (1 - JITTER * _draw_fraction(f"{self.seed}/{label}/{retry}"))
 
 
 def asked_for(headers: Mapping[str, str], now: float) -> float | None:
@@ -55,11 +55,11 @@ def asked_for(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _is_worth_it(fault: AttemptFailed) -> bool:
-    told = fault.headers.get("x-should-retry")
-    if fault.status is not None and told in ("true", "false"):
-        return told == "true"
+    header = fault.headers.get("x-should-retry")
+    if fault.status is not None and header in ("true", "false"):
+        return header == "true"
     return fault.status is None or fault.status in AGAIN or fault.status >= 500
 
 
-def _drawn(text: str) -> float:
+def _draw_fraction(text: str) -> float:
     return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32

@@ -62,10 +62,10 @@ async def _one(
     except CallFailed as error:
         answer = ProbeAnswer(None, f"stopped: {error}", rounds=0)
         stop = None if error.status == REFUSED else "a call had failed for good"
-    return _found(priced, bench, answer, model, nonce, host), stop
+    return _make_finding(priced, bench, answer, model, nonce, host), stop
 
 
-def _found(
+def _make_finding(
     priced: PricedProbe, bench: ProbeRun, answer: ProbeAnswer, model: str, nonce: str, host: str
 ) -> ProbeFinding:
     return ProbeFinding(

@@ -32,14 +32,14 @@ class Predictor:
             self._simulation.learn(self._taken, logged(call), call.billed)
         return row
 
-    def told(self, number: int, call: LoggedCall) -> Iterator[str]:
+    def describe(self, number: int, call: LoggedCall) -> Iterator[str]:
         """The line of a call; what cannot be predicted or priced says why, once."""
         row = self.remember(call)
         bill = Bill(self._terms.prices, self._terms.host)
         bill.add(call)
         self.total += bill.dollars
         cost = None if bill.unpriced else bill.dollars
-        parts = (_predicted(row), _billed(call), dollars(cost), f"total {dollars(self.total)}")
+        parts = (_prediction_text(row), _bill_text(call), dollars(cost), f"total {dollars(self.total)}")
         yield f"call {number}  {call.request.model}  " + " · ".join(filter(None, parts))
         whys = [row.error] if row.error_type == NOT_EVALUATED else []
         for why in dict.fromkeys([*whys, *bill.unpriced]):
@@ -48,7 +48,7 @@ class Predictor:
                 yield f"call {number}: {why}; said once"
 
 
-def _predicted(row: CallRow) -> str:
+def _prediction_text(row: CallRow) -> str:
     if row.error_type == NOT_EVALUATED:
         return "not predicted"
     if row.error:
@@ -56,7 +56,7 @@ def _predicted(row: CallRow) -> str:
     return "" if row.cause == "unknown" and not row.usage.total_input else f"predicted {_tokens(row.usage)}"
 
 
-def _billed(call: LoggedCall) -> str:
+def _bill_text(call: LoggedCall) -> str:
     if call.failed:
         return f"failed with status {call.status}"
     return f"billed {_tokens(call.billed)}" if call.billed else "its bill is not known"

@@ -33,16 +33,16 @@ class StartOrder(Generic[Item]):
         late = [number for number, (at, _) in self._ended.items() if now - at >= self.patience_s]
         last = max(late, default=0)
         told = sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1))
-        return self._taken(told)
+        return self._take(told)
 
     def rest(self) -> list[Item]:
         """Everything that has ended, whatever it waited for."""
-        return self._taken(sorted(self._ended))
+        return self._take(sorted(self._ended))
 
     @property
     def is_waiting(self) -> bool:
         return bool(self._ended)
 
-    def _taken(self, numbers: list[int]) -> list[Item]:
+    def _take(self, numbers: list[int]) -> list[Item]:
         items = (self._ended.pop(number)[1] for number in numbers)
         return [item for item in items if item is not None]

@@ -10,8 +10,8 @@ import click
 
 from cachecost.base.formatting import counted, dollars, exact
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.driving import LiveResult
-from cachecost.live.driver.judging import ComparedCall, StrategyOutcome
+from cachecost.live.driver.comparison import ComparedCall, StrategyOutcome
+from cachecost.live.driver.live_run import LiveResult
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
 from cachecost.providers.usage import Usage
@@ -41,7 +41,9 @@ def takes(plan: Plan, parallel: int) -> float:
 
 def totals(plan: Plan) -> tuple[Decimal, Decimal]:
     """(predicted, at most) dollars of all strategies."""
-    return sum((one.predicted for one in plan.strategies), ZERO), sum((one.worst for one in plan.strategies), ZERO)
+    return sum((one.predicted_usd for one in plan.strategies), ZERO), sum(
+        (one.worst_usd for one in plan.strategies), ZERO
+    )
 
 
 def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
@@ -85,7 +87,7 @@ def _notes(plan: Plan) -> Iterator[str]:
 def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
     """The table of what would be sent."""
     rows = [
-        (one.name, f"{len(one.steps)}", dollars(one.predicted), dollars(one.worst), duration(one.seconds))
+        (one.name, f"{len(one.steps)}", dollars(one.predicted_usd), dollars(one.worst_usd), duration(one.seconds))
         for one in plan.strategies
     ]
     predicted, worst = totals(plan)
@@ -110,8 +112,8 @@ def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
                 "name": one.name,
                 "calls": len(one.steps),
                 "refused": sum(step.refused is not None for step in one.steps),
-                "predicted_usd": exact(one.predicted),
-                "worst_usd": exact(one.worst),
+                "predicted_usd": exact(one.predicted_usd),
+                "worst_usd": exact(one.worst_usd),
                 "seconds": one.seconds,
                 "notes": list(one.notes),
             }
@@ -131,7 +133,7 @@ def print_driven(driven: LiveResult) -> None:
 
 def _row(outcome: StrategyOutcome) -> tuple[str, ...]:
     calls = f"{len(outcome.calls)} of {sum(not step.refused for step in outcome.planned.steps)}"
-    return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted), dollars(outcome.billed)
+    return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted_usd), dollars(outcome.billed_usd)
 
 
 def _call_row(call: ComparedCall) -> tuple[str, ...]:
@@ -185,8 +187,8 @@ def _outcome_json(outcome: StrategyOutcome) -> dict[str, Any]:
         "done": len(outcome.calls),
         "refused": sum(step.refused is not None for step in outcome.planned.steps),
         "exact": outcome.exact,
-        "predicted_usd": exact(outcome.predicted),
-        "billed_usd": exact(outcome.billed),
+        "predicted_usd": exact(outcome.predicted_usd),
+        "billed_usd": exact(outcome.billed_usd),
         "usage": outcome.usage.wire(),
         "notes": [*outcome.planned.notes, *outcome.notes],
         "rows": [_call_json(call) for call in outcome.calls],

@@ -41,7 +41,7 @@ class UncachedLoop:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _LoopCall:
     """A call that goes on from one before it. Tokens: paid again, sent before, and how much the first call lacked."""
 
     call: MeteredCall
@@ -71,20 +71,20 @@ def _is_step(call: MeteredCall, taken: Sequence[MeteredCall]) -> bool:
     return is_later and call.row.error is None
 
 
-def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -> _Step:
+def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -> _LoopCall:
     """Of what the call before had sent, that is paid again which this call's uncached tokens cannot have as new."""
     assert call.before is not None
     usage, before = call.row.usage, taken[call.before - 1].row.usage.total_input
     new = max(0, usage.total_input - before)
-    return _Step(call, max(0, usage.input_tokens - new), before, max(0, before - first.row.usage.total_input))
+    return _LoopCall(call, max(0, usage.input_tokens - new), before, max(0, before - first.row.usage.total_input))
 
 
-def _why(steps: Sequence[_Step]) -> str:
+def _why(steps: Sequence[_LoopCall]) -> str:
     """What the loop's calls marked: the reason that most of its steps have."""
     return Counter(map(_reason, steps)).most_common(1)[0][0]
 
 
-def _reason(step: _Step) -> str:
+def _reason(step: _LoopCall) -> str:
     request, total = step.call.request, step.call.row.usage.total_input
     mark = last_mark(request)
     if mark is None:

@@ -33,10 +33,10 @@ class Ids:
         said = blake2b(b"\0".join(parts), digest_size=16, person=b"call").digest()
         self._seen[said] += 1
         key = b"%d:%d:" % (self._seed, self._seen[said]) + said
-        return "01" + _spelled(int.from_bytes(blake2b(key, digest_size=16, person=b"id").digest()))
+        return "01" + _encode_id(int.from_bytes(blake2b(key, digest_size=16, person=b"id").digest()))
 
 
-def _spelled(number: int) -> str:
+def _encode_id(number: int) -> str:
     letters = []
     for _ in range(LENGTH):
         number, letter = divmod(number, len(LETTERS))

@@ -1,6 +1,6 @@
 """What runs in the other process: predicted against billed, call by call, in the order in which calls started.
 
-It is started by watcher.py with its wishes as JSON, and is told on stdin, a line each: `begin NUMBER`, `end NUMBER
+It is started by helper.py with its wishes as JSON, and is told on stdin, a line each: `begin NUMBER`, `end NUMBER
 OFFSET` (where in the log its line begins), `line NUMBER {…}` (the line itself), `gone NUMBER` (nothing is recorded).
 Where it writes the recording itself (without content), it answers on stdout: `wrote NUMBER NUMBER …`, `full WHY`.
 A call is written as soon as it has ended; predictions wait for calls that started before.
@@ -23,10 +23,10 @@ import msgspec
 
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.live.recorder.digest import DigestFile
-from cachecost.live.recorder.lines import LineReader
-from cachecost.live.recorder.order import StartOrder
-from cachecost.live.recorder.predicting import Predictor
-from cachecost.live.recorder.watcher import HelperOptions
+from cachecost.live.recorder.helper import HelperOptions
+from cachecost.live.recorder.log_lines import LineReader
+from cachecost.live.recorder.prediction import Predictor
+from cachecost.live.recorder.start_order import StartOrder
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
@@ -113,7 +113,7 @@ class HelperLoop:
         if not self._predicts:
             return
         try:
-            lines = list(self._prediction().told(number, call))
+            lines = list(self._prediction().describe(number, call))
         except Exception as error:
             self._predicts = False
             lines = [f"call {number}: internal error, nothing more is predicted: {type(error).__name__}: {error}"]
