@@ -80,5 +80,5 @@ def test_an_uncached_loop_is_named() -> None:
     billed = meter()
     assert [answer.usage.cache_read_input_tokens for answer in looped(billed)] == [0, 0, 0]
     (found,) = bill_of(billed).loops
-    assert found.why == "nothing is marked (no cache_control in its calls)"
+    assert found.why == "no breakpoint is set (no cache_control in its calls)"
     assert found.steps == 2

@@ -162,7 +162,7 @@ def test_of_other_caches_a_broken_budget_gives_no_cause_of_claudes(tmp_path: Pat
 def test_live_speaks_to_one_api(tmp_path: Path, host: str, model: str) -> None:
     told = ask("live", scenario(tmp_path, host, model), "--max-usd", "1", "--dry-run")
     assert told.code == 3
-    assert told.words == f"live speaks to Anthropic's API; the scenario's host is {host}\n"
+    assert told.words == f"live supports only Anthropic's API; the scenario's host is {host}\n"
 
 
 def test_optimize_says_it_of_a_scenario_too(tmp_path: Path) -> None:

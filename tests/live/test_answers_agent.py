@@ -296,12 +296,13 @@ def test_the_notes_say_which_tools_were_not_called_and_why() -> None:
     deferred = tool("get_weather", defer_loading=True)
     answerer = answerer_from("agent")
     called_in_turns(answerer, [*SHOP, deferred, {"type": "web_search_20250305", "name": "web_search"}], 1)
-    by_name = "their names do not say that they change nothing; --answers agent:2:send_email calls them"
+    by_name = "they may change something, judging by their names; allow them with --answers agent:2:send_email"
+    by_turn = "the limit of 2 tool calls per turn was reached; raise it with --answers agent:N"
     assert notes_of(answerer) == (
-        f"Offered and not called: send_email ({by_name})",
-        "Offered and not called: list_items (2 tool calls a turn came to others first; --answers agent:N makes more)",
-        "Offered and not called: get_weather (deferred until a tool search finds them)",
-        "Offered and not called: web_search (the API runs them, and the agent does not pretend to)",
+        f"Tools not called: send_email ({by_name})",
+        f"Tools not called: list_items ({by_turn})",
+        "Tools not called: get_weather (deferred until a tool search)",
+        "Tools not called: web_search (run by the API, which is not simulated)",
     )
     called_in_turns(answerer, SHOP, 2)
     assert len(notes_of(answerer)) == 3
@@ -316,5 +317,5 @@ def test_a_tool_that_is_allowed_is_called_whatever_it_does() -> None:
 def test_many_names_are_counted() -> None:
     answerer = answerer_from("agent:1")
     called_in_turns(answerer, [tool(f"send_{letter}") for letter in "abcdefghijk"], 1)
-    assert notes_of(answerer)[0].startswith("Offered and not called: send_a, send_b, send_c, send_d, ")
+    assert notes_of(answerer)[0].startswith("Tools not called: send_a, send_b, send_c, send_d, ")
     assert "send_h and 3 more (" in notes_of(answerer)[0]

@@ -77,7 +77,7 @@ def test_what_was_never_asked_is_missed_and_counted(recorded: Answerer) -> None:
     later = [*LOOP, {"role": "assistant", "content": "There."}, {"role": "user", "content": "Thanks"}]
     for messages in ([{"role": "user", "content": "Hi"}], later):
         assert ask(recorded, messages).content == [words("nothing recorded for this call")]
-    assert notes_of(recorded) == ("2 calls were not in the recording: answered with a line of text that says so",)
+    assert notes_of(recorded) == ("2 calls not found in the recording and answered with a placeholder",)
 
 
 def test_a_body_that_is_no_message_is_not_counted(recorded: Answerer) -> None:

@@ -69,7 +69,7 @@ def test_without_caching_every_token_of_input_has_the_price_of_input(bill: Serve
     assert bill.total.unmarked == (usage.total_input * Decimal(3) + usage.output_tokens * Decimal(15)).scaleb(-6)
     assert bill.total.saved_usd == bill.total.unmarked - bill.total.cost.total > 0
     (unmarked_talk,) = (share for share in bill.conversations if "Nothing marked" in share.name)
-    assert unmarked_talk.saved == 0
+    assert unmarked_talk.saved_usd == 0
 
 
 def test_what_the_last_call_of_a_conversation_wrote_is_not_read_yet(served: Served, bill: ServerBill) -> None:
@@ -81,9 +81,9 @@ def test_what_the_last_call_of_a_conversation_wrote_is_not_read_yet(served: Serv
 def test_a_loop_left_uncached_is_named_with_its_reason(bill: ServerBill) -> None:
     told = {loop.conversation.partition(": ")[2][:12]: loop.why for loop in bill.loops}
     assert told == {
-        "Explain the ": "tool results are never marked; the last mark stands on the first user text",
-        "Nothing mark": "nothing is marked (no cache_control in its calls)",
-        "Summarise <s": "tool results are never marked; the last mark stands on the system prompt",
+        "Explain the ": "no breakpoint on tool results; the last breakpoint is on the first user text",
+        "Nothing mark": "no breakpoint is set (no cache_control in its calls)",
+        "Summarise <s": "no breakpoint on tool results; the last breakpoint is on the system prompt",
     }
 
 
@@ -92,7 +92,10 @@ def test_the_whole_of_an_unmarked_loop_was_paid_again(bill: ServerBill) -> None:
     assert loop.again == loop.had_been_sent
     assert loop.cost == (loop.again * Decimal(3)).scaleb(-6)
     assert loop.sentence.startswith("w2: Nothing marked please please")
-    assert "4 later calls paid" in loop.sentence and "100% of what had been sent before" in loop.sentence
+    assert (
+        "4 later calls paid the full price again for" in loop.sentence
+        and "100% of what had been sent before" in loop.sentence
+    )
 
 
 def test_one_later_call_and_a_retry_are_no_loop() -> None:
@@ -110,7 +113,7 @@ def test_a_prompt_too_short_to_be_cached_is_told_so() -> None:
         made.call(automatic({**text_body(""), "messages": list(messages)}))
         messages += [{"role": "assistant", "content": "Yes?"}, {"role": "user", "content": "Go on"}]
     (loop,) = bill_of(made.meter).loops
-    assert loop.why == "its prompts are shorter than the 1,024 tokens that this model caches at least"
+    assert loop.why == "its prompts are below the minimum of 1,024 tokens that this model caches"
 
 
 def stuck(body: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +128,7 @@ def test_a_mark_that_does_not_move_is_told() -> None:
     made = Served()
     made.loop("Go", stuck, steps=6)
     (loop,) = bill_of(made.meter).loops
-    assert loop.why == "the last mark stands on a tool_result, with messages after it"
+    assert loop.why == "the last breakpoint is on a tool_result, with messages after it"
 
 
 @pytest.mark.parametrize(
@@ -149,11 +152,12 @@ def test_a_conversation_is_named_by_what_a_person_wrote_first(texts: list[str], 
 def test_the_facts_name_what_was_refused_and_what_the_server_notes(bill: ServerBill) -> None:
     words = "messages.0.content.0.text: cache_control cannot be set for empty text blocks"
     assert facts(bill)[-3:] == [
-        f"Refused, at no cost: 1 call: {words}",
-        "1 body was no Messages request: answered with a 400, and in no figure here.",
+        f"1 call refused at no charge: {words}",
+        "1 invalid request refused with status 400 and not billed.",
         "a note of the server.",
     ]
-    assert verdict(bill).startswith(f"{dollars(bill.total.cost.total)} for 26 calls; without any caching ")
+    assert verdict(bill).startswith(f"{dollars(bill.total.cost.total)} for 26 calls, ")
+    assert verdict(bill).endswith(f" less than without caching ({dollars(bill.total.unmarked)}).")
 
 
 # ---------------------------------------------------------------------------------------------- the terminal

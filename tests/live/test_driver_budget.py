@@ -33,7 +33,7 @@ def run_to_the_end(seed: int, folder: Path) -> None:
     for _ in range(4):
         result = attempt(api, folder, limit, random.choice((1, 1, 2)))
         story = read_journal(folder / "journal.jsonl")
-        assert api.billed <= story.billed + story.unknown <= limit
+        assert api.billed <= story.billed_usd + story.unknown <= limit
         assert set(api.answered.values()) <= {1}
         assert len(story.done) == len(api.answered)
         if result is not None and not result.ended.undone:
@@ -82,7 +82,7 @@ def test_a_cent_too_much_is_not_reserved() -> None:
         budget = DollarBudget(Decimal("1.00"), Decimal("0.30"), Decimal("0.20"))
         await budget.reserve(Decimal("0.51"))
 
-    with pytest.raises(OverBudget, match=r"^the next call may cost \$0.51, and \$0.50 of \$1.00 is left$"):
+    with pytest.raises(OverBudget, match=r"^the next call may cost \$0.51; \$0.50 of \$1.00 is left$"):
         asyncio.run(over())
 
 

@@ -162,7 +162,7 @@ TEXT: dict[str, Any] = {"type": "text", "text": "t"}
         ([says("assistant", TEXT)], "messages.0: the first message must be the user's"),
         ([says("user", {"type": "text", "text": " "})], "messages.0.content.0: text must not be empty"),
         ([says("user")], "messages.0: content must not be empty"),
-        ([HELLO, says("assistant", use("1"))], "turn 2: the last message calls tools, and nothing answers them"),
+        ([HELLO, says("assistant", use("1"))], "turn 2: the last message calls tools, and has no results for them"),
         ([HELLO, says("assistant", use("1")), HELLO], "turn 3: no tool_result for tool_use 1 right after it"),
         ([says("user", result("1"))], "turn 1: a tool_result without a tool_use right before it: 1"),
         (
@@ -183,7 +183,7 @@ def test_tools_need_names_of_their_own_and_a_choice_one_of_them() -> None:
     body = {"tools": [TOOL, TOOL, {"name": "a b"}], "tool_choice": {"type": "tool", "name": "c"}, "messages": [HELLO]}
     assert faults_in(body) == [
         "tools: names must be unique; 'a' stands there 2 times",
-        "tools: 'a b' is no name that the API takes",
+        "tools: 'a b' is not a valid tool name",
         "tool_choice: tool 'c' is not among the tools",
     ]
 

@@ -75,7 +75,7 @@ def test_after_each_fault_all_calls_are_answered_once(tmp_path: Path, kind: str)
     planned = sum(len(outcome.calls) for outcome in done.outcomes)
     assert not done.ended.undone and not done.ended.failed
     assert len(story.done) == planned == sum(call.billed is not None for call in read_calls(done.recording))
-    assert story.billed <= api.billed <= story.billed + story.unknown
+    assert story.billed_usd <= api.billed <= story.billed_usd + story.unknown
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -86,7 +86,7 @@ def test_the_budget_holds_whatever_fails(tmp_path: Path, seed: int) -> None:
     for _ in range(3):
         done = api.drive(tmp_path, limit)
         story = read_journal(tmp_path / "journal.jsonl")
-        assert api.billed <= story.billed + story.unknown <= limit
+        assert api.billed <= story.billed_usd + story.unknown <= limit
         assert max(answers_by_call(tmp_path / "journal.jsonl").values(), default=1) == 1
         if not done.ended.undone:
             break

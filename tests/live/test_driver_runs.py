@@ -26,9 +26,9 @@ def test_without_faults_what_was_predicted_is_what_is_billed(tmp_path: Path) -> 
     result = driven(PLAN, api, tmp_path)
     assert [outcome.exact for outcome in result.outcomes] == [4, 4]
     for outcome in result.outcomes:
-        assert outcome.predicted == outcome.billed
+        assert outcome.predicted_usd == outcome.billed_usd
         assert all(call.predicted == call.sent.usage for call in outcome.calls)
-    assert result.billed == api.billed == sum(outcome.billed for outcome in result.outcomes)
+    assert result.billed == api.billed == sum(outcome.billed_usd for outcome in result.outcomes)
     assert result.unknown == 0 and not result.ended.why and not result.ended.undone
     assert result.outcomes[0].usage.read > 0 == result.outcomes[1].usage.read
 
@@ -82,7 +82,7 @@ def test_what_may_have_been_billed_stays_charged(tmp_path: Path, fault: str) -> 
     assert not result.ended.undone and api.attempts == 9
     assert result.billed < api.billed <= result.billed + result.unknown
     assert result.outcomes[0].notes == (
-        "Attempts that nobody knows the bill of, and that may have written to the cache: progressive/1.",
+        "Attempts whose bill is unknown, and that may have written to the cache: progressive/1.",
     )
     again = read_journal(result.journal)
     assert (again.billed, again.unknown) == (result.billed, result.unknown)
@@ -180,7 +180,7 @@ def test_a_torn_line_is_cut_off_and_a_damaged_one_told(tmp_path: Path) -> None:
 def test_another_scenario_does_not_go_on(tmp_path: Path) -> None:
     journal_of(PLAN, tmp_path).close()
     other = small_plan(model="claude-opus-4-5")
-    with pytest.raises(InputError, match="expected the same scenario, options and version as when it was begun"):
+    with pytest.raises(InputError, match="expected the same scenario, options and version as when the run started"):
         journal_of(other, tmp_path)
 
 

@@ -49,7 +49,7 @@ def _bench(probe: str, *bills: Usage | Exception, calls: int | None = None) -> P
 def test_no_call_beyond_those_that_were_priced() -> None:
     bench = _bench("effort", WRITES, READS, calls=1)
     asyncio.run(bench.send({"messages": []}))
-    with pytest.raises(Unsettled, match=r"^it would take more than the 1 calls and tokens that were priced$"):
+    with pytest.raises(Unsettled, match=r"^it would exceed the 1 calls and the tokens that were priced$"):
         asyncio.run(bench.send({"messages": []}))
     assert [taken.usage for taken in bench.taken] == [WRITES]
 
@@ -83,7 +83,7 @@ def test_a_change_shows_nothing_where_the_unchanged_body_is_lost_too() -> None:
     bench = _bench("effort", Usage(9, read=1300), Usage(9, read=1300))
     with pytest.raises(Unsettled) as told:
         asyncio.run(level_after(bench, LayeredBody("start", "head", "step", ENDS), {}, {}))
-    assert str(told.value) == "the unchanged body, sent again, read system and should have read messages"
+    assert str(told.value) == "the unchanged body read system when sent again, instead of messages"
 
 
 def test_a_ttl_that_is_in_the_key_one_way_only_is_not_settled() -> None:
@@ -91,19 +91,22 @@ def test_a_ttl_that_is_in_the_key_one_way_only_is_not_settled() -> None:
     bench = _bench("ttl_in_key", *bills)
     answer = asyncio.run(bench.priced.probe.run(bench))
     assert (answer.value, answer.rounds) == (None, 2)
-    assert answer.told == "written for 5m, a 1h mark reads 1100; written for 1h, a 5m mark reads 0"
+    assert answer.told == "written with 5m, a 1h breakpoint reads 1100; written with 1h, a 5m breakpoint reads 0"
 
 
 def test_an_entry_that_its_own_kind_of_mark_does_not_read_shows_nothing() -> None:
     bench = _bench("ttl_in_key", *[WRITES, WRITES] * 2)
     answer = asyncio.run(bench.priced.probe.run(bench))
-    assert (answer.value, answer.told) == (None, "an entry written for 5m was not read by its own kind of mark")
+    assert (answer.value, answer.told) == (
+        None,
+        "an entry written with 5m was not read by a breakpoint with the same TTL",
+    )
 
 
 @pytest.mark.parametrize("probe", ["lookback", "lookback_runs"])
 def test_a_prefix_that_has_gone_is_not_out_of_reach(probe: str) -> None:
     found = tried(probe, ttl_s={"5m": 7.5, "1h": 3600.0})[probe]
-    assert (found.value, found.told) == (None, "the prefix that was looked back for had gone")
+    assert (found.value, found.told) == (None, "the prefix could no longer be read")
 
 
 def test_efforts_that_fit_no_rule_are_not_settled() -> None:

@@ -62,7 +62,7 @@ def test_a_larger_minimum_than_believed_leaves_the_others_out() -> None:
     assert run["minimum"].value == 2048
     assert {finding.told for finding in run.findings[1:]} == {
         "not run: a prefix needs 2048 tokens and the prompts were priced for 1024; "
-        "write the finding, and run again with --rules FILE"
+        "run again with --rules FILE and the file written"
     }
     assert not any(finding.calls for finding in run.findings[1:])
 

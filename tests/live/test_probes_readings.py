@@ -88,7 +88,7 @@ def test_a_model_that_refuses_forced_choices_tells_any_change_only() -> None:
     assert found["never"].told == found["rendered_class"].told
     assert found["never"].told == (
         "claude-opus-5-5 refuses a forced choice, and auto to none reads messages, which fits rendered_class as well "
-        "as never: ask a model that takes any"
+        "as never: use a model that accepts any"
     )
 
 
@@ -114,7 +114,7 @@ def test_a_model_whose_thinking_cannot_be_changed_is_told_of() -> None:
     found = tried("thinking_rendered_at", refuses=lambda body: "thinking" in body)["thinking_rendered_at"]
     assert found.value is None
     assert found.told == (
-        "no change of thinking that the cache notices: adaptive is refused, disabled is refused, a budget is refused"
+        "no change of thinking affects the cache: adaptive is refused, disabled is refused, a budget is refused"
     )
 
 
@@ -163,7 +163,7 @@ def test_runs_of_one_kind_only_are_told_and_not_settled(kind: str, monkeypatch: 
     assert (found.value, found.told) == (
         None,
         "over 22 parallel calls and their results it reads nothing, over 11 it reads: "
-        "only one of the two kinds of runs is one position",
+        "only one of the two kinds of runs counts as one position",
     )
 
 
@@ -182,7 +182,10 @@ def test_the_window_is_found_whatever_it_is(window: int) -> None:
 
 def test_a_window_beyond_all_tries_is_not_settled() -> None:
     found = tried("lookback", lookback_positions=60)["lookback"]
-    assert (found.value, found.told) == (None, "a mark 39 blocks after an entry reads it; further was not tried")
+    assert (found.value, found.told) == (
+        None,
+        "a breakpoint 39 blocks after an entry reads it; longer distances were not tried",
+    )
 
 
 @pytest.mark.parametrize("runs", ["collapsed", "counted"])

@@ -58,7 +58,7 @@ def test_the_plan_tells_calls_tokens_dollars_and_waiting() -> None:
     assert (priced.calls, priced.input_tokens, priced.output_tokens, priced.wait_s) == (18, 18 * 912, 18, 60.0)
     assert priced.dollars == (Decimal(18 * 912) * 8 + 18 * 20) / 10**6
     assert priced.announcement == "ttl_in_key: at most 18 calls, 16,416 input tokens, $0.1317, 60 s of waiting"
-    assert summary([priced, priced]) == "2 probes: at most 36 calls and $0.26, 2 min of waiting besides them"
+    assert summary([priced, priced]) == "2 probes: at most 36 calls and $0.26, 2 min of waiting"
 
 
 def test_a_model_is_called_as_it_was_asked_for() -> None:
@@ -132,7 +132,7 @@ def test_bills_above_what_was_priced_end_a_probe(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bench, "MARGIN", 10_000)
     found = tried("ttl_in_key")["ttl_in_key"]
     assert (found.value, len(found.calls)) == (None, 2)
-    assert found.told == "it would take more than the 18 calls and tokens that were priced"
+    assert found.told == "it would exceed the 18 calls and the tokens that were priced"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_finding_is_said_as_it_comes() -> None:
     run = tried("ttl_in_key", "minimum")
     assert run.said == [finding.line for finding in run.findings]
     assert run.said[1] == (
-        "ttl_in_key: false (2 of 2 rounds), 12 calls, $0.0265: written for 5m, a 1h mark reads 1150; "
+        "ttl_in_key: false (2 of 2 rounds), 12 calls, $0.0265: written with 5m, a 1h breakpoint reads 1150; "
         "written for 1h, a 5m mark reads 1150"
     )
 
@@ -235,9 +235,9 @@ def test_the_file_as_it_stands() -> None:
 
 
 FILE = """\
-# What the cache was measured to do on 2026-11-22, by cachecost live --verify-rules. Read it with --rules FILE, on any \
+# Cache behavior measured on 2026-11-22, by cachecost live --verify-rules. Read it with --rules FILE, on any \
 command.
-# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] tells of every question asked.
+# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.
 
 [data]
 host = "anthropic"
@@ -251,7 +251,7 @@ source = "cachecost live --verify-rules, 2 calls, run 5f1d"
 [[evidence]]
 probe = "ttl_in_key"
 model = "claude-sonnet-4-6"
-question = "can an entry written at one TTL be read by a mark of the other?"
+question = "can an entry written with one TTL be read by a breakpoint with the other?"
 verdict = "not settled"
 agreed = 0
 rounds = 0

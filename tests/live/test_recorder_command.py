@@ -213,7 +213,7 @@ def test_without_content_no_word_is_written(tmp_path: Path, api: Upstream) -> No
     running = recorder(at(api), path, "--content", "digest")
     place = tmp_path / "r-2.jsonl"
     assert running.first[0] == (
-        f"{path} is there already; without content it cannot be gone on with, so this goes to {place}"
+        f"{path} exists, and a recording without content cannot be continued; writing to {place}"
     )
     calls(running.port, marked(), marked("Yes", "And then?"))
     until(lambda: running.said("^call 2 "))
@@ -267,7 +267,7 @@ def test_faults_before_it_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for more, words in (
-            (["-o", str(notes)], "expected a request log to go on with, or no file; got another file"),
+            (["-o", str(notes)], "expected a request log to continue, or a new file; got another format"),
             (
                 ["-o", str(tmp_path / "r.jsonl"), "--port", str(port)],
                 f"--port {port} is not available (Address already in use); use 0 to let the system choose",

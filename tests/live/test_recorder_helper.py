@@ -97,7 +97,7 @@ def test_without_predictions_the_recording_is_whole(tmp_path: Path) -> None:
         until(lambda: running.said("ended early"))
         call(running.port, *texts(0, 3))
         code, said = running.stop()
-    words = "the process that predicts ended early (exit code -9): calls are recorded without predictions"
+    words = "the prediction process exited early (exit code -9); calls are recorded without predictions"
     assert said.count(words) == 1
     assert f"3 calls recorded in {path}" in said
     assert (len(list(read_calls(path))), code) == (3, 0)
@@ -199,7 +199,7 @@ def test_a_recording_without_content_is_put_in_order(tmp_path: Path) -> None:
         running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
         asyncio.run(load(running.port))
         _, said = running.stop()
-    assert f"{path}: calls are now in the order in which they started" in said
+    assert f"{path}: calls sorted by start time" in said
     starts = [call.start for call in read_calls(path)]
     assert starts == sorted(starts)
     sizes = [call.request.thread.message.blocks[0].size for call in read_calls(path)]

@@ -160,7 +160,7 @@ def test_what_was_too_long_is_said_and_the_rest_is_recorded() -> None:
     assert no_request.fields["usage"] == usage()
     assert "usage" not in no_answer.fields
     assert json.loads(neither.request)["model"] == "unknown"
-    words = "longer than 64 MiB, or more at once than is kept"
+    words = "longer than 64 MiB, or over the memory limit"
     assert no_request.notes == (f"its request is {words}: recorded without content",)
     assert no_answer.notes == (f"its answer is {words}: recorded without usage",)
 
@@ -174,11 +174,11 @@ def test_an_answer_in_an_unknown_packing_is_said() -> None:
 @pytest.mark.parametrize(
     ("sent", "why"),
     [
-        (b"", "it is no JSON"),
-        (b'{"model":"m","messages":[', "it is no JSON"),
+        (b"", "it is not JSON"),
+        (b'{"model":"m","messages":[', "it is not JSON"),
         (b'{"model":"m"}', "messages: expected an array of messages; got nothing"),
         (b'{"messages":[]}', "model: expected a model id; got nothing"),
-        (b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}', "it is no JSON"),
+        (b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}', "it is not JSON"),
     ],
 )
 def test_what_would_spoil_the_file_is_not_recorded(sent: bytes, why: str) -> None:
@@ -191,7 +191,7 @@ def test_an_odd_answer_does_not_take_the_request_with_it() -> None:
     made = line(body(), json.dumps(odd).encode())
     assert not {"usage", "response"} & made.fields.keys()
     (note,) = made.notes
-    assert note.startswith("its answer is left out: usage.input_tokens: expected a whole number of tokens; got")
+    assert note.startswith("its answer is omitted: usage.input_tokens: expected a whole number of tokens; got")
 
 
 def test_lines_read_as_calls(tmp_path: Path) -> None:

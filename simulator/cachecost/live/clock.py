@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-CLOCKS = "'real', a factor like 'x60' (an hour in a minute), or a step like '+2s' (each call so much after the last)"
+CLOCKS = "'real', a factor like 'x60' (an hour in a minute), or a step like '+2s' (2 s between calls)"
 
 
 class Clock(Protocol):

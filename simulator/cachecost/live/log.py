@@ -102,7 +102,7 @@ def _mend_last_line(path: Path) -> int:
 def _check(path: Path, head: bytes) -> None:
     """Nothing is ever cut from, or added to, a file that is no request log."""
     if not sniff(head):
-        raise InputError([Fault(str(path), "expected a request log to go on with, or no file; got another file")])
+        raise InputError([Fault(str(path), "expected a request log to continue, or a new file; got another format")])
 
 
 def _is_json(line: bytes) -> bool:

@@ -38,12 +38,12 @@ def unbounded_reason(body: Mapping[str, Any]) -> str | None:
     for tool in body.get("tools") or ():
         kind = str(tool.get("type") or "custom")
         if not kind.startswith(CLIENT_TOOLS):
-            return f"the tool '{tool.get('name')}' ({kind}) runs in the API, and what that costs has no bound"
+            return f"the tool '{tool.get('name')}' ({kind}) runs in the API, so its cost has no upper bound"
     if body.get("mcp_servers"):
-        return "MCP servers are called by the API, and what that costs has no bound"
+        return "the API calls MCP servers, so the cost has no upper bound"
     edits = (body.get("context_management") or {}).get("edits") or ()
     if any(str(edit.get("type")).startswith("compact") for edit in edits):
-        return "compaction by the API is billed apart, and what it costs has no bound"
+        return "compaction by the API is billed separately, so the cost has no upper bound"
     if int(body["max_tokens"]) < 0:
         return "max_tokens is below 0"
     return None

@@ -104,4 +104,4 @@ def _notes(steps: Mapping[str, LiveCall], state: RunState) -> list[str]:
     if not lost:
         return []
     rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
-    return [f"Attempts that nobody knows the bill of, and that may have written to the cache: {rows}."]
+    return [f"Attempts whose bill is unknown, and that may have written to the cache: {rows}."]

@@ -93,7 +93,7 @@ def read_journal(path: Path) -> RunState:
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, NotAMessage) as error:
             faults.append(Fault(str(path), f"expected a line of a journal; got a damaged one ({error})", number))
     if not faults and not state.run:
-        faults.append(Fault(str(path), "expected the journal of a run; got a file that names none"))
+        faults.append(Fault(str(path), "expected the journal of a run; got a file without one"))
     if faults:
         raise InputError(faults)
     state.close()
@@ -119,7 +119,7 @@ class Journal:
             is_old = self._file.size > 0
             self.state = read_journal(path) if is_old else RunState(run, digest, at)
             if self.state.digest != digest:
-                told = "expected the same scenario, options and version as when it was begun"
+                told = "expected the same scenario, options and version as when the run started"
                 raise InputError([Fault(str(path), told)])
             with path.open("rb") as stream:
                 self._file.cut(last_line_end(stream, self._file.size))

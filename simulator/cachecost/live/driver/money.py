@@ -109,8 +109,8 @@ class DollarBudget:
         self.billed += billed
         if billed > kept.dollars:
             raise OverBilled(
-                f"a call was billed {exact_dollars(billed)}, and {exact_dollars(kept.dollars)} was held to be the most "
-                "it could cost: stopped, because the rest could cost more than was promised, too"
+                f"a call was billed {exact_dollars(billed)}, above its upper bound of {exact_dollars(kept.dollars)}; "
+                "stopped because other calls could exceed their bounds too"
             )
 
     def release(self, kept: Reservation) -> None:

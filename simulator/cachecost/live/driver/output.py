@@ -50,28 +50,29 @@ def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iter
     """What must be known before anything is sent."""
     predicted, worst = totals(plan)
     band = plan.terms.counter(plan.terms.book().rules("anthropic", plan.terms.model or "").generation).band
-    yield f"Tokens are estimated (±{band:.1%}); each call is counted by the API, and checked, before it is sent."
+    yield f"Token counts are estimates (±{band:.1%}). The API counts each call before it is sent."
     if worst <= limit:
-        yield f"Fits: even with no hit at all it costs at most {dollars(worst)} of {dollars(limit)}, retries aside."
+        yield f"Within budget: at most {dollars(worst)} of {dollars(limit)} without cache hits, retries not included."
     elif predicted <= limit:
-        yield f"Fits as predicted ({dollars(predicted)} of {dollars(limit)}); with few hits it stops before its end."
+        yield f"Within budget as predicted ({dollars(predicted)} of {dollars(limit)}); with few hits it stops early."
     else:
-        yield f"Does not fit: {dollars(predicted)} predicted, {dollars(limit)} allowed. It will stop before its end."
-    yield f"Answers are cut at {output} tokens, so output dollars are not those of the scenario."
+        yield f"Over budget: {dollars(predicted)} predicted, {dollars(limit)} allowed. It will stop early."
+    yield f"Answers are limited to {output} tokens, so output costs differ from the scenario's."
     if pace != 1:
         yield (
-            f"Pauses are scaled by {pace:g}, lifetimes cannot be: entries may outlive pauses that they would not. "
-            "The comparison uses the times at which calls were really sent."
+            f"Pauses are scaled by {pace:g}, TTLs are not: entries may survive pauses that would expire them. "
+            "The comparison uses the actual send times."
         )
     if plan.scenario.as_of:
-        yield f"The scenario is of {plan.scenario.as_of}; live calls have rules and prices of the day of sending."
+        yield f"The scenario is dated {plan.scenario.as_of}; live calls use the rules and prices of today."
     if plan.scenario.variants:
-        yield "Only the scenario as written is sent, not its variants."
+        yield "Only the base scenario is sent, not its variants."
     yield from _notes(plan)
     for planned in plan.strategies:
         refused = [step for step in planned.steps if step.refused]
         if refused:
-            yield f"{planned.name}: {counted(len(refused), 'call')} not sent, as the API refuses: {refused[0].refused}"
+            calls = counted(len(refused), "call")
+            yield f"{planned.name}: {calls} not sent because the API would refuse: {refused[0].refused}"
 
 
 def _notes(plan: Plan) -> Iterator[str]:
@@ -147,10 +148,8 @@ def _cells(usage: Usage) -> tuple[str, str, str]:
 
 def sentences(driven: LiveResult) -> Iterator[str]:
     """What became of the run, in words."""
-    unknown = (
-        f", and {dollars(driven.unknown)} held for attempts that nobody knows the bill of" if driven.unknown else ""
-    )
-    yield f"{dollars(driven.billed)} billed{unknown}, of {dollars(driven.limit)}"
+    unknown = f"; {dollars(driven.unknown)} reserved for attempts whose bill is unknown" if driven.unknown else ""
+    yield f"{dollars(driven.billed)} of {dollars(driven.limit)} billed{unknown}"
     for outcome in driven.outcomes:
         yield from (f"{outcome.planned.name}: {note}" for note in outcome.notes)
     yield from (f"{label} failed: {why}" for label, why in driven.ended.failed.items())
@@ -158,7 +157,7 @@ def sentences(driven: LiveResult) -> Iterator[str]:
         yield driven.ended.why
     if undone := driven.ended.undone:
         named = ", ".join(undone[:5]) + (" …" if len(undone) > 5 else "")
-        yield f"{counted(len(undone), 'call')} left undone: {named}; go on with --resume {driven.journal}"
+        yield f"{counted(len(undone), 'call')} not sent: {named}; continue with --resume {driven.journal}"
     yield f"journal {driven.journal}, recording {driven.recording}"
 
 

@@ -33,7 +33,7 @@ from cachecost.strategies.spec import StrategySpec
 
 HOST = "anthropic"
 ANCHORED, DEFAULT_TOKENS = "anchored", "tiktoken"
-BATCH = "Calls of a batch are sent one by one, and cost what such calls cost."
+BATCH = "Batch calls are sent one by one, at the price of ordinary calls."
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Plan:
 def plan(scenario: Scenario, folder: Path, run: str, now: float, options: Options, prices: Path | None = None) -> Plan:
     """What `cachecost live` would send from `now` on. Raises CannotEvaluate, InputError."""
     if scenario.host != HOST:
-        raise CannotEvaluate(f"live speaks to Anthropic's API; the scenario's host is {scenario.host}")
+        raise CannotEvaluate(f"live supports only Anthropic's API; the scenario's host is {scenario.host}")
     own = prices or (folder / scenario.prices if scenario.prices else None)
     counter = DEFAULT_TOKENS if scenario.tokens in (None, ANCHORED) else str(scenario.tokens)
     terms = Terms(scenario.model, day_of(now), PriceBook.load(own), HOST, counter, scenario.rules)

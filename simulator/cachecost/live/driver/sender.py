@@ -96,7 +96,7 @@ class BudgetedSender:
             if fault.status in NO_ACCESS:
                 raise
             if most is None:
-                words = "not sent: count_tokens did not answer, and the bytes of images tell no tokens"
+                words = "not sent: count_tokens failed, and the size of images gives no token count"
                 raise CallFailed(f"{words} ({fault})", None, "unbounded") from None
             return most
 

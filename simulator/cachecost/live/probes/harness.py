@@ -102,7 +102,7 @@ class ProbeRun:
         whole = {"model": self.priced.model, "max_tokens": 1, **body}
         tokens = await self.count(body) + MARGIN
         if not self._calls or tokens > self._input or whole["max_tokens"] > self._output:
-            raise Unsettled(f"it would take more than the {self.priced.calls} calls and tokens that were priced")
+            raise Unsettled(f"it would exceed the {self.priced.calls} calls and the tokens that were priced")
         sent = await self._sender.send(whole)
         self.taken.append(sent)
         self._calls -= 1
@@ -113,7 +113,7 @@ class ProbeRun:
     def not_cached_error(self) -> Unsettled:
         """What to say where a fresh prefix, longer than the believed minimum, was not cached."""
         words = f"a fresh prefix of more than {self.priced.minimum} tokens was not cached"
-        return Unsettled(f"{words}: first ask the probe minimum, then run again with --rules FILE")
+        return Unsettled(f"{words}: run the probe minimum first, then run again with --rules FILE")
 
     async def send_unless_refused(self, body: Mapping[str, Any]) -> AnsweredCall | None:
         """As `send`; None where the API refuses such a body, which costs nothing."""
@@ -174,4 +174,4 @@ def combine_rounds(readings: list[RoundResult]) -> ProbeAnswer:
         if reading.value is not None and same >= ENOUGH:
             return ProbeAnswer(reading.value, reading.told, same, len(readings))
     told = list(dict.fromkeys(reading.told for reading in readings))
-    return ProbeAnswer(None, "; but another round: ".join(told), 0, len(readings))
+    return ProbeAnswer(None, "; another round: ".join(told), 0, len(readings))

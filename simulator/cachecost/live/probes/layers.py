@@ -57,7 +57,7 @@ async def write_layers(bench: ProbeRun, fields: Fields) -> LayeredBody:
     if not ends[0]:
         raise bench.not_cached_error()
     if ends[1] - ends[0] <= NEAR or ends[2] - ends[1] <= NEAR:
-        raise Unsettled(f"the ends of the three layers should be told apart, and were billed at {ends}")
+        raise Unsettled(f"the ends of the three layers should differ, and were billed at {ends}")
     return LayeredBody(start, plain.head, plain.step, tuple(ends))
 
 
@@ -79,5 +79,5 @@ async def level_after(bench: ProbeRun, base: LayeredBody, fields: Fields, change
     again = base.level((await bench.send(base.body(fields))).usage.read)
     await bench.settle()
     if again != LAYERS[-1]:
-        raise Unsettled(f"the unchanged body, sent again, read {again} and should have read messages")
+        raise Unsettled(f"the unchanged body read {again} when sent again, instead of messages")
     return base.level(sent.usage.read)

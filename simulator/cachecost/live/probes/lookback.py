@@ -60,7 +60,7 @@ async def _reads(bench: ProbeRun, base: _Base, body: Body) -> bool:
         return True
     await bench.settle()
     if not (await bench.send(base.body())).usage.read:
-        raise Unsettled("the prefix that was looked back for had gone")
+        raise Unsettled("the prefix could no longer be read")
     return False
 
 
@@ -80,9 +80,11 @@ async def _window_once(bench: ProbeRun) -> RoundResult:
             reached = distance
         else:
             missed = distance
-    told = f"a mark {reached} blocks after an entry reads it, one {missed} blocks after it does not"
+    told = f"a breakpoint {reached} blocks after an entry reads it, one {missed} blocks after it does not"
     if missed == FURTHEST:
-        return RoundResult(None, f"a mark {reached} blocks after an entry reads it; further was not tried", True)
+        return RoundResult(
+            None, f"a breakpoint {reached} blocks after an entry reads it; longer distances were not tried", True
+        )
     return RoundResult(reached + 1, told)
 
 
@@ -97,16 +99,16 @@ async def _runs_once(bench: ProbeRun) -> RoundResult:
     many, some = window + 2, window // 2 + 1
     if await _reads(bench, base, base.further(many)):
         return RoundResult(
-            None, f"a mark {many} text blocks after an entry reads it: the window is larger than {window}", True
+            None, f"a breakpoint {many} text blocks after an entry reads it: the window is larger than {window}", True
         )
     one_call = await _reads(bench, base, base.after_tools(1))
     over_many = await _reads(bench, base, base.after_tools(many))
     over_some = await _reads(bench, base, base.after_tools(some))
     told = f"over {many} parallel calls and their results {_word(over_many)}, over {some} {_word(over_some)}"
     if not one_call:
-        return RoundResult(None, "not even one call and its result are looked back over")
+        return RoundResult(None, "the lookback does not reach over even one call and its result")
     if over_some and not over_many:
-        return RoundResult(None, f"{told}: only one of the two kinds of runs is one position")
+        return RoundResult(None, f"{told}: only one of the two kinds of runs counts as one position")
     return RoundResult("collapsed" if over_many else "counted", told)
 
 
@@ -116,14 +118,14 @@ def _word(reads: bool) -> str:
 
 WINDOW = Probe(
     "lookback",
-    "how many positions does a mark look back, itself being the first?",
+    "how many positions does a breakpoint look back, including its own?",
     _window,
     ((3 * (1 + 2 * TESTS), 1600),),
     settles=3 * (1 + TESTS),
 )
 RUNS = Probe(
     "lookback_runs",
-    "is a run of tool_use, or of tool_result, blocks one position of the lookback?",
+    "does a run of tool_use or tool_result blocks count as one lookback position?",
     _runs,
     ((24, 1200), (6, 6000)),
     settles=15,

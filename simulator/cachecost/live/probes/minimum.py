@@ -41,7 +41,7 @@ async def _run(bench: ProbeRun) -> ProbeAnswer:
         between = [guess for guess in guesses if edge.low < guess < edge.high]
         target = between[0] if between else (edge.low + edge.high) // 2
         if not await _narrow(bench, edge, target):
-            told = f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens was found"
+            told = f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens could be made"
             return ProbeAnswer(None, told)
     return await _prove_minimum(bench, edge)
 
@@ -50,7 +50,7 @@ async def _prove_minimum(bench: ProbeRun, edge: MinimumBounds) -> ProbeAnswer:
     """The edge, if what was written at it can be read."""
     await bench.settle()
     read = (await bench.send(edge.body)).usage.read
-    told = f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the mark"
+    told = f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the breakpoint"
     return ProbeAnswer(edge.high if read else None, told)
 
 
@@ -114,7 +114,7 @@ def _body(start: str, words: int, pad: int) -> Body:
 
 MINIMUM = Probe(
     "minimum",
-    "how many tokens must a prefix have to be cached?",
+    "what is the minimum number of tokens of a cached prefix?",
     _run,
     ((22, 400),),
     settles=1,

@@ -42,7 +42,7 @@ async def _thinking_once(bench: ProbeRun) -> RoundResult:
         tried.append(f"{name} is refused" if level is None else f"from unset to {name} reads {level}")
         if level not in (None, "messages"):
             return RoundResult(THINKING_AT.get(str(level)), ", ".join(tried))
-    return RoundResult(None, f"no change of thinking that the cache notices: {', '.join(tried)}", True)
+    return RoundResult(None, f"no change of thinking affects the cache: {', '.join(tried)}", True)
 
 
 async def _format(bench: ProbeRun) -> ProbeAnswer:
@@ -89,7 +89,7 @@ def _distinct(levels: Iterable[str | None]) -> list[str]:
 
 THINKING = Probe(
     "thinking_rendered_at",
-    "at which layer does the thinking configuration stand?",
+    "in which layer is the thinking configuration rendered?",
     _thinking,
     ((27, 2000),),
     settles=27,
@@ -98,7 +98,7 @@ THINKING = Probe(
 )
 STRUCTURED = Probe(
     "structured_output_at",
-    "at which layer does the structured-output prompt stand?",
+    "in which layer is the structured-output prompt rendered?",
     _format,
     ((15, 2000),),
     settles=15,
@@ -106,7 +106,7 @@ STRUCTURED = Probe(
 )
 EFFORT = Probe(
     "effort",
-    "does a changed effort rewrite the messages, and which effort equals leaving it out?",
+    "does a changed effort rewrite the messages, and which effort is the default?",
     _effort,
     ((27, 2000),),
     settles=27,
@@ -153,7 +153,7 @@ def _without_forced(bench: ProbeRun, to_none: str | None) -> RoundResult:
     if to_none == "system":
         return RoundResult("any_change", f"auto to none reads system; {refused}")
     why = "which fits rendered_class as well as never" if to_none == "messages" else "which fits no reading"
-    return RoundResult(None, f"{refused}, and auto to none reads {to_none}, {why}: ask a model that takes any", True)
+    return RoundResult(None, f"{refused}, and auto to none reads {to_none}, {why}: use a model that accepts any", True)
 
 
 TOOL_CHOICE = Probe(

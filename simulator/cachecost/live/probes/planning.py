@@ -34,7 +34,7 @@ def summary(planned: Sequence[PricedProbe]) -> str:
     """All of them in one line."""
     calls, dollars = sum(one.calls for one in planned), sum((one.dollars for one in planned), Decimal(0))
     minutes = sum(one.wait_s for one in planned) / 60
-    return f"{len(planned)} probes: at most {calls} calls and ${dollars:.2f}, {minutes:.0f} min of waiting besides them"
+    return f"{len(planned)} probes: at most {calls} calls and ${dollars:.2f}, {minutes:.0f} min of waiting"
 
 
 def _price_probe(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> PricedProbe:

@@ -30,8 +30,8 @@ def _head(findings: Sequence[ProbeFinding], day: date) -> list[str]:
     calls = sum(len(finding.calls) for finding in findings)
     run = _once(finding.run for finding in findings)
     return [
-        f"# What the cache was measured to do on {day}, by {COMMAND}. Read it with --rules FILE, on any command.",
-        "# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] tells of every question asked.",
+        f"# Cache behavior measured on {day} by {COMMAND}. Any command reads it with --rules FILE.",
+        "# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.",
         "",
         "[data]",
         f"host = {_text(_once(finding.host for finding in findings))}",

@@ -25,7 +25,7 @@ async def _ttl_in_key(bench: ProbeRun) -> ProbeAnswer:
 
 async def _ttl_in_key_once(bench: ProbeRun) -> RoundResult:
     found = [await _read_across(bench, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
-    told = f"written for 5m, a 1h mark reads {found[0]}; written for 1h, a 5m mark reads {found[1]}"
+    told = f"written with 5m, a 1h breakpoint reads {found[0]}; written with 1h, a 5m breakpoint reads {found[1]}"
     values = {bool(read) for read in found}
     return RoundResult(not values.pop() if len(values) == 1 else None, told)
 
@@ -36,7 +36,7 @@ async def _read_across(bench: ProbeRun, written: str, asked: str) -> int:
     await _write_prefix(bench, body_with_prefix(head, written))
     await bench.settle()
     if not (await bench.send(body_with_prefix(head, written))).usage.read:
-        raise Unsettled(f"an entry written for {written} was not read by its own kind of mark")
+        raise Unsettled(f"an entry written with {written} was not read by a breakpoint with the same TTL")
     await bench.settle()
     return (await bench.send(body_with_prefix(head, asked))).usage.read
 
@@ -97,8 +97,8 @@ async def _who_lives(
     await bench.settle()
     written = await _lives(bench, late)
     told = (
-        f"after {DEAD:g} lifetimes the shallow entry is {_word(refreshed)} if its mark was sent at {TOUCHED:g}, "
-        f"{_word(unmarked)} if only the deep mark was, and {_word(written)} once both were sent late"
+        f"after {DEAD:g} TTLs the shallow entry is {_word(refreshed)} if its breakpoint was sent at {TOUCHED:g}, "
+        f"{_word(unmarked)} if only the deep breakpoint was, and {_word(written)} once both were sent late"
     )
     readings = {(True, True): "rewrite", (True, False): "refresh", (False, False): "ignore"}
     return RoundResult(None if unmarked else readings.get((refreshed, written)), told)
@@ -139,7 +139,7 @@ async def _look_for(
 def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> ProbeAnswer:
     """The answer is "between x and y s" if all were there up to x, and none from y on."""
     told = "; ".join(f"at {low:.1f}-{high:.1f} s {sum(found)} of {len(found)} read" for low, high, found in seen)
-    told += "; ages from the start of the call that wrote; these calls are too short to tell its start from its end"
+    told += "; ages count from the start of the writing call, which is too short to tell its start from its end"
     there = [all(found) for *_, found in seen]
     alive = sum(there)
     is_clear = there == sorted(there, reverse=True) and not any(any(found) for *_, found in seen[alive:])
@@ -150,7 +150,7 @@ def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> ProbeAnswer:
 
 TTL_IN_KEY = Probe(
     "ttl_in_key",
-    "can an entry written at one TTL be read by a mark of the other?",
+    "can an entry written with one TTL be read by a breakpoint with the other?",
     _ttl_in_key,
     ((18, 400),),
     settles=12,
@@ -159,7 +159,7 @@ TTL_IN_KEY = Probe(
 )
 SHALLOW_MARKS = Probe(
     "shallow_marks",
-    "what becomes of a mark before the hit whose entry has run out?",
+    "what happens to a breakpoint before the hit whose entry has expired?",
     _shallow,
     ((10 * SETS, 500),),
     settles=SETS,
@@ -168,7 +168,7 @@ SHALLOW_MARKS = Probe(
 )
 LIFETIME = Probe(
     "ttl",
-    "how long does an entry written for 5m live, from the start of its call?",
+    "how long after the start of its call does a 5m entry expire?",
     _lifetime,
     ((2 * SETS * len(AGES), 400),),
     settles=int(AGES[-1] // 5) + 1,

@@ -56,12 +56,12 @@ async def _one(
     except Unsettled as error:
         answer = ProbeAnswer(None, str(error))
     except OverBudget as error:
-        answer, stop = ProbeAnswer(None, f"stopped: {error}", rounds=0), "the budget was used up"
+        answer, stop = ProbeAnswer(None, f"stopped: {error}", rounds=0), "the budget was exhausted"
     except OverBilled as error:
-        answer, stop = ProbeAnswer(None, f"stopped: {error}", rounds=0), "a bill was above what the call could cost"
+        answer, stop = ProbeAnswer(None, f"stopped: {error}", rounds=0), "a bill exceeded its upper bound"
     except CallFailed as error:
         answer = ProbeAnswer(None, f"stopped: {error}", rounds=0)
-        stop = None if error.status == REFUSED else "a call had failed for good"
+        stop = None if error.status == REFUSED else "a call failed"
     return _make_finding(priced, bench, answer, model, nonce, host), stop
 
 
@@ -95,5 +95,5 @@ def _too_small(priced: PricedProbe, finding: ProbeFinding) -> str | None:
         return None
     return (
         f"a prefix needs {finding.value} tokens and the prompts were priced for {priced.minimum}; "
-        "write the finding, and run again with --rules FILE"
+        "run again with --rules FILE and the file written"
     )

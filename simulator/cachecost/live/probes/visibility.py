@@ -39,7 +39,7 @@ def _share(found: list[tuple[bool, float]]) -> str:
 
 VISIBILITY = Probe(
     "visibility_lag_s",
-    "is an entry readable from the first token of its writer's answer on?",
+    "can an entry be read from the first token of the answer that wrote it?",
     _run,
     ((4 * TRIES, 400),),
     settles=4,

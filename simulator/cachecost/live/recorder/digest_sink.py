@@ -18,7 +18,7 @@ MOST_STRIKES = 2
 """A call at which so many processes ended is given up."""
 MOST_IN_VAIN = 4
 """After so many processes that ended without having written a call, no other is started."""
-GONE = "the process that writes the recording cannot be kept running"
+GONE = "the process that writes the recording keeps exiting"
 
 
 class DigestSink:
@@ -58,7 +58,7 @@ class DigestSink:
             if self._is_given_up:
                 raise NotRecorded(GONE)
             if sum(map(len, self.unwritten.values())) + len(message) > ROOM:
-                raise NotRecorded(f"more than {ROOM >> 20} MiB wait for the disk")
+                raise NotRecorded(f"more than {ROOM >> 20} MiB are waiting to be written")
             self._running.discard(number)
             self.unwritten[number] = message
             self._watcher.tell(message)

@@ -26,7 +26,7 @@ UNKNOWN = "unknown"
 """The model of a call whose body was too long to be kept, and whose answer does not name one."""
 FORGET_AFTER = 256 << 20
 """Bytes of bodies after which the reader forgets what it has read: its memory stays bounded."""
-TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or more at once than is kept"
+TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or over the memory limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class LogLineBuilder:
         """Without its answer, where only that does not read."""
         fault = self._fault(fields, body)
         if fault and (fields.pop("response", None), fields.pop("usage", None)) != (None, None):
-            notes.append(f"its answer is left out: {fault}")
+            notes.append(f"its answer is omitted: {fault}")
             fault = self._fault(fields, body)
         if fault:
             raise NotRecorded(fault)
@@ -86,7 +86,7 @@ class LogLineBuilder:
         except NotAMessage as fault:
             return str(fault)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            return "it is no JSON"
+            return "it is not JSON"
         return None
 
     def _forget(self, size: int) -> None:

@@ -15,7 +15,7 @@ HEADER = b"x-cachecost-recorder"
 """Which recorders a request has passed, one token each. It is only sent to an upstream that is reached by plain HTTP:
 a call comes back to us by plain HTTP, and what goes to the API stays as it is."""
 PORTS = {"http": 80, "https": 443}
-LOOP = "--upstream leads back to this recorder: expected the API, or a server that passes calls on to it"
+LOOP = "--upstream leads back to this recorder: expected the API, or a server that forwards calls to it"
 
 
 def is_itself(upstream: httpx2.URL, port: int) -> bool:

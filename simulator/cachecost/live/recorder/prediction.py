@@ -45,7 +45,7 @@ class Predictor:
         for why in dict.fromkeys([*whys, *bill.unpriced]):
             if why and why not in self._said:
                 self._said.add(why)
-                yield f"call {number}: {why}; said once"
+                yield f"call {number}: {why}; reported once"
 
 
 def _prediction_text(row: CallRow) -> str:
@@ -59,7 +59,7 @@ def _prediction_text(row: CallRow) -> str:
 def _bill_text(call: LoggedCall) -> str:
     if call.failed:
         return f"failed with status {call.status}"
-    return f"billed {_tokens(call.billed)}" if call.billed else "its bill is not known"
+    return f"billed {_tokens(call.billed)}" if call.billed else "bill unknown"
 
 
 def _tokens(usage: Usage) -> str:

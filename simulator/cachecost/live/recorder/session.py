@@ -53,7 +53,7 @@ def _record_log(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
             say(f"{path}: {log.cut:,} bytes of an incomplete call removed")
         size = path.stat().st_size
         if size:
-            say(f"{path}: going on with it")
+            say(f"{path}: appending to it")
         watcher = _predicting(replace(wishes, earlier_bytes=size), say) if wishes.prints else None
         writer = CallWriter(LogSink(log, watcher), say)
         try:
@@ -70,7 +70,7 @@ def _record_log(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
 def _predicting(wishes: HelperOptions, say: Say) -> RecorderHelper:
     def ended(code: int) -> None:
         if code:
-            say(f"the process that predicts ended early (exit code {code}): calls are recorded without predictions")
+            say(f"the prediction process exited early (exit code {code}); calls are recorded without predictions")
 
     return RecorderHelper(wishes, ended=ended)
 
@@ -78,7 +78,7 @@ def _predicting(wishes: HelperOptions, say: Say) -> RecorderHelper:
 def _record_digest(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
     path = free_place(Path(wishes.path))
     if str(path) != wishes.path:
-        say(f"{wishes.path} is there already; without content it cannot be gone on with, so this goes to {path}")
+        say(f"{wishes.path} exists, and a recording without content cannot be continued; writing to {path}")
     _create_file(path).close()
     sink = DigestSink(replace(wishes, path=str(path)), say)
     writer = CallWriter(sink, say)
@@ -101,21 +101,21 @@ def _count_result(
     lost = max(0, writer.taken + writer.lost - calls)
     if gone := max(0, lost - writer.lost - unwritten):
         were = "call was" if gone == 1 else "calls were"
-        say(f"{gone:,} {were} written and cannot be found in {paths[0]}: it was moved, removed or changed meanwhile")
+        say(f"{gone:,} {were} written but missing from {paths[0]}: the file was moved, removed or changed")
     return RecordingResult(paths, calls, lost)
 
 
 def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) -> None:
     try:
         if put(path):
-            say(f"{path}: calls are now in the order in which they started")
+            say(f"{path}: calls sorted by start time")
     except (OSError, InputError):
-        say(f"{path}: calls stay in the order in which they ended; `cachecost recording concat` sorts them")
+        say(f"{path}: calls are in the order they ended; `cachecost recording concat` sorts them")
 
 
 def _run(upstream: httpx2.URL, bound: socket.socket, writer: CallWriter, path: Path, say: Say) -> None:
-    words = f"recording what goes to {upstream} into {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
-    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends"), say))
+    words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
+    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
 
 
 def _listen(port: int) -> socket.socket:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
+from cachecost.base.formatting import counted
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.ledger.unread import Wasted
 from cachecost.live.server.conversations import title
@@ -112,5 +113,6 @@ def _conversation_name(call: MeteredCall, several: bool) -> str:
 
 
 def _not_messages(count: int) -> Sequence[str]:
-    bodies = "1 body was" if count == 1 else f"{count:,} bodies were"
-    return (f"{bodies} no Messages request: answered with a 400, and in no figure here",) if count else ()
+    if not count:
+        return ()
+    return (f"{counted(count, 'invalid request')} refused with status 400 and not billed",)

@@ -13,10 +13,10 @@ from cachecost.live.server.uncached_loops import UncachedLoop
 from cachecost.views.tables.columns import Column
 
 FORMAT = 1
-NOTHING_YET = "No call yet."
+NOTHING_YET = "No calls yet."
 HEADERS = {
     "cost": "cost",
-    "hit_share": "hit share",
+    "hit_share": "hit rate",
     "unmarked": "without caching",
     "calls": "calls",
     "input": "input",
@@ -34,8 +34,9 @@ def verdict(bill: ServerBill) -> str:
     cost = f"{dollars(total.cost.total)} for {counted(total.calls, 'call')}"
     if not total.unmarked:
         return f"{cost}."
-    saved = compared(change(total.cost.total, total.unmarked))
-    return f"{cost}; without any caching {dollars(total.unmarked)}: caching made it {saved}."
+    difference = change(total.cost.total, total.unmarked)
+    words = f"{compared(difference)} {'than' if difference else 'as'} without caching"
+    return f"{cost}, {words} ({dollars(total.unmarked)})."
 
 
 def facts(bill: ServerBill) -> list[str]:
@@ -47,9 +48,9 @@ def facts(bill: ServerBill) -> list[str]:
             f"{percent(total.hit_share)} of {tokens(total.usage.total_input)} input tokens were read from the cache."
         )
     if unread.tokens:
-        lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than sending them unmarked"
-        told.append(f"Written and never read so far: {tokens(unread.tokens)} tokens ({lost}).")
-    told += [f"Refused, at no cost: {counted(count, 'call')}: {words}" for words, count in bill.errors]
+        lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than without caching"
+        told.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
+    told += [f"{counted(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
     return [*told, *(f"{note}." for note in bill.notes)]
 
 

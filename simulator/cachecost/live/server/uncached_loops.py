@@ -36,7 +36,7 @@ class UncachedLoop:
     @property
     def sentence(self) -> str:
         share = percent(Decimal(self.again) / self.had_been_sent)
-        paid = f"paid {tokens(self.again)} tokens uncached again, {share} of what had been sent before"
+        paid = f"paid the full price again for {tokens(self.again)} tokens, {share} of what had been sent before"
         return f"{self.conversation}: {self.why}. {counted(self.steps, 'later call')} {paid}: {dollars(self.cost)}."
 
 
@@ -88,11 +88,13 @@ def _reason(step: _LoopCall) -> str:
     request, total = step.call.request, step.call.row.usage.total_input
     mark = last_mark(request)
     if mark is None:
-        return "nothing is marked (no cache_control in its calls)"
+        return "no breakpoint is set (no cache_control in its calls)"
     if total < step.call.minimum:
-        return f"its prompts are shorter than the {step.call.minimum:,} tokens that this model caches at least"
+        return f"its prompts are below the minimum of {step.call.minimum:,} tokens that this model caches"
     if answers_tools(request.thread) and not marks_tool_results(request):
-        return f"tool results are never marked; the last mark stands on {mark.on}"
+        return f"no breakpoint on tool results; the last breakpoint is on {mark.on}"
     if mark.messages_after:
-        return f"the last mark stands on {mark.on}, with messages after it"
-    return f"marked to the end, and not read: {(step.call.row.cause or '').replace('_', ' ')}"
+        return f"the last breakpoint is on {mark.on}, with messages after it"
+    return (
+        f"the last block has a breakpoint, but the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
+    )

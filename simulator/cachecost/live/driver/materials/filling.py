@@ -51,10 +51,10 @@ Open = tuple[str, ...]
 Filled = tuple[Thread, Open, dict[int, int]]
 """A thread with content, the calls open at its end, and where the blocks of its last message went."""
 
-NO_THINKING = "Thinking blocks without their signature cannot be sent: they are left out."
-AS_TEXT = "Blocks of kind {kind} without content are sent as text of about their length."
-UNMATCHED = "Tool results that no tool call stands before are sent as text."
-FILLER = "Blocks without content are sent as filler text of about their tokens."
+NO_THINKING = "Thinking blocks without a signature cannot be sent and are omitted."
+AS_TEXT = "Blocks of kind {kind} without content are sent as text of about the same length."
+UNMATCHED = "Tool results without a preceding tool call are sent as text."
+FILLER = "Blocks without content are sent as filler text of about the same token count."
 
 
 class FillerContent:

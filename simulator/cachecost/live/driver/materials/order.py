@@ -53,9 +53,9 @@ def _of_tools(body: Mapping[str, Any]) -> Iterator[str]:
     names = [str(tool.get("name")) for tool in body.get("tools") or ()]
     for name, times in Counter(names).items():
         if times > 1:
-            yield f"tools: names must be unique; '{name}' stands there {times} times"
+            yield f"tools: names must be unique; '{name}' appears {times} times"
         if not TOOL_NAME.fullmatch(name):
-            yield f"tools: '{name}' is no name that the API takes"
+            yield f"tools: '{name}' is not a valid tool name"
     choice = body.get("tool_choice") or {}
     if choice.get("type") == "tool" and choice.get("name") not in names:
         yield f"tool_choice: tool '{choice.get('name')}' is not among the tools"
@@ -95,7 +95,7 @@ def _of_results(turns: list[Turn]) -> Iterator[str]:
         seen.update(calls)
         waiting = calls
     if waiting:
-        yield f"turn {len(turns)}: the last message calls tools, and nothing answers them"
+        yield f"turn {len(turns)}: the last message calls tools, and has no results for them"
 
 
 def _comes_late(blocks: Blocks) -> bool:

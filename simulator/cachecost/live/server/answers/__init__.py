@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cachecost.base.errors import nearest
+from cachecost.base.formatting import counted
 from cachecost.live.server.model import Answerer
 
 ANSWERS = (
@@ -43,5 +44,4 @@ def notes_of(answerer: Answerer) -> Sequence[str]:
     missed = getattr(answerer, "missed", 0)
     if not missed:
         return tuple(getattr(answerer, "notes", ()))
-    calls = "1 call was" if missed == 1 else f"{missed:,} calls were"
-    return (f"{calls} not in the recording: answered with a line of text that says so",)
+    return (f"{counted(missed, 'call')} not found in the recording and answered with a placeholder",)

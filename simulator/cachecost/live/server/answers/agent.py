@@ -115,10 +115,10 @@ def _words(body: Item, made: int) -> str:
 
 
 MOST_NAMES = 8
-BY_NAME = "their names do not say that they change nothing; --answers agent:{calls}:{names} calls them"
-DEFERRED = "deferred until a tool search finds them"
-OF_THE_API = "the API runs them, and the agent does not pretend to"
-NO_TURN = "{calls} tool {noun} a turn came to others first; --answers agent:N makes more"
+BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
+DEFERRED = "deferred until a tool search"
+OF_THE_API = "run by the API, which is not simulated"
+NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
 
 
 class ToolTally:
@@ -152,7 +152,7 @@ class ToolTally:
         noun = "call" if self._calls == 1 else "calls"
         why = reason.format(calls=self._calls, names=",".join(names[:MOST_NAMES]), noun=noun)
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        return f"Offered and not called: {', '.join(names[:MOST_NAMES])}{more} ({why})"
+        return f"Tools not called: {', '.join(names[:MOST_NAMES])}{more} ({why})"
 
 
 def _reason(tool: Item, allowed: Collection[str]) -> str:
