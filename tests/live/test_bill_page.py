@@ -191,7 +191,7 @@ def test_colours_are_for_terminals_that_want_them(bill: ServerBill) -> None:
 def test_a_bill_without_calls_is_one_line() -> None:
     page = io.StringIO()
     print_bill(Served().meter, page)
-    assert page.getvalue() == "No call yet.\n"
+    assert page.getvalue() == "No calls yet.\n"
 
 
 # --------------------------------------------------------------------------------------------------- the page
@@ -257,7 +257,7 @@ def test_the_page_shows_what_the_json_says_and_loads_nothing(bill: ServerBill) -
 
 def test_a_page_without_calls_says_so() -> None:
     page = html(bill_of(Served().meter))
-    assert Figures(page).figures == {"verdict": "No call yet."}
+    assert Figures(page).figures == {"verdict": "No calls yet."}
 
 
 @contextmanager

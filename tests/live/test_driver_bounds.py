@@ -64,7 +64,7 @@ def test_bytes_bound_texts_and_not_images() -> None:
             {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
             "the tool 'web_search' (web_search_20250305) runs in",
         ),
-        ({"mcp_servers": [{"name": "a"}]}, "MCP servers are called by the API"),
+        ({"mcp_servers": [{"name": "a"}]}, "the API calls MCP servers"),
         ({"context_management": {"edits": [{"type": "compact_20260112"}]}}, "compaction by the API is billed apart"),
     ],
 )

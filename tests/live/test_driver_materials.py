@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from driver_fake import SCENARIO, START, small_plan
 
-from cachecost.live.driver.materials.filling import NO_THINKING, TELLING, UNMATCHED, WORDS, FillerContent, text
+from cachecost.live.driver.materials.filling import DIGEST_WORDS, NO_THINKING, UNMATCHED, WORDS, FillerContent, text
 from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
 from cachecost.live.driver.materials.order import faults_in
 from cachecost.live.driver.planning import Options, plan
@@ -39,10 +39,10 @@ def test_words_are_plain_and_each_once() -> None:
 
 def test_equal_digests_give_equal_texts_and_others_differ_at_once() -> None:
     digests = [bytes([number]) * 15 + bytes([255 - number]) for number in range(200)]
-    firsts = {tuple(text(digest, 50).split()[:TELLING]) for digest in digests}
+    firsts = {tuple(text(digest, 50).split()[:DIGEST_WORDS]) for digest in digests}
     assert len(firsts) == 200
     assert text(digests[0], 50) == text(digests[0], 50)
-    assert text(digests[0], 80).startswith(text(digests[0], TELLING))
+    assert text(digests[0], 80).startswith(text(digests[0], DIGEST_WORDS))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_the_order_that_the_api_wants(messages: list[dict[str, Any]], fault: str
 def test_tools_need_names_of_their_own_and_a_choice_one_of_them() -> None:
     body = {"tools": [TOOL, TOOL, {"name": "a b"}], "tool_choice": {"type": "tool", "name": "c"}, "messages": [HELLO]}
     assert faults_in(body) == [
-        "tools: names must be unique; 'a' stands there 2 times",
+        "tools: names must be unique; 'a' appears 2 times",
         "tools: 'a b' is not a valid tool name",
         "tool_choice: tool 'c' is not among the tools",
     ]

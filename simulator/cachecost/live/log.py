@@ -1,7 +1,4 @@
-"""A request log that is written while calls go on, and that can be read at any moment.
-
-See line_file.py for what becomes of it when the writer is killed or the disk is full.
-"""
+"""A request log that can be read while it is written; line_file.py covers kills and full disks."""
 
 from __future__ import annotations
 
@@ -21,11 +18,10 @@ HEAD = 1 << 20
 
 
 class CallLog:
-    """Appends to the request log at `path` (docs/formats.md); begins it where there is none.
+    """Appends to the request log at `path` (docs/formats.md), or creates it.
 
-    `cut` is how many bytes of a torn last line were taken away when the file was opened: what a killed writer left
-    behind. Raises InputError where `path` cannot be written, is something other than JSON Lines, or is being written
-    by another process.
+    `cut` is how many bytes of an incomplete last line, left by a killed writer, were removed on opening. Raises
+    InputError if `path` cannot be written, is not a request log, or is being written by another process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,15 +37,15 @@ class CallLog:
         self._file.begin = self._file.size
 
     def append(self, fields: Mapping[str, Any], request: bytes) -> int:
-        """Write one call: its `fields` (those that are None are left out), and the body as it was sent.
+        """Write one call and return the offset of its line. Fields that are None are omitted.
 
-        A body that is one line of JSON is kept byte for byte. Gives the offset of the line. Raises OSError where the
-        disk is full; the file is then as it was.
+        A body that is one line of JSON is kept byte for byte. Raises OSError if the disk is full; the file is then
+        unchanged.
         """
         return self._file.append(call_line(fields, request))
 
     def count_recorded(self) -> int:
-        """How many calls of this log are in the file at `path` now, without those that were there before it."""
+        """How many calls written since opening are in the file at `path` now."""
         with suppress(OSError):
             self._file.sync()
         return lines_in(self.path, self._file.begin)
@@ -80,12 +76,12 @@ def moment(seconds: float) -> str:
 
 
 def _on_one_line(body: bytes) -> bytes:
-    """JSON that was sent over several lines. Between values a line's end means nothing; inside, JSON forbids it."""
+    """JSON on one line. A line break means nothing between values, and JSON forbids it inside one."""
     return body.replace(b"\r", b" ").replace(b"\n", b" ").strip()
 
 
 def _mend_last_line(path: Path) -> int:
-    """Cut off a last line that was torn; how many bytes that were. One that is whole gets its end."""
+    """Cut off an incomplete last line and return its size in bytes; complete JSON gets its line break instead."""
     if not path.exists() or not (size := path.stat().st_size):
         return 0
     with path.open("rb+") as stream:
@@ -100,7 +96,7 @@ def _mend_last_line(path: Path) -> int:
 
 
 def _check(path: Path, head: bytes) -> None:
-    """Nothing is ever cut from, or added to, a file that is no request log."""
+    """Only request logs may be changed. Raises InputError."""
     if not sniff(head):
         raise InputError([Fault(str(path), "expected a request log to continue, or a new file; got another format")])
 

@@ -1,4 +1,4 @@
-"""Predicted against billed, call by call: the cache simulated with the times at which calls were really sent."""
+"""Predicted against billed, call by call: the cache is simulated with the actual send times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cachecost.providers.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class ComparedCall:
-    """One answered call. Its prediction is sized by other calls' bills, then by counts; None: it has none."""
+    """One answered call. Token counts of its prediction come from other calls' bills, then from a counter."""
 
     label: str
     sent: AnsweredCall
@@ -33,7 +33,7 @@ class ComparedCall:
 
 @dataclass(frozen=True, slots=True)
 class StrategyOutcome:
-    """What a strategy's calls cost, as far as they were sent."""
+    """What the calls of a strategy cost, as far as they were sent."""
 
     planned: PlannedStrategy
     calls: tuple[ComparedCall, ...]
@@ -78,7 +78,7 @@ def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyO
 
 
 def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[LoggedCall]]:
-    """The calls that were answered, wholly or in part, as a recording would tell them, in the order they started."""
+    """The calls that were answered, at least in part, as a recording holds them, by start time."""
     done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
     begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
     rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))

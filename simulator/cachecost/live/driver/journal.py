@@ -1,9 +1,9 @@
-"""The journal of a run: a line before each attempt and after, so that a run that was killed goes on without paying
-again.
+"""The journal of a run: a line before each attempt and after, so that a run that was killed resumes without paying
+twice.
 
 JSON Lines, each line one write. `run` names the run, its plan's digest and the scenario; `reserved` stands before an
-attempt, with the most it can cost; then `done`, `released` (not billed), `lost` (perhaps billed), `failed` (for good).
-A reservation that nothing follows was cut off: it counts as spent.
+attempt, with the most it can cost; then `done`, `released` (not billed), `lost` (perhaps billed), `failed` (no retry).
+A reservation without a later line was interrupted: it counts as spent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cachecost.prompts.wire import NotAMessage
 
 @dataclass(slots=True)
 class RunState:
-    """What a journal tells: calls by label, and dollars. `unknown` are worst cases of attempts without a bill."""
+    """The state of a run: calls by label, and dollars. `unknown` is the upper bound of attempts without a bill."""
 
     run: str = ""
     digest: str = ""
@@ -46,7 +46,7 @@ class RunState:
         return sum(self.dollars.values(), ZERO)
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """One line. Raises KeyError, ValueError, TypeError, NotAMessage where it is none of a journal."""
+        """Apply one line. Raises KeyError, ValueError, TypeError, NotAMessage if it is damaged."""
         kind = line["kind"]
         if kind == "run":
             self.run, self.digest, self.at = str(line["id"]), str(line["digest"]), float(line["planned_at"])
@@ -78,13 +78,13 @@ class RunState:
             self.unknown_calls[call] = self.unknown_calls.get(call, 0) + 1
 
     def close(self) -> None:
-        """What is still reserved at the end was cut off."""
+        """Count what is still reserved as interrupted."""
         for call in list(self.open):
             self._cut_off(call)
 
 
 def read_journal(path: Path) -> RunState:
-    """The story of a journal; a last line that was torn is left out. Raises InputError with every fault."""
+    """The state in a journal; an incomplete last line is ignored. Raises InputError with every error."""
     state, faults = RunState(), []
     lines = _text(path).split("\n")
     for number, line in enumerate(lines[:-1], 1):
@@ -108,7 +108,7 @@ def _text(path: Path) -> str:
 
 
 class Journal:
-    """Writes the journal at `path`, and goes on with one that is there: its story is told in `state`."""
+    """Writes the journal at `path`, or continues it; `state` is what it holds."""
 
     def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""A run from its journal to its outcome: opened, sent, closed, recorded and compared."""
+"""A live run: sends what the journal lacks, records it, and compares it with the prediction."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """What became of a run. `unknown` are the worst cases, in USD, of attempts that nobody knows the bill of."""
+    """The result of a run. `unknown` is the upper bound, in USD, of attempts whose bill is unknown."""
 
     plan: Plan
     ended: RunEnd
@@ -59,7 +59,7 @@ class LiveResult:
 
 
 async def drive(given: LiveRun, journal: Journal, told: Told) -> LiveResult:
-    """Send what the journal does not call done, and compare. Raises InputError for a recording that is none."""
+    """Send what the journal lacks, and compare. Raises InputError if the recording is not a request log."""
     plan, recording = given.plan, journal.path.with_name(RECORDING)
     pricing = CallPricing(plan.terms.prices, HOST)
     budget = DollarBudget(given.limit, journal.state.billed_usd, journal.state.unknown)
@@ -111,7 +111,7 @@ class JournalingObserver(AttemptObserver):
 
 
 def rewrite(path: Path, plan: Plan, state: RunState) -> None:
-    """The whole recording that the journal tells, by time; whoever kills this leaves the old one."""
+    """Write the recording anew from the journal, in order of time; if interrupted, the old one remains."""
     steps = {step.label: step for step in plan.steps}
     rows: list[tuple[float, str, AnsweredCall | PartialAnswer]] = [
         *((sent.start, label, sent) for label, sent in state.done.items() if label in steps),
@@ -123,7 +123,7 @@ def rewrite(path: Path, plan: Plan, state: RunState) -> None:
 
 
 def _fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
-    """A call's fields. An answer that was cut off has no usage: it takes part in the cache and is not judged."""
+    """A call's fields. An answer that was cut off has no usage: it affects the cache and is not compared."""
     name = label.rpartition("/")[0]
     told = {
         "call": label,

@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
 
 
 def takes(plan: Plan, parallel: int) -> float:
-    """Seconds of pauses that a run has, with so many strategies at once; answers take their time besides."""
+    """Seconds of pauses in a run with `parallel` strategies at once; the time of answers comes on top."""
     ends = [0.0] * max(1, parallel)
     for planned in plan.strategies:
         ends.sort()
@@ -47,7 +47,7 @@ def totals(plan: Plan) -> tuple[Decimal, Decimal]:
 
 
 def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
-    """What must be known before anything is sent."""
+    """What the user should know before anything is sent."""
     predicted, worst = totals(plan)
     band = plan.terms.counter(plan.terms.book().rules("anthropic", plan.terms.model or "").generation).band
     yield f"Token counts are estimates (±{band:.1%}). The API counts each call before it is sent."
@@ -76,7 +76,7 @@ def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iter
 
 
 def _notes(plan: Plan) -> Iterator[str]:
-    """Each note once, with the strategies that it is about where that is not all of them."""
+    """Each note once, with its strategies unless it concerns all."""
     names: dict[str, list[str]] = {}
     for planned in plan.strategies:
         for note in planned.notes:
@@ -147,7 +147,7 @@ def _cells(usage: Usage) -> tuple[str, str, str]:
 
 
 def sentences(driven: LiveResult) -> Iterator[str]:
-    """What became of the run, in words."""
+    """The result of the run, in sentences."""
     unknown = f"; {dollars(driven.unknown)} reserved for attempts whose bill is unknown" if driven.unknown else ""
     yield f"{dollars(driven.billed)} of {dollars(driven.limit)} billed{unknown}"
     for outcome in driven.outcomes:

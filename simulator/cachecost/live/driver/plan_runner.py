@@ -1,4 +1,4 @@
-"""Sends a plan: strategies one after another or some at once, pauses kept, until all is done or nothing more fits."""
+"""Sends a plan with its pauses, until all calls are done or the next exceeds the budget."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cachecost.live.driver.planning import LiveCall, Plan, PlannedStrategy
 from cachecost.live.driver.sender import BudgetedSender
 
 ABOUT_THE_CALL = frozenset({400, 413, 422})
-"""Answers that are about one body: the calls after it may be fine."""
+"""Statuses that concern one body only: later calls may succeed."""
 Say = Callable[[LiveCall, AnsweredCall], None]
 
 
 @dataclass(slots=True)
 class RunEnd:
-    """How a run ended: why it stopped before its time ("": it did not), and the calls that are not done."""
+    """How a run ended: why it stopped early ("": it did not), and the calls that are not done."""
 
     why: str = ""
     undone: list[str] = field(default_factory=list)
@@ -28,7 +28,7 @@ class RunEnd:
 
 
 class PlanRunner:
-    """Sends what the journal does not call done yet."""
+    """Sends the calls that the journal lacks."""
 
     def __init__(
         self, plan: Plan, sender: BudgetedSender, journal: Journal, clock: Clock, parallel: int, say: Say
@@ -43,7 +43,7 @@ class PlanRunner:
         self._ended = RunEnd()
 
     async def go(self) -> RunEnd:
-        """Send everything that is left to send."""
+        """Send all remaining calls."""
         async with asyncio.TaskGroup() as group:
             for planned in self._plan.strategies:
                 group.create_task(self._strategy(planned))
@@ -69,12 +69,12 @@ class PlanRunner:
         return [step for step in steps if not step.refused and step.label not in self._journal.state.done]
 
     def _start_of_sent(self, steps: list[LiveCall]) -> float | None:
-        """When a group was sent that is wholly done already; None where it is not."""
+        """When a group was sent; None unless all of it is done."""
         sent = [self._journal.state.done.get(step.label) for step in steps if not step.refused]
         return max((one.start for one in sent if one), default=None) if all(sent) else None
 
     async def _pause(self, seconds: float) -> None:
-        """Wait so long, or until the run is stopped."""
+        """Wait, but at most until the run is stopped."""
         if seconds <= 0:
             return
         waits = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._stopped.wait())]
@@ -104,7 +104,7 @@ class PlanRunner:
             self._stop(f"stopped after {step.label} failed: {_words(error)}")
 
     def _stop(self, why: str) -> None:
-        """The first reason is the one that is told."""
+        """Stop the run; only the first reason counts."""
         if not self._stopped.is_set():
             self._ended.why = why
             self._stopped.set()

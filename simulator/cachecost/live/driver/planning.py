@@ -1,4 +1,4 @@
-"""A scenario's strategies as the very calls that will be sent, priced: nothing is sent here."""
+"""The calls that a scenario's strategies will send, priced. Nothing is sent here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BATCH = "Batch calls are sent one by one, at the price of ordinary calls."
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run is told besides its scenario. `pace` scales pauses; `output` is the most output tokens of a call."""
+    """Options of a run. `pace` scales pauses; `output` is the most output tokens of a call."""
 
     output: int = 16
     pace: float = 1.0
@@ -49,8 +49,8 @@ class Options:
 class LiveCall:
     """One call to be sent: `offset` is seconds after the first call of its strategy, pauses scaled.
 
-    `row` is the prediction under these offsets, `worst` the most it should cost by the counts of the plan;
-    `refused` is why it is not sent at all (the API would refuse it).
+    `row` is the prediction at these offsets, `worst` its upper bound in USD by the plan's token counts;
+    `refused` is why the API would refuse it (None: it is sent).
     """
 
     label: str
@@ -64,7 +64,7 @@ class LiveCall:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStrategy:
-    """A strategy's calls in the order they start, and what must be known of them."""
+    """A strategy's calls in the order they start, with notes for the user."""
 
     name: str
     steps: tuple[LiveCall, ...]
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Of everything that would be sent: another scenario, option or version of the planner has another one."""
+        """A digest of everything to be sent; it changes with the scenario, the options and the planner."""
         digest = blake2b(digest_size=16, person=b"live plan")
         for step in self.steps:
             digest.update(json.dumps([step.label, step.body]).encode())
@@ -114,7 +114,7 @@ class Plan:
 
     @property
     def faults(self) -> list[str]:
-        """Why the API would refuse what is planned, or nobody can bound its cost; each strategy's first one."""
+        """Why the API would refuse a call, or its cost has no upper bound; one for each strategy."""
         found = []
         for planned in self.strategies:
             sent = [step for step in planned.steps if not step.refused]
@@ -148,7 +148,7 @@ class _Planner:
     options: Options
 
     def plan_strategy(self, spec: StrategySpec | str, talks: list[Any]) -> PlannedStrategy:
-        """One strategy. Its calls all stand in one tree, and have its nonce."""
+        """The calls of one strategy. They share a message tree and a nonce."""
         terms = self.terms
         book = terms.book()
         strategy = build(spec, model=terms.model, facts=lambda model: book.rules(HOST, model))
@@ -171,7 +171,7 @@ class _Planner:
         )
 
     def _limit_output(self, request: Request) -> Request:
-        """`request` with the output that it may have here; a call that only warms the cache keeps its none."""
+        """`request` with `max_tokens` limited to the option; a call that only warms the cache keeps 0."""
         if request.params.get("max_tokens") == 0:
             return request
         thinking = request.params.get("thinking") or {}

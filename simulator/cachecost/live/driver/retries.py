@@ -1,4 +1,4 @@
-"""When a failed attempt is made again, and after how many seconds."""
+"""When to retry a failed attempt, and after how many seconds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cachecost.live.driver.wire import AttemptFailed
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
-"""Of waits that nobody asked for: 0.5 s, doubled each time, at most a minute."""
+"""Without a `retry-after`: 0.5 s, doubled each time, at most a minute."""
 LONGEST_ASKED_S = 900.0
-"""A server that asks for a longer wait is not waited for."""
+"""A call is not retried if the server asks for a longer wait."""
 JITTER = 0.25
-"""The share of a wait that is drawn, so that calls in parallel do not come back together."""
+"""The random share of a wait, so that parallel calls do not retry together."""
 AGAIN = frozenset({408, 409, 429})
 
 
@@ -28,7 +28,7 @@ class RetryPolicy:
     seed: str = ""
 
     def wait(self, fault: AttemptFailed, retry: int, label: str, now: float) -> float | None:
-        """Seconds to wait before the `retry`-th retry (from 1) of a call; None: it has failed for good."""
+        """Seconds to wait before the `retry`-th retry (from 1) of a call; None: do not retry."""
         if retry > self.most or not _is_worth_it(fault):
             return None
         asked = asked_for(fault.headers, now)

@@ -1,4 +1,4 @@
-"""Sends calls within a budget: reserve the worst case, send, settle by the bill; again where that is worth it."""
+"""Sends calls within a budget: reserve the upper bound, send, settle by the bill, retry if that may help."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class BudgetedSender:
         raise AssertionError("the last retry is not waited for")
 
     async def worst(self, body: Mapping[str, Any]) -> Decimal:
-        """Dollars that a call can cost at most. Raises CallFailed where nobody can tell."""
+        """The upper bound of a call in USD. Raises CallFailed if it has none."""
         if why := unbounded_reason(body):
             raise CallFailed(f"not sent: {why}", None, "unbounded")
         try:
@@ -101,7 +101,7 @@ class BudgetedSender:
             return most
 
     async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation) -> AnsweredCall:
-        """One attempt; whatever becomes of it, what was kept for it is settled, or stays charged."""
+        """One attempt. In any case its reservation is settled, or stays charged."""
         self._observer.on_reserved(label, retry, kept.dollars)
         try:
             sent = await self._wire.post(body, retry)
@@ -134,7 +134,7 @@ class BudgetedSender:
             self._observer.on_released(label, retry, fault)
 
     async def _wait(self, fault: AttemptFailed, retry: int, label: str) -> None:
-        """Wait before the next attempt. Raises CallFailed where there is to be none."""
+        """Wait before the next attempt. Raises CallFailed if there is none."""
         wait = self._retries.wait(fault, retry, label, self._clock.now())
         if wait is None:
             raise CallFailed(str(fault), fault.status, fault.kind) from None
@@ -142,7 +142,7 @@ class BudgetedSender:
 
 
 TIMEOUT_S = 300.0
-"""Seconds without a byte after which an answer is not waited for any longer."""
+"""Seconds without a byte after which an answer is given up."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""One attempt over the wire, through the official SDK: what came of it, and whether it may have been billed."""
+"""One attempt through the official SDK: its answer, or its error and whether it may have been billed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cachecost.live.keys import without
 from cachecost.providers.usage import Usage
 
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-"""Faults after which nothing can have reached the API."""
+"""Errors after which nothing can have reached the API."""
 MAYBE_ANSWERED = frozenset({408, 502, 504, 520, 522, 524})
-"""Answers of whoever stands between: the API itself may have gone on, and billed."""
+"""Statuses of a gateway: the API may have answered, and billed."""
 COUNTED = (
     "model",
     "system",
@@ -39,17 +39,17 @@ LONGEST_MESSAGE = 400
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswer:
-    """An answer that began and did not end: when the call was sent, and seconds until its answer began."""
+    """An answer that started and did not end: when the call was sent, and seconds until its answer started."""
 
     start: float
     first_token_s: float
 
 
 class AttemptFailed(Exception):
-    """An attempt without an answer that can be used. `status` is None where there was none at all.
+    """An attempt without a usable answer. `status` is None where there was none.
 
-    `is_billable`: it may have been billed all the same. `begun`: it was answered in part. `headers` are those of
-    the answer, lower case.
+    `is_billable`: it may still have been billed. `begun`: it was answered in part. `headers` are those of the answer,
+    with names in lower case.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class AttemptFailed(Exception):
 
 
 class Wire:
-    """Sends bodies as they are, once each. `now` tells the time in seconds since the epoch.
+    """Sends bodies unchanged, once each. `now` is the time in seconds since the epoch.
 
     The client must not retry by itself. `betas` go into the header `anthropic-beta`.
     """
@@ -131,7 +131,7 @@ class Wire:
         return AttemptFailed(told, None, "connection" if not sent else "lost", {}, sent, began)
 
     def _harmless(self, text: str) -> str:
-        """`text` without the key, on one line and not too long: errors of a network may quote anything."""
+        """`text` without the key, on one line and not too long: network errors may quote anything."""
         line = " ".join(self._without_key(text).split())
         return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
 
@@ -149,7 +149,7 @@ def _error_parts(body: object) -> tuple[str, str]:
 
 
 class _StreamReader:
-    """A stream while it is read: usage, content and the time it began."""
+    """Reads a stream: usage, content and the time it started."""
 
     def __init__(self, start: float, now: Callable[[], float]) -> None:
         self.start = start
@@ -166,7 +166,7 @@ class _StreamReader:
             self._take(event)
 
     def answered_call(self) -> AnsweredCall:
-        """What was answered. Raises ValueError where the stream ended before the message did."""
+        """The answer. Raises ValueError if the stream ended before the message did."""
         if self.begun is None or not self._is_whole:
             raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
         usage: Usage = usage_of(self._usage, "usage")
@@ -191,7 +191,7 @@ class _StreamReader:
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """What a delta adds to its block; the JSON of a tool's input stays text, as it may be cut off."""
+    """Add a delta to its block; the JSON of a tool's input stays text, because it may be cut off."""
     kinds = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
     if (kind := delta.get("type")) == "input_json_delta":
         block["partial_json"] = block.get("partial_json", "") + delta["partial_json"]

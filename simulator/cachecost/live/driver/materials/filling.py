@@ -1,8 +1,7 @@
-"""A planned request -> the same request with content: what has none gets filler of about its tokens.
+"""A planned request -> the same request with content: blocks without any get filler of about the same token count.
 
-This happens after planning, so whatever a strategy makes of a conversation (summaries, reminders, questions) is
-covered, and before pricing, so what is priced is what is sent. Equal blocks get equal content, so what was a common
-prefix stays one.
+This happens after planning, so it covers what a strategy adds to a conversation (summaries, reminders, questions), and
+before pricing, so what is priced is what is sent. Equal blocks get equal content, so common prefixes remain.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ LIST = (
     "pipe place"
 )
 WORDS = tuple(LIST.split())
-"""128 of them, so a word tells seven bits."""
+"""128 of them, so a word encodes seven bits."""
 BITS = 7
-TELLING = 5
-"""The first words tell 35 bits of the digest, so no text is shorter."""
+DIGEST_WORDS = 5
+"""The first words encode 35 bits of the digest, so no text is shorter."""
 
 
 def text(digest: bytes, words: int) -> str:
-    """So many words (at least TELLING), drawn from `digest`."""
+    """`words` words (at least DIGEST_WORDS), drawn from `digest`."""
     told = int.from_bytes(digest)
-    first = [WORDS[told >> (BITS * number) & 127] for number in range(TELLING)]
-    return " ".join(first + Random(told).choices(WORDS, k=max(0, words - TELLING)))
+    first = [WORDS[told >> (BITS * number) & 127] for number in range(DIGEST_WORDS)]
+    return " ".join(first + Random(told).choices(WORDS, k=max(0, words - DIGEST_WORDS)))
 
 
 Content = dict[str, Any]
 SAMPLE = 100
-"""Words by which the tokens of a word are measured."""
+"""Words in the sample that measures tokens per word."""
 BYTES_PER_TOKEN = 4
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
 Open = tuple[str, ...]
@@ -58,7 +57,7 @@ FILLER = "Blocks without content are sent as filler text of about the same token
 
 
 class FillerContent:
-    """Fills requests for one strategy; `counter` tells how long blocks are. `notes` are sentences for people."""
+    """Adds content to the requests of one strategy. `counter` measures blocks; `notes` are sentences for the user."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.notes: dict[str, None] = {}
@@ -100,7 +99,7 @@ class FillerContent:
         return state
 
     def _then(self, before: Filled, node: Thread) -> Filled:
-        """The filled thread that goes on with the message of `node`; an empty one leaves it as it is."""
+        """The filled thread with the message of `node` added, unless it is empty."""
         assert node.message is not None
         blocks: list[Block] = []
         places: dict[int, int] = {}
@@ -117,7 +116,7 @@ class FillerContent:
         return before[0].then(Message.of(node.message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
 
     def _in_message(self, block: Block, opened: list[str]) -> Block | None:
-        """The block with content; None where it is left out. A result closes the call that it answers."""
+        """The block with content; None if it is omitted. A result closes the call that it answers."""
         if block.is_thinking and block.content is None:
             self.notes[NO_THINKING] = None
             return None
@@ -133,12 +132,12 @@ class FillerContent:
         return _result(block, block.content, answers)
 
     def _find_call(self, block: Block, opened: list[str]) -> str:
-        """The open call that a result is for: the one it names, else the first one; "" where none is open."""
+        """The open call that a result answers: the one it names, else the first; "" if none is open."""
         named = str((block.content or {}).get("tool_use_id"))
         return named if named in opened else next(iter(opened), "")
 
     def _block(self, block: Block, answers: str) -> Block:
-        """A block with content; a result `answers` a call."""
+        """A block with content; `answers` is the call that a result is for."""
         if block.content is not None:
             return block_of(block.role, block.content) if block.tokens is not None else block
         key = (block.digest, answers)
@@ -151,9 +150,9 @@ class FillerContent:
         kind, make = maker(block, answers)
         if kind == "text" and block.kind not in ("text", "tool_result"):
             self.notes[AS_TEXT.format(kind=block.kind)] = None
-        shortest = block_of(block.role, make(text(block.digest, TELLING)))
+        shortest = block_of(block.role, make(text(block.digest, DIGEST_WORDS)))
         rest = self._tokens(block) - self._counter.block(shortest)
-        words = TELLING + max(0, round(rest / self._rate(kind, block, make)))
+        words = DIGEST_WORDS + max(0, round(rest / self._rate(kind, block, make)))
         return block_of(block.role, make(text(block.digest, words)))
 
     def _tokens(self, block: Block) -> int:
@@ -163,10 +162,10 @@ class FillerContent:
             return block.size // BYTES_PER_TOKEN
 
     def _rate(self, kind: str, block: Block, make: Callable[[str], Content]) -> float:
-        """Tokens of a word in a block of this kind."""
+        """Tokens per word in a block of this kind."""
         if kind not in self._rates:
             short, long = (
-                self._counter.block(block_of(block.role, make(text(block.digest, TELLING + words))))
+                self._counter.block(block_of(block.role, make(text(block.digest, DIGEST_WORDS + words))))
                 for words in (SAMPLE, 2 * SAMPLE)
             )
             self._rates[kind] = max(0.01, (long - short) / SAMPLE)
@@ -191,7 +190,7 @@ def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
 
 
 def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
-    """A result that has content, for the call it `answers`; as text where it answers none."""
+    """A result with content, for the call it `answers`; as text if it answers none."""
     if answers:
         return block if content.get("tool_use_id") == answers else block_of("user", {**content, "tool_use_id": answers})
     told = content.get("content")
@@ -199,4 +198,4 @@ def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
 
 
 def _some_words(digest: bytes) -> Iterator[str]:
-    yield from text(digest, TELLING).split()[:2]
+    yield from text(digest, DIGEST_WORDS).split()[:2]
