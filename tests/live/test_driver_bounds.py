@@ -65,7 +65,10 @@ def test_bytes_bound_texts_and_not_images() -> None:
             "the tool 'web_search' (web_search_20250305) runs in",
         ),
         ({"mcp_servers": [{"name": "a"}]}, "the API calls MCP servers"),
-        ({"context_management": {"edits": [{"type": "compact_20260112"}]}}, "compaction by the API is billed apart"),
+        (
+            {"context_management": {"edits": [{"type": "compact_20260112"}]}},
+            "compaction by the API is billed separately",
+        ),
     ],
 )
 def test_what_has_no_bound_is_not_sent(more: dict[str, Any], why: str) -> None:

@@ -85,7 +85,7 @@ def test_what_may_have_been_billed_stays_charged(tmp_path: Path, fault: str) -> 
         "Attempts whose bill is unknown, and that may have written to the cache: progressive/1.",
     )
     again = read_journal(result.journal)
-    assert (again.billed, again.unknown) == (result.billed, result.unknown)
+    assert (again.billed_usd, again.unknown) == (result.billed, result.unknown)
 
 
 def test_an_answer_that_began_takes_part_in_the_prediction(tmp_path: Path) -> None:

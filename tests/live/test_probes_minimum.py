@@ -78,6 +78,6 @@ def test_without_the_minimum_a_larger_one_is_guessed(probe: str) -> None:
     found = tried(probe, minimum_tokens=4096)[probe]
     assert (found.value, found.told) == (
         None,
-        "a fresh prefix of more than 1024 tokens was not cached: first ask the probe minimum, "
+        "a fresh prefix of more than 1024 tokens was not cached: run the probe minimum first, "
         "then run again with --rules FILE",
     )

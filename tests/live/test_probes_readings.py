@@ -177,7 +177,9 @@ def test_slow_calls_find_the_same(switch: str, seconds: float) -> None:
 def test_the_window_is_found_whatever_it_is(window: int) -> None:
     found = tried("lookback", lookback_positions=window)["lookback"]
     assert (found.value, found.agreed) == (window, 2)
-    assert found.told == (f"a mark {window - 1} blocks after an entry reads it, one {window} blocks after it does not")
+    assert found.told == (
+        f"a breakpoint {window - 1} blocks after an entry reads it, one {window} blocks after it does not"
+    )
 
 
 def test_a_window_beyond_all_tries_is_not_settled() -> None:
@@ -194,7 +196,7 @@ def test_runs_need_a_window_no_larger_than_believed(runs: str) -> None:
     assert tried("lookback_runs", switches=switches, lookback_positions=22)["lookback_runs"].value == runs
     found = tried("lookback_runs", switches=switches, lookback_positions=23)["lookback_runs"]
     assert found.value is None
-    assert found.told == "a mark 22 text blocks after an entry reads it: the window is larger than 20"
+    assert found.told == "a breakpoint 22 text blocks after an entry reads it: the window is larger than 20"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def test_the_lifetime_is_bracketed(ttl_s: float, verdict: str) -> None:
 def test_a_shallow_entry_that_lives_unmarked_settles_nothing() -> None:
     found = tried("shallow_marks", ttl_s={"5m": 600.0, "1h": 3600.0})["shallow_marks"]
     assert found.value is None
-    assert "alive if only the deep mark was" in found.told
+    assert "alive if only the deep breakpoint was" in found.told
 
 
 @pytest.mark.parametrize(

@@ -111,14 +111,14 @@ def test_what_was_found_before_the_budget_ran_out_is_kept() -> None:
     assert minimum.value == 1024
     assert (choice.value, choice.told) == (None, "stopped: the next call could cost $0.02; $0.01 is left")
     assert len(choice.calls) == 1
-    assert {finding.told for finding in others} == {"not run: the budget was used up"}
+    assert {finding.told for finding in others} == {"not run: the budget was exhausted"}
     assert len(run.said) == len(NAMES)
 
 
 def test_a_call_that_fails_for_good_ends_the_run() -> None:
     run = tried(faults={5: CallFailed("overloaded, 5 attempts", 529, "overloaded_error")})
     assert run.findings[1].told == "stopped: overloaded, 5 attempts"
-    assert {finding.told for finding in run.findings[2:]} == {"not run: a call had failed for good"}
+    assert {finding.told for finding in run.findings[2:]} == {"not run: a call failed"}
     assert len(run.sender.bodies) == 5
 
 
@@ -174,7 +174,7 @@ def test_a_finding_is_said_as_it_comes() -> None:
     assert run.said == [finding.line for finding in run.findings]
     assert run.said[1] == (
         "ttl_in_key: false (2 of 2 rounds), 12 calls, $0.0265: written with 5m, a 1h breakpoint reads 1150; "
-        "written for 1h, a 5m mark reads 1150"
+        "written with 1h, a 5m breakpoint reads 1150"
     )
 
 
@@ -187,7 +187,7 @@ def test_a_finding_is_kept_as_it_comes() -> None:
 def test_a_bill_above_all_that_was_possible_ends_the_run() -> None:
     run = tried(faults={5: OverBilled("billed $1.00, at most $0.02 was possible")})
     assert run.findings[1].told == "stopped: billed $1.00, at most $0.02 was possible"
-    assert {one.told for one in run.findings[2:]} == {"not run: a bill was above what the call could cost"}
+    assert {one.told for one in run.findings[2:]} == {"not run: a bill exceeded its upper bound"}
 
 
 def test_the_file_is_read_by_every_command(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_what_is_not_settled_is_evidence_and_no_reading() -> None:
     assert [row["value"] for row in told["minimum_tokens"]] == [512]
     assert [row["probe"] for row in told["evidence"]] == list(NAMES)
     assert [row["verdict"] for row in told["evidence"]] == ["512", *["not settled"] * 10]
-    assert told["evidence"][-1]["told"] == "not run: the budget was used up"
+    assert told["evidence"][-1]["told"] == "not run: the budget was exhausted"
 
 
 def test_the_file_holds_numbers_and_nothing_that_was_sent() -> None:
@@ -235,8 +235,7 @@ def test_the_file_as_it_stands() -> None:
 
 
 FILE = """\
-# Cache behavior measured on 2026-11-22, by cachecost live --verify-rules. Read it with --rules FILE, on any \
-command.
+# Cache behavior measured on 2026-11-22 by cachecost live --verify-rules. Any command reads it with --rules FILE.
 # [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.
 
 [data]

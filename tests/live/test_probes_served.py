@@ -70,7 +70,7 @@ def test_a_small_budget_is_kept_and_what_is_missing_is_said() -> None:
     findings = _run(budget, {})
     assert budget.billed + budget.unknown <= Decimal("0.05")
     assert findings[0].value == 1024
-    assert [one.told for one in findings[2:]] == ["not run: the budget was used up"] * 9
+    assert [one.told for one in findings[2:]] == ["not run: the budget was exhausted"] * 9
     assert findings[1].told.startswith("stopped: ")
 
 

@@ -1,6 +1,6 @@
-"""Probes: small sequences of real calls that settle the open questions of the rulebook, each priced beforehand.
+"""Probes: small sequences of real calls that settle open questions of the rulebook, priced beforehand.
 
-`select_probes` selects them, `plan` prices them, `verify` runs them, `write` makes a rules file of what they found.
+`select_probes` selects them, `plan` prices them, `verify` runs them, `write` writes a rules file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PROBES: Mapping[str, Probe] = {
 
 
 def select_probes(names: Iterable[str] = ()) -> list[Probe]:
-    """The probes of these names in the order in which they are run; all without names. Raises InputError."""
+    """The probes of these names, or all, in the order they are run. Raises InputError."""
     wanted = set(names)
     if faults := [Fault("--probe", _unknown(name)) for name in sorted(wanted - set(PROBES))]:
         raise InputError(faults)

@@ -1,4 +1,4 @@
-"""Bodies of probes: plain dicts of readable filler, as long as a question needs them."""
+"""Bodies of probes: dicts of readable filler."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SAMPLE = 256
 MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 ASK = "Say ok."
 SPARE = 32
-"""Tokens above the minimum that a prefix gets, so that it is surely cached."""
+"""Tokens above the minimum, so that a prefix is certainly cached."""
 
 
 def filler(words: int) -> str:
-    """So many words."""
+    """Filler of `words` words."""
     return " ".join(FILLER[number % len(FILLER)] for number in range(words))
 
 
 def text(words: str, ttl: str | None = None) -> Body:
-    """A text block, marked where a TTL is given."""
+    """A text block, with a breakpoint if a TTL is given."""
     return with_mark({"type": "text", "text": words}, ttl)
 
 
@@ -41,14 +41,14 @@ def asking(words: str = ASK) -> Body:
 
 
 async def words_for(bench: ProbeRun, tokens: int) -> int:
-    """How many words of filler are at least so many tokens of the model, as its own count of a sample tells."""
+    """How many words of filler have at least `tokens` tokens, by the model's count of a sample."""
     empty = await bench.count(asking())
     whole = await bench.count(asking(f"{ASK} {filler(SAMPLE)}"))
     return ceil(tokens * SAMPLE / max(1, whole - empty)) + len(FILLER)
 
 
 async def prefix_words(bench: ProbeRun) -> int:
-    """Words of filler that surely reach the believed minimum."""
+    """Words of filler that certainly reach the assumed minimum."""
     return await words_for(bench, bench.priced.minimum + SPARE)
 
 

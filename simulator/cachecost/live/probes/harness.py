@@ -1,4 +1,4 @@
-"""A probe, and where it works: it sends within what was priced, waits, and takes down every bill."""
+"""Probes and their runs: a run sends within what was priced, waits, and keeps every bill."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cachecost.live.probes.model import SETTLE_S, ProbeAnswer, RoundResult, Unse
 from cachecost.providers.prices import Prices
 
 MARGIN = 64
-"""Tokens that a bill may be above what count_tokens said beforehand."""
+"""Tokens by which a bill may exceed count_tokens."""
 REFUSED = 400
 
 
@@ -21,10 +21,9 @@ REFUSED = 400
 class Probe:
     """A small sequence of real calls that settles one question.
 
-    `sizes` are pairs: so many calls at most, whose prompts are at most so many tokens longer than the model's
-    minimum. It waits `lives` lifetimes of a 5m entry and `settles` times SETTLE_S, at most. `output_tokens` may
-    be written in all calls together besides one token a call. `switch` is the switch of the rulebook that
-    it settles (None: it is evidence only).
+    `sizes` are pairs: the most calls, and by how many tokens their prompts exceed the model's minimum at most. It waits
+    at most `lives` TTLs of a 5m entry and `settles` times SETTLE_S. `output_tokens` is the output of all calls, in
+    addition to one token per call. `switch` is the assumption of the rulebook that it settles (None: evidence only).
     """
 
     name: str
@@ -37,7 +36,7 @@ class Probe:
     uses_1h: bool = False
     switch: str | None = None
     reaches: int = 0
-    """Tokens that the longest prompts have at least, whatever the model's minimum is believed to be."""
+    """The least tokens of the longest prompts, regardless of the model's assumed minimum."""
 
     @property
     def calls(self) -> int:
@@ -46,10 +45,10 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class PricedProbe:
-    """A probe, and the most it can take: calls, tokens over all calls, dollars, seconds of waiting.
+    """A probe with upper bounds: calls, tokens over all calls, dollars, seconds of waiting.
 
-    `minimum` is the believed minimum of `model` that its prompts are sized for (tokens), `ttl_s` the believed
-    lifetime of a 5m entry, `lookback` the believed window in positions.
+    `minimum` is the assumed minimum of `model` that its prompts are sized for (tokens), `ttl_s` the assumed TTL of a 5m
+    entry, `lookback` the assumed window in positions.
     """
 
     probe: Probe
@@ -66,7 +65,7 @@ class PricedProbe:
 
     @property
     def announcement(self) -> str:
-        """One line for people, before anything is sent."""
+        """One line for the user, before anything is sent."""
         return (
             f"{self.probe.name}: at most {self.calls} calls, {self.input_tokens:,} input tokens, "
             f"${self.dollars:.4f}, {self.wait_s:,.0f} s of waiting"
@@ -74,7 +73,7 @@ class PricedProbe:
 
 
 class ProbeRun:
-    """Sends the bodies of one probe. `nonce` stands in all of them, so that no earlier run's entry helps."""
+    """Sends the bodies of one probe. All contain `nonce`, so that they read no entry of an earlier run."""
 
     def __init__(self, sender: Sender, clock: Clock, priced: PricedProbe, nonce: str) -> None:
         self.priced = priced
@@ -89,7 +88,7 @@ class ProbeRun:
         self._output = priced.output_tokens
 
     def fresh(self) -> str:
-        """A beginning that no other body of any run has."""
+        """A first line that no other body of any run has."""
         self._number += 1
         return f"Run {self._nonce}, {self.priced.probe.name}, part {self._number}."
 
@@ -98,7 +97,7 @@ class ProbeRun:
         return await self._sender.count({"model": self.priced.model, **body})
 
     async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
-        """Send a body for one token of output, if it says nothing else. Raises Unsettled beyond what was priced."""
+        """Send a body, for one token of output by default. Raises Unsettled beyond what was priced."""
         whole = {"model": self.priced.model, "max_tokens": 1, **body}
         tokens = await self.count(body) + MARGIN
         if not self._calls or tokens > self._input or whole["max_tokens"] > self._output:
@@ -111,12 +110,12 @@ class ProbeRun:
         return sent
 
     def not_cached_error(self) -> Unsettled:
-        """What to say where a fresh prefix, longer than the believed minimum, was not cached."""
+        """The error if a fresh prefix above the assumed minimum was not cached."""
         words = f"a fresh prefix of more than {self.priced.minimum} tokens was not cached"
         return Unsettled(f"{words}: run the probe minimum first, then run again with --rules FILE")
 
     async def send_unless_refused(self, body: Mapping[str, Any]) -> AnsweredCall | None:
-        """As `send`; None where the API refuses such a body, which costs nothing."""
+        """As `send`; None if the API refuses the body, which costs nothing."""
         try:
             return await self.send(body)
         except CallFailed as error:
@@ -125,7 +124,7 @@ class ProbeRun:
             return None
 
     async def settle(self) -> None:
-        """Wait until what was written can surely be read."""
+        """Wait until what was written can certainly be read."""
         await self._sleep(SETTLE_S)
 
     async def wait(self, seconds: float) -> None:
@@ -146,17 +145,17 @@ ENOUGH = 2
 
 
 async def ask_repeatedly(bench: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> ProbeAnswer:
-    """Two rounds, and a third where they differ. A round that got lost on the way counts as one that says nothing."""
+    """Two rounds, and a third if they differ. A round that failed counts as one without a value."""
     readings: list[RoundResult] = []
     while len(readings) < MOST and combine_rounds(readings).value is None:
         readings.append(await _round(bench, once))
-        if readings[-1].is_final or _are_mute(readings):
+        if readings[-1].is_final or _have_no_value(readings):
             break
     return combine_rounds(readings)
 
 
-def _are_mute(readings: list[RoundResult]) -> bool:
-    """Two rounds that say the same nothing: a third would not help."""
+def _have_no_value(readings: list[RoundResult]) -> bool:
+    """Whether two rounds have no value: a third would not help."""
     return len(readings) == ENOUGH and all(one.value is None for one in readings)
 
 
@@ -168,7 +167,7 @@ async def _round(bench: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResu
 
 
 def combine_rounds(readings: list[RoundResult]) -> ProbeAnswer:
-    """What so many rounds come to; no value where no two agree."""
+    """The answer of all rounds; no value unless two agree."""
     for reading in readings:
         same = sum(other.value == reading.value for other in readings)
         if reading.value is not None and same >= ENOUGH:

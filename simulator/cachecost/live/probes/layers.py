@@ -1,6 +1,6 @@
-"""Where a changed parameter stands in the prompt: a body with a mark at the end of each layer, sent unlike and again.
+"""In which layer a changed parameter is rendered: a body with a breakpoint after each layer, sent with and without.
 
-The ends of the layers are read off bills, not counted: read + written is the prefix up to the last mark.
+The ends of the layers come from bills, not counts: read + written is the prefix up to the last breakpoint.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cachecost.live.probes.model import Unsettled
 
 LAYERS = ("tools", "system", "messages")
 NEAR = 2
-"""Tokens that two bills of one prefix may differ by."""
+"""Tokens by which two bills of one prefix may differ."""
 STEP = 150
-"""Tokens of the system prompt, and of the message: enough to tell the layers' ends apart."""
+"""Tokens of the system prompt and of the message, enough to separate the ends of the layers."""
 NOTHING = "nothing"
 Fields = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ class LayeredBody:
     ends: tuple[int, ...] = ()
 
     def body(self, fields: Fields, marks: int = len(LAYERS)) -> Body:
-        """The body with `fields` besides, the first so many layers marked."""
+        """The body with `fields`, and breakpoints after the first `marks` layers."""
         tools, system, messages = ("5m" if number < marks else None for number in range(len(LAYERS)))
         return {
             "tools": [tool(f"{self.start} {self.head}", tools)],
@@ -42,7 +42,7 @@ class LayeredBody:
         }
 
     def level(self, read: int) -> str:
-        """The last layer that was read whole, "nothing", or the number where it is no layer's end."""
+        """The last layer that was read completely, "nothing", or the number of tokens if no layer ends there."""
         if not read:
             return NOTHING
         ends = zip(LAYERS, self.ends, strict=True)
@@ -50,7 +50,7 @@ class LayeredBody:
 
 
 async def write_layers(bench: ProbeRun, fields: Fields) -> LayeredBody:
-    """A fresh body, written layer by layer. Raises Unsettled where nothing of it was cached."""
+    """A fresh body, written layer by layer. Raises Unsettled if nothing of it was cached."""
     start, head = bench.fresh(), filler(await prefix_words(bench))
     plain = LayeredBody(start, head, filler(await words_for(bench, STEP)))
     ends = [await _end(bench, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
@@ -68,9 +68,9 @@ async def _end(bench: ProbeRun, body: Body) -> int:
 
 
 async def level_after(bench: ProbeRun, base: LayeredBody, fields: Fields, changed: Fields) -> str | None:
-    """Up to where the changed body reads what the unchanged one wrote; None where the API refuses it.
+    """How far the changed body reads what the unchanged one wrote; None if the API refuses it.
 
-    The unchanged one is sent again: its entries must still be there, or nothing was shown. Raises Unsettled.
+    The unchanged one is sent again: its entries must still exist, or the result means nothing. Raises Unsettled.
     """
     sent = await bench.send_unless_refused(base.body({**fields, **changed}))
     if sent is None:

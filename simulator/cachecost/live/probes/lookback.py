@@ -1,4 +1,4 @@
-"""How far a mark looks back, and whether a run of tool_use or tool_result is one position (switch lookback_runs)."""
+"""How far a breakpoint looks back, and whether a run of tool_use or tool_result is one position (lookback_runs)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
 FURTHEST = 40
 """The longest window that can be found, in positions."""
 TESTS = 9
-"""Distances that are tried at most: both sides of the believed edge, then halves."""
+"""The most distances tried: both sides of the assumed limit, then bisection."""
 
 
 class _Base:
-    """A written prefix, and bodies that go on from it: each with other blocks, so that none helps another."""
+    """A written prefix, and bodies that continue it, each with other blocks so that they do not share entries."""
 
     def __init__(self, start: str, head: str) -> None:
         self._head = text(f"{start} {head}")
@@ -25,13 +25,13 @@ class _Base:
         return self._of([user(with_mark(self._head, "5m"))])
 
     def further(self, distance: int) -> Body:
-        """Marked so many text blocks after the prefix, which itself is not marked."""
+        """A body with a breakpoint `distance` text blocks after the prefix, and none on it."""
         self._number += 1
         blocks = [text(f"Part {self._number}, {number}.") for number in range(1, distance)]
         return self._of([user(self._head, *blocks, text(f"{ASK} {self._number}", "5m"))])
 
     def after_tools(self, parallel: int) -> Body:
-        """Marked at the last result of so many parallel tool calls."""
+        """A body with a breakpoint on the last result of `parallel` parallel tool calls."""
         self._number += 1
         ids = [f"toolu_{self._number:02d}x{number:04d}" for number in range(parallel)]
         uses = [{"type": "tool_use", "id": one, "name": "note", "input": {}} for one in ids]
@@ -55,7 +55,7 @@ async def _write_prefix(bench: ProbeRun) -> _Base:
 
 
 async def _reads(bench: ProbeRun, base: _Base, body: Body) -> bool:
-    """Whether the body reads the prefix; where it does not, the prefix must still be there. Raises Unsettled."""
+    """Whether the body reads the prefix; if not, the prefix must still exist. Raises Unsettled."""
     if (await bench.send(body)).usage.read:
         return True
     await bench.settle()
@@ -69,7 +69,7 @@ async def _window(bench: ProbeRun) -> ProbeAnswer:
 
 
 async def _window_once(bench: ProbeRun) -> RoundResult:
-    """The largest distance in blocks from which the prefix is read; the window counts the mark itself too."""
+    """The largest distance in blocks at which the prefix is read; the window includes the breakpoint's own position."""
     base = await _write_prefix(bench)
     reached, missed = 0, FURTHEST
     guesses = [bench.priced.lookback - 1, bench.priced.lookback]

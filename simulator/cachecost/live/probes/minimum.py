@@ -1,7 +1,7 @@
-"""The minimum cacheable prefix, by bisection; both sides of the edge are shown by a call each.
+"""The minimum cacheable prefix, by bisection; a call shows each side of the limit.
 
-A prefix ends at a mark on the last system block. What comes after it, the tail, is the same in all these bodies: it
-is read off the first call that was cached. From then on a call's total input tells the prefix, cached or not.
+A prefix ends at a breakpoint on the last system block. The tail after it is the same in all these bodies, and is
+derived from the first call that was cached. From then on, a call's total input gives the prefix, cached or not.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from cachecost.live.probes.harness import Probe, ProbeRun
 from cachecost.live.probes.model import ProbeAnswer, Unsettled
 
 LONGEST = 4352
-"""Tokens that are tried at most: the largest published minimum and some."""
+"""The most tokens tried: the largest published minimum, and a margin."""
 PADS = 24
 TRIES = 60
 ABOVE = 40
-"""How far the first try is above the believed minimum: its text is not sized to the token."""
+"""Tokens by which the first attempt exceeds the assumed minimum, since its size is not exact."""
 
 
 @dataclass(slots=True)
 class MinimumBounds:
-    """What is known: a prefix of `low` tokens is not cached, one of `high` is. `body` is the one at `high`.
+    """The bounds so far: a prefix of `low` tokens is not cached, one of `high` is. `body` is the one at `high`.
 
-    `tail` are the tokens after the mark, as billed; `excess` is what count_tokens says above the bill (mostly 0).
+    `tail` is the number of billed tokens after the breakpoint; `excess` is count_tokens minus the bill (mostly 0).
     """
 
     low: int
@@ -47,7 +47,7 @@ async def _run(bench: ProbeRun) -> ProbeAnswer:
 
 
 async def _prove_minimum(bench: ProbeRun, edge: MinimumBounds) -> ProbeAnswer:
-    """The edge, if what was written at it can be read."""
+    """The minimum, if what was written at it can be read."""
     await bench.settle()
     read = (await bench.send(edge.body)).usage.read
     told = f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the breakpoint"
@@ -71,7 +71,7 @@ async def _bracket(bench: ProbeRun) -> MinimumBounds:
 
 
 async def _narrow(bench: ProbeRun, edge: MinimumBounds, target: int) -> bool:
-    """Send a prefix of `target` tokens, and move the side of the edge that it shows. False: no such text was found."""
+    """Send a prefix of `target` tokens and move the bound that it shows. False: no such text was found."""
     body = await _body_of_size(bench, target + edge.tail + edge.excess)
     if body is None:
         return False
@@ -87,7 +87,7 @@ async def _narrow(bench: ProbeRun, edge: MinimumBounds, target: int) -> bool:
 
 
 async def _body_of_size(bench: ProbeRun, total: int) -> Body | None:
-    """A body that counts `total` tokens: words first, then a pad that grows by little. None: not in so many tries."""
+    """A body of `total` tokens by count_tokens: words, then a pad in small steps. None: not found in TRIES attempts."""
     start, pad = bench.fresh(), 1
     words = await words_for(bench, total)
     for _ in range(TRIES):
@@ -101,13 +101,13 @@ async def _body_of_size(bench: ProbeRun, total: int) -> Body | None:
 
 
 def _fewer(words: int, over: int) -> int:
-    """Words for a text that counts `over` tokens too many, or too few. It goes by steps that are too small."""
+    """Words for a text that has `over` tokens too many, or too few. The steps err on the small side."""
     fewer = max(1, over // 2) if over > 0 else -max(1, -over // len(FILLER))
     return max(0, words - fewer)
 
 
 def _body(start: str, words: int, pad: int) -> Body:
-    """A system prompt of two blocks, the second with the mark: its length is tuned without touching the first."""
+    """A system prompt of two blocks; the second, with the breakpoint, is adjusted without changing the first."""
     fine = " ".join(["a"] * ((pad + 1) // 2)) + ("b" if pad % 2 == 0 else "")
     return {"system": [text(f"{start} {filler(words)}"), text(fine, "5m")], "messages": [user(text(ASK))]}
 

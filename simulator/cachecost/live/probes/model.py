@@ -1,4 +1,4 @@
-"""What probes tell: the calls that were made, what a round says, what all say together, and the finding."""
+"""Results of probes: of a round, of all rounds, and the finding."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Value = str | bool | int
 
 
 class Unsettled(Exception):
-    """A probe cannot tell; the text says why. Never a fault of the one who asked."""
+    """A probe cannot settle its question; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What one round says. `value` None: it fits no reading of the rule; with `is_final` no round will change that."""
+    """The result of one round. `value` None: it fits no assumption, finally if `is_final`."""
 
     value: Value | None
     told: str
@@ -29,7 +29,7 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """What all rounds say together: `agreed` of `rounds` found `value` (None: not settled). `told` has the numbers."""
+    """The result of all rounds: `agreed` of `rounds` found `value` (None: not settled). `told` has the figures."""
 
     value: Value | None
     told: str
@@ -39,9 +39,9 @@ class ProbeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """What a probe found. `value` is None where the question stays open, or was not asked; `told` then says why.
+    """The finding of a probe. `value` is None if the question is open or was not asked; `told` then says why.
 
-    `dollars` are those of the calls that were answered. `run` is the nonce of all its prompts.
+    `dollars` is the bill of the answered calls. `run` is the nonce of all its prompts.
     """
 
     probe: str
@@ -66,6 +66,6 @@ class ProbeFinding:
 
     @property
     def line(self) -> str:
-        """One line for people, when it is done."""
+        """One line for the user."""
         sure = f" ({self.agreed} of {self.rounds} rounds)" if self.value is not None and self.rounds > 1 else ""
         return f"{self.probe}: {self.verdict}{sure}, {len(self.calls)} calls, ${self.dollars:.4f}: {self.told}"

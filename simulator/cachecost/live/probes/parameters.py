@@ -1,4 +1,4 @@
-"""At which layer thinking, effort and structured output stand (switches thinking_rendered_at, structured_output_at)."""
+"""In which layer thinking, effort and structured output are rendered, and what a changed tool_choice rewrites."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CHANGES: Mapping[str, Fields] = {
     "disabled": {"thinking": {"type": "disabled"}},
     "a budget": {"thinking": {"type": "enabled", "budget_tokens": BUDGET}, "max_tokens": BUDGET + 1},
 }
-"""Ways to change thinking from what the model does unasked. Which of them it takes, and which are no change, differs;
-the one that may cost output comes last."""
+"""Ways to change thinking from the model's default. Models differ in which they accept and which are a change; the one
+that may cost output comes last."""
 SCHEMA = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}},
@@ -27,7 +27,7 @@ FORMAT = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}
 EFFORTS = ("low", "medium", "high")
 THINKING_AT = {"system": "messages", NOTHING: "tools"}
 FORMAT_AT = {"tools": "system", NOTHING: "tools"}
-"""Up to where a changed body reads -> the layer at whose head the change stands."""
+"""How far a changed body reads -> the layer that the change is rendered before."""
 
 
 async def _thinking(bench: ProbeRun) -> ProbeAnswer:
@@ -72,7 +72,7 @@ async def _effort_once(bench: ProbeRun) -> RoundResult:
 
 
 def _effort_at(levels: Mapping[str, str | None]) -> str | None:
-    """ "default high, changes at messages": which effort equals none given, and where the others stand."""
+    """ "default high, changes at messages": which effort is the default, and where the others are rendered."""
     same = [effort for effort, level in levels.items() if level == "messages"]
     others = _distinct(level for level in levels.values() if level != "messages")
     place = THINKING_AT.get(others[0]) if len(others) == 1 else None
@@ -122,7 +122,7 @@ TOOL_CHOICE_READINGS = {
     ("system", "system", "system"): "any_change",
     ("messages", "messages", "messages"): "never",
 }
-"""Up to where auto -> none, auto -> any, any -> a named tool read, under each reading."""
+"""How far auto -> none, auto -> any, any -> a named tool read, under each assumption."""
 
 
 async def _tool_choice(bench: ProbeRun) -> ProbeAnswer:
@@ -141,7 +141,7 @@ async def _tool_choice_once(bench: ProbeRun) -> RoundResult:
 
 
 async def _from_any(bench: ProbeRun, base: LayeredBody) -> str | None:
-    """As any has a longer prompt than auto, the end of its messages is read off its own bill."""
+    """`any` has a longer prompt than `auto`, so the end of its messages comes from its own bill."""
     usage = (await bench.send(base.body(ANY))).usage
     await bench.settle()
     longer = replace(base, ends=(*base.ends[:2], usage.read + usage.write))

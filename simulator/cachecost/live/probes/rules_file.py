@@ -1,4 +1,4 @@
-"""Findings as a dated rules file: every command reads it with --rules FILE. Numbers only, nothing that was sent."""
+"""Findings as a dated rules file, which every command reads with --rules FILE. It has no content of prompts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, outp
 
 
 def write(findings: Sequence[ProbeFinding], path: Path, day: date) -> None:
-    """Write the rules file of what was found on `day`; it is whole or absent. Raises OSError."""
+    """Write the rules file of `day` atomically. Raises OSError."""
     write_whole(path, rules_text(findings, day).encode("utf-8"))
 
 
@@ -51,7 +51,7 @@ def _once(values: Iterator[str]) -> str:
 
 
 def _switches(findings: Sequence[ProbeFinding]) -> list[str]:
-    """The settled switches; one on which two models differ is no reading for all."""
+    """The settled assumptions, without those on which models differ."""
     settled = [finding for finding in findings if finding.switch and finding.value is not None]
     values = {finding.switch: {one.value for one in settled if one.switch == finding.switch} for finding in settled}
     kept = {finding.switch: finding for finding in settled if len(values[finding.switch]) == 1}

@@ -1,4 +1,4 @@
-"""Who lives how long: TTL in the key (switch ttl_in_key), shallow marks (switch shallow_marks), the TTL itself."""
+"""TTLs: whether they are in the cache key (ttl_in_key), what refreshes entries (shallow_marks), how long they last."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cachecost.live.probes.layers import NEAR
 from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
 
 SETS = 2
-"""Probes that wait for minutes wait once: their rounds run side by side."""
+"""Rounds of probes that wait for minutes, which run in parallel."""
 TOUCHED, DEAD = 0.66, 1.4
-"""Of an entry's lifetime: when it is touched, and when it is surely dead if that did not help it."""
+"""As a share of the TTL: when an entry is read again, and when it has expired unless that refreshed it."""
 TOLERANCE_S = 10.0
 AGES = (-TOLERANCE_S, TOLERANCE_S, 3 * TOLERANCE_S, 9 * TOLERANCE_S)
-"""Seconds around the believed TTL at which entries are looked for, each by a call of its own."""
+"""Seconds relative to the assumed TTL at which entries are looked for, each by its own call."""
 
 
 async def _ttl_in_key(bench: ProbeRun) -> ProbeAnswer:
@@ -31,7 +31,7 @@ async def _ttl_in_key_once(bench: ProbeRun) -> RoundResult:
 
 
 async def _read_across(bench: ProbeRun, written: str, asked: str) -> int:
-    """What a mark of one TTL reads of an entry of the other, which its own kind of mark surely reads."""
+    """Tokens that a breakpoint with one TTL reads of an entry with the other."""
     head = f"{bench.fresh()} {filler(await prefix_words(bench))}"
     await _write_prefix(bench, body_with_prefix(head, written))
     await bench.settle()
@@ -42,7 +42,7 @@ async def _read_across(bench: ProbeRun, written: str, asked: str) -> int:
 
 
 async def _write_prefix(bench: ProbeRun, body: Body) -> float:
-    """Write a fresh prefix; when that call started."""
+    """Write a fresh prefix; returns the start of the call."""
     sent = await bench.send(body)
     if not sent.usage.write:
         raise bench.not_cached_error()
@@ -51,7 +51,7 @@ async def _write_prefix(bench: ProbeRun, body: Body) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TwoMarkPrefix:
-    """A prefix with two places to mark: shallow after the system text, deep after the message's first block."""
+    """A prefix with two breakpoints: shallow after the system text, deep after the first block of the message."""
 
     head: str
 
@@ -65,10 +65,10 @@ class TwoMarkPrefix:
 
 
 async def _shallow(bench: ProbeRun) -> ProbeAnswer:
-    """Three prefixes a set, written together with both marks, then touched at 2/3 of their life:
+    """Three prefixes per set, written with both breakpoints and read again after 2/3 of their TTL.
 
-    the first with both marks, the others with the deep mark only. When an untouched shallow entry is dead, the third
-    is sent with both marks. Who has a shallow entry then?
+    The first is read with both breakpoints, the others with the deep one. When an unread shallow entry has expired, the
+    third is sent with both. Which ones have a shallow entry then?
     """
     head = filler(await prefix_words(bench))
     sets = [[TwoMarkPrefix(f"{bench.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
@@ -79,7 +79,7 @@ async def _shallow(bench: ProbeRun) -> ProbeAnswer:
     for one in every:
         await _deep_read(bench, one, shallow=any(one is prefixes[0] for prefixes in sets))
     await bench.until(starts[-1] + DEAD * ttl_s)
-    return combine_rounds([await _who_lives(bench, *prefixes) for prefixes in sets])
+    return combine_rounds([await _find_survivors(bench, *prefixes) for prefixes in sets])
 
 
 async def _deep_read(bench: ProbeRun, one: TwoMarkPrefix, shallow: bool) -> None:
@@ -88,14 +88,14 @@ async def _deep_read(bench: ProbeRun, one: TwoMarkPrefix, shallow: bool) -> None
         raise Unsettled(f"the deep entry should be read, and {usage.read} tokens were read, {usage.write} written")
 
 
-async def _who_lives(
+async def _find_survivors(
     bench: ProbeRun, touched: TwoMarkPrefix, untouched: TwoMarkPrefix, late: TwoMarkPrefix
 ) -> RoundResult:
-    refreshed = await _lives(bench, touched)
-    unmarked = await _lives(bench, untouched)
+    refreshed = await _is_alive(bench, touched)
+    unmarked = await _is_alive(bench, untouched)
     await _deep_read(bench, late, shallow=True)
     await bench.settle()
-    written = await _lives(bench, late)
+    written = await _is_alive(bench, late)
     told = (
         f"after {DEAD:g} TTLs the shallow entry is {_word(refreshed)} if its breakpoint was sent at {TOUCHED:g}, "
         f"{_word(unmarked)} if only the deep breakpoint was, and {_word(written)} once both were sent late"
@@ -104,7 +104,7 @@ async def _who_lives(
     return RoundResult(None if unmarked else readings.get((refreshed, written)), told)
 
 
-async def _lives(bench: ProbeRun, one: TwoMarkPrefix) -> bool:
+async def _is_alive(bench: ProbeRun, one: TwoMarkPrefix) -> bool:
     return (await bench.send(one.alone())).usage.read > 0
 
 
@@ -113,20 +113,20 @@ def _word(lives: bool) -> str:
 
 
 async def _lifetime(bench: ProbeRun) -> ProbeAnswer:
-    """Prefixes written together, each looked for once, at another age."""
+    """Prefixes written together, each looked for once, at different ages."""
     head = filler(await prefix_words(bench))
     ages = [bench.priced.ttl_s + age for age in AGES]
     starts = []
     bodies = [[body_with_prefix(f"{bench.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
     for of_age in bodies:
         starts.append([await _write_prefix(bench, body) for body in of_age])
-    return _last_seen([await _look_for(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
+    return _bracket_ttl([await _look_for(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
 
 
 async def _look_for(
     bench: ProbeRun, bodies: Sequence[Body], starts: Sequence[float], age: float
 ) -> tuple[float, float, list[bool]]:
-    """The least and the largest age at which they were really looked for, and who was there."""
+    """The least and the largest actual age, and which entries were found."""
     found, looked = [], []
     for body, start in zip(bodies, starts, strict=True):
         await bench.until(start + age)
@@ -136,8 +136,8 @@ async def _look_for(
     return min(looked), max(looked), found
 
 
-def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> ProbeAnswer:
-    """The answer is "between x and y s" if all were there up to x, and none from y on."""
+def _bracket_ttl(seen: Sequence[tuple[float, float, list[bool]]]) -> ProbeAnswer:
+    """The answer is "between x and y s" if all were found up to x, and none from y on."""
     told = "; ".join(f"at {low:.1f}-{high:.1f} s {sum(found)} of {len(found)} read" for low, high, found in seen)
     told += "; ages count from the start of the writing call, which is too short to tell its start from its end"
     there = [all(found) for *_, found in seen]

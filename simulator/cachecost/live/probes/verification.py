@@ -1,4 +1,4 @@
-"""Runs probes one after another: a finding each, whatever happens on the way."""
+"""Runs probes one after another; each gives a finding, even after errors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ async def verify(
     say: Say = ignore,
     keep: Keep = ignore,
 ) -> list[ProbeFinding]:
-    """Run what `plan` priced, and `say` and `keep` each finding as it comes. Never raises for what the API does.
+    """Run what `plan` priced, and `say` and `keep` each finding as it comes. API errors do not raise.
 
-    Where the budget or the API gives out, the probes that are left are findings that were not run.
+    If the budget is exhausted or the API fails, the remaining probes become findings that were not run.
     """
     findings: list[ProbeFinding] = []
     stop: str | None = None
@@ -48,7 +48,7 @@ async def verify(
 async def _one(
     sender: Sender, clock: Clock, priced: PricedProbe, model: str, nonce: str, host: str
 ) -> tuple[ProbeFinding, str | None]:
-    """The finding of one probe, and why no other can be run after it (None: they can)."""
+    """The finding of one probe, and why no other can follow (None: others can)."""
     bench = ProbeRun(sender, clock, priced, nonce)
     stop = None
     try:
@@ -90,7 +90,7 @@ def _left_out(priced: PricedProbe, model: str, host: str, nonce: str, why: str) 
 
 
 def _too_small(priced: PricedProbe, finding: ProbeFinding) -> str | None:
-    """The prompts of the other probes are sized for a minimum; if that is larger than believed, they show nothing."""
+    """Why the other probes cannot run: their prompts are too short if the minimum is larger than assumed."""
     if priced.probe is not MINIMUM or not isinstance(finding.value, int) or finding.value <= priced.minimum:
         return None
     return (

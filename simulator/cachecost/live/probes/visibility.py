@@ -1,4 +1,4 @@
-"""From when on an entry can be read (rule 11): a share of a few tries, never a verdict."""
+"""When an entry becomes readable (rule 11): the share of a few attempts, never a verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LATER_S = 3.0
 
 
 async def _run(bench: ProbeRun) -> ProbeAnswer:
-    """A call writes one token, so its end is its first token: the second call follows at once, or a little later."""
+    """A call outputs one token, so its end is its first token. The second call follows at once, or a little later."""
     at_once = [await _read_after(bench, 0.0) for _ in range(TRIES)]
     later = [await _read_after(bench, LATER_S) for _ in range(TRIES)]
     after = sorted(gap for _, gap in at_once)
@@ -23,7 +23,7 @@ async def _run(bench: ProbeRun) -> ProbeAnswer:
 
 
 async def _read_after(bench: ProbeRun, wait_s: float) -> tuple[bool, float]:
-    """Whether the second call reads, and seconds from the first one's first token to its start."""
+    """Whether the second call reads, and its start in seconds after the first token of the first."""
     body = body_with_prefix(f"{bench.fresh()} {filler(await prefix_words(bench))}", "5m")
     first = await bench.send(body)
     if not first.usage.write:

@@ -1,4 +1,4 @@
-"""What a captured answer says: the message, its usage, an error, and when its first token came."""
+"""Parses a captured answer: the message, its usage, an error, and the time of its first token."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ INFLATED = ("gzip", "x-gzip", "deflate")
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """An answer. `message` has no usage; `status` is that of an error that came after a good status.
+    """An answer. `message` has no usage; `status` is that of an error inside a stream.
 
-    `first_content_at` is when the first content of a stream came, in seconds since the epoch (None: it was no
-    stream, or nothing came). `is_whole`: a stream told its end.
+    `first_content_at` is when the first content of a stream came, in seconds since the epoch (None: not a stream, or no
+    content). `is_whole`: the stream was complete.
     """
 
     message: Mapping[str, Any] | None = None
@@ -35,7 +35,7 @@ class ParsedAnswer:
 
 
 def parse_answer(copy: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
-    """Read an answer. Raises NotAMessage where it is damaged, or packed in a way that is not known here."""
+    """Parse an answer. Raises NotAMessage if it is damaged or its encoding is unknown."""
     encoding = headers.get("content-encoding", "")
     data = decode_body(copy.data, encoding, "response")
     if not data.strip():
@@ -47,7 +47,7 @@ def parse_answer(copy: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
 
 
 def decode_body(data: bytes, encoding: str, at: str) -> bytes:
-    """A body without its content coding. Raises NotAMessage: damaged, unknown, or longer than MOST_BYTES."""
+    """A body without its content coding. Raises NotAMessage if damaged, unknown, or longer than MOST_BYTES."""
     coding = encoding.strip().lower()
     if not coding or coding == "identity":
         return data
@@ -64,7 +64,7 @@ def decode_body(data: bytes, encoding: str, at: str) -> bytes:
 
 
 def _inflating(coding: str, head: bytes) -> zlib._Decompress:
-    """What unpacks gzip, and both of the things that are called deflate: with zlib's header, and bare."""
+    """A decompressor for gzip and both kinds of deflate: with and without zlib's header."""
     return zlib.decompressobj(-15 if coding == "deflate" and head[:1] != b"\x78" else 47)
 
 
@@ -75,7 +75,7 @@ def _parse_stream(events: list[dict[str, Any]], first_content_at: float | None) 
 
 
 def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The message that a stream comes to, with what its last events tell of its end (`stop_reason` …)."""
+    """The message of a stream, with the fields of its last events (`stop_reason` …)."""
     message = gathered(events, "messages")
     for event in events:
         if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
@@ -103,7 +103,7 @@ def _parse_message(told: Mapping[str, Any], first_content_at: float | None, is_w
 
 
 def _first_content(chunks: Sequence[tuple[float, bytes]], encoding: str) -> float | None:
-    """When the first event with content came; of a stream that cannot be unpacked in pieces, when its first bytes."""
+    """When the first event with content came; the first bytes, if the encoding cannot be decoded in pieces."""
     coding = encoding.strip().lower()
     if coding and coding != "identity" and coding not in INFLATED:
         return chunks[0][0] if chunks else None

@@ -1,4 +1,4 @@
-"""The thread that writes calls down, one after another, while the event loop goes on passing bytes."""
+"""The thread that writes calls while the event loop forwards bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cachecost.live.recorder.log_lines import LogLine, LogLineBuilder, NotRecord
 
 
 class Sink(Protocol):
-    """Where lines go."""
+    """The destination of lines."""
 
     def on_start(self, number: int) -> None: ...
 
@@ -28,7 +28,7 @@ class Sink(Protocol):
 
 
 class LogSink:
-    """Into a request log; a watcher, if there is one, hears where each line is."""
+    """Writes to a request log, and sends the offset of each line to the helper, if there is one."""
 
     def __init__(self, log: CallLog, watcher: RecorderHelper | None) -> None:
         self._log = log
@@ -49,9 +49,9 @@ class LogSink:
 
 
 class CallWriter:
-    """Hears of calls from the event loop (passing.Listener) and writes each when it has ended.
+    """Is notified of calls by the event loop (proxy.Listener) and writes each one when it has ended.
 
-    `taken` calls were handed to the sink; `lost` ones were not: each of them was said, with its reason.
+    `taken` calls were passed to the sink; `lost` ones were not, each with a diagnostic.
     """
 
     def __init__(self, sink: Sink, say: Say) -> None:
@@ -71,7 +71,7 @@ class CallWriter:
         self._ended.put(capture)
 
     def close(self) -> None:
-        """Write what is left, and come back when it is written."""
+        """Wait until everything is written."""
         self._ended.put(None)
         self._thread.join()
 
@@ -79,7 +79,7 @@ class CallWriter:
         while (capture := self._ended.get()) is not None:
             try:
                 self._write(capture)
-            except Exception as error:  # whatever is odd in one call, the next one is recorded
+            except Exception as error:  # the next call is recorded in any case
                 self._lose(capture, f"internal error: {type(error).__name__}")
             finally:
                 capture.drop()

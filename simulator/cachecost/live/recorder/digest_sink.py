@@ -1,4 +1,4 @@
-"""The process that writes a recording without content: what it was told and has not written, and who follows it."""
+"""Sends calls to the process that writes a recording without content, and restarts it if it exits."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.log_lines import LogLine, NotRecorded
 
 MOST_STRIKES = 2
-"""A call at which so many processes ended is given up."""
+"""A call is given up after this many processes exited at it."""
 MOST_IN_VAIN = 4
-"""After so many processes that ended without having written a call, no other is started."""
+"""No further process is started after this many exited without writing a call."""
 GONE = "the process that writes the recording keeps exiting"
 
 
 class DigestSink:
-    """To the watcher, who takes the words out and writes the rest: what was said is never on a disk.
+    """Sends calls to a helper that removes their content and writes the rest: content never reaches a disk.
 
-    What it has not written yet is kept here. Where it ends before it should, another one goes on, in a file of its
-    own (the key of the first is gone), with the calls that are not in the first. `paths` are all files.
-    `unwritten` are messages by the number of their call.
+    What the helper has not written yet is kept here. If it exits early, another one continues with the missing calls,
+    in a new file, since the key of the first is lost. `paths` are all files. `unwritten` are messages by the number of
+    their call.
     """
 
     def __init__(self, wishes: HelperOptions, say: Say) -> None:
@@ -69,7 +69,7 @@ class DigestSink:
             self._watcher.tell(b"gone %d\n" % number)
 
     def close(self) -> None:
-        """Come back when everything is written that can be."""
+        """Wait until everything possible is written."""
         with self._lock:
             self._is_closing = True
         watcher = None

@@ -1,8 +1,8 @@
-"""What runs in the other process: predicted against billed, call by call, in the order in which calls started.
+"""The helper process: prints predicted against billed, call by call, in the order calls started.
 
-It is started by helper.py with its wishes as JSON, and is told on stdin, a line each: `begin NUMBER`, `end NUMBER
-OFFSET` (where in the log its line begins), `line NUMBER {…}` (the line itself), `gone NUMBER` (nothing is recorded).
-Where it writes the recording itself (without content), it answers on stdout: `wrote NUMBER NUMBER …`, `full WHY`.
+It is started by helper.py with its options as JSON, and reads messages from stdin, one per line: `begin NUMBER`, `end
+NUMBER OFFSET` (the offset of its line in the log), `line NUMBER {…}` (the line itself), `gone NUMBER` (not recorded).
+If it writes the recording itself (without content), it answers on stdout: `wrote NUMBER NUMBER …`, `full WHY`.
 A call is written as soon as it has ended; predictions wait for calls that started before.
 """
 
@@ -33,11 +33,11 @@ from cachecost.prompts.wire import NotAMessage
 CHUNK = 1 << 16
 Inbox = Queue[bytes | None]
 LOOKS_EVERY_S = 1.0
-"""How often it looks whether a call has waited long enough for one that started before it."""
+"""How often it checks whether a call has waited long enough for an earlier one."""
 
 
 class HelperLoop:
-    """Takes in messages until there are no more."""
+    """Handles messages until there are no more."""
 
     def __init__(self, wishes: HelperOptions) -> None:
         self._wishes = wishes
@@ -52,7 +52,7 @@ class HelperLoop:
         self._is_over = False
 
     def run(self, inbox: Inbox) -> None:
-        """Before each prediction all that has ended is written."""
+        """Handle messages. Ended calls are written before the next prediction."""
         while not self._is_over or self._ready:
             with suppress(Empty):
                 self._take(inbox.get(timeout=self._patience()))
@@ -65,7 +65,7 @@ class HelperLoop:
             self._write(self._file)
 
     def _patience(self) -> float | None:
-        """How long to wait for the next message; None: for ever."""
+        """Seconds to wait for the next message; None: no limit."""
         if self._ready or self._is_over:
             return 0.0
         return LOOKS_EVERY_S if self._order.is_waiting else None
@@ -86,7 +86,7 @@ class HelperLoop:
             self._write(self._file)
 
     def _call(self, word: bytes, rest: list[bytes]) -> LoggedCall | None:
-        """The call of a message; None where nothing is recorded, or what is there does not read."""
+        """The call of a message; None if nothing is recorded, or it is unreadable."""
         with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
             if word == b"end":
                 with self._path.open("rb") as log:
@@ -109,7 +109,7 @@ class HelperLoop:
             _answer(f"wrote {' '.join(map(str, written))}")
 
     def _predict(self, number: int, call: LoggedCall) -> None:
-        """An error in a prediction ends the predictions: this process may be the one that writes the recording."""
+        """An error ends the predictions only, because this process may be writing the recording."""
         if not self._predicts:
             return
         try:
@@ -129,7 +129,7 @@ class HelperLoop:
 
 
 def _answer(line: str) -> None:
-    """To the process that started this one; it may be gone."""
+    """Answer the parent process, which may have exited."""
     with suppress(OSError):
         os.write(sys.stdout.fileno(), line.encode() + b"\n")
 
@@ -140,7 +140,7 @@ def _say(line: str) -> None:
 
 
 def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[LoggedCall]:
-    """What an earlier recorder left in the file: it takes part in the cache. What does not read is left out here."""
+    """Calls that an earlier recorder wrote, which affect the cache. Unreadable lines are skipped."""
     if size:
         with path.open("rb") as stream:
             while stream.tell() < size and (line := stream.readline()):
@@ -149,7 +149,7 @@ def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[LoggedCall]:
 
 
 def _listen(descriptor: int, inbox: Inbox) -> None:
-    """Hand over whole lines. Nothing of Python's own reads stdin: its buffer, locked by a thread, aborts an exit."""
+    """Put whole lines into the inbox. It bypasses sys.stdin, whose lock in a thread would abort the exit."""
     parts: list[bytes] = []
     while data := os.read(descriptor, CHUNK):
         first, *others = data.split(b"\n")
@@ -161,7 +161,7 @@ def _listen(descriptor: int, inbox: Inbox) -> None:
 
 
 def main(wishes: HelperOptions, descriptor: int) -> int:
-    """Take in everything that is told, until the descriptor ends; the exit code."""
+    """Handle messages until the descriptor ends; returns the exit code."""
     inbox: Inbox = Queue()
     Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
     try:

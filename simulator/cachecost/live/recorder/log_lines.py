@@ -1,4 +1,4 @@
-"""A captured call -> a line of a request log that reads, and holds no secret."""
+"""A captured call -> a readable line of a request log, without secrets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from cachecost.prompts.wire import NotAMessage
 
 RETRY = "x-stainless-retry-count"
 MOST_DIGITS = 10
-"""A longer count of retries is none that any client comes to, and is not recorded."""
+"""A longer retry count is not plausible, and not recorded."""
 UNKNOWN = "unknown"
-"""The model of a call whose body was too long to be kept, and whose answer does not name one."""
+"""The model of a call whose body was too long to keep, and whose answer does not name one."""
 FORGET_AFTER = 256 << 20
-"""Bytes of bodies after which the reader forgets what it has read: its memory stays bounded."""
+"""Bytes of bodies after which the reader is replaced, to bound its memory."""
 TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or over the memory limit"
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """What is written of a call: `fields` beside the `request`. `notes` say what is missing in it, and why."""
+    """The line of a call: `fields` and the `request`. `notes` say what is missing, and why."""
 
     fields: dict[str, Any]
     request: bytes
@@ -39,7 +39,7 @@ class LogLine:
 
 
 class NotRecorded(Exception):
-    """A call of which no line can be made that reads; the words say why."""
+    """A call that cannot be recorded; the message says why."""
 
 
 class LineReader(RequestLog):
@@ -52,13 +52,13 @@ class LineReader(RequestLog):
 
 @dataclass(slots=True)
 class LogLineBuilder:
-    """Makes lines, and reads each before anybody writes it: a line that does not read spoils the whole file."""
+    """Builds lines, and reads each back: one unreadable line would spoil the whole file."""
 
     _reader: LineReader = field(default_factory=lambda: LineReader(Path(), Intake(keep_content=True)))
     _seen: int = 0
 
     def line(self, capture: Capture) -> LogLine:
-        """The line of a call that has ended. Raises NotRecorded."""
+        """The line of an ended call. Raises NotRecorded."""
         notes: list[str] = []
         body = _request(capture, notes)
         answer = _answer(capture, notes)
@@ -66,10 +66,10 @@ class LogLineBuilder:
             body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
         secrets = secrets_of(capture.asked, body)
         fields = redact_value({**_circumstances(capture, answer), **_answer_fields(answer)}, secrets)
-        return self._that_reads(fields, remove_secrets(body, secrets), notes)
+        return self._readable_line(fields, remove_secrets(body, secrets), notes)
 
-    def _that_reads(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> LogLine:
-        """Without its answer, where only that does not read."""
+    def _readable_line(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> LogLine:
+        """The line, without the answer if only the answer is unreadable."""
         fault = self._fault(fields, body)
         if fault and (fields.pop("response", None), fields.pop("usage", None)) != (None, None):
             notes.append(f"its answer is omitted: {fault}")
@@ -97,7 +97,7 @@ class LogLineBuilder:
 
 
 def _request(capture: Capture, notes: list[str]) -> bytes | None:
-    """The body as it was sent, unpacked; None where it was not kept."""
+    """The decoded body; None if it was not kept."""
     if not capture.request.is_whole:
         notes.append(f"its request is {TOO_LONG}: recorded without content")
         return None
@@ -121,7 +121,7 @@ def _answer(capture: Capture, notes: list[str]) -> ParsedAnswer:
 
 
 def _circumstances(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
-    """When, for whom, how it ended. None is left out."""
+    """Times, workspace and status; None is omitted."""
     retry = capture.asked.get(RETRY, "")
     first = answer.first_content_at
     fields = {
@@ -138,13 +138,13 @@ def _circumstances(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
 
 
 def _status(capture: Capture, answer: ParsedAnswer) -> int | None:
-    """A stream may begin well and bring nothing but an error."""
+    """The status; an error inside a stream takes precedence."""
     is_fine = capture.status is not None and capture.status < 400
     return answer.status if is_fine and answer.status else capture.status
 
 
 def _is_cut(capture: Capture, answer: ParsedAnswer) -> bool:
-    """A stream says itself whether it is whole; clients may leave as soon as it does."""
+    """Whether the answer was cut off. A stream marks its own end; clients may leave right after it."""
     is_stream = "event-stream" in capture.answered.get("content-type", "")
     fine = capture.status is not None and capture.status < 400
     return not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut

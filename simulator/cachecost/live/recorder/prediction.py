@@ -1,4 +1,4 @@
-"""Predicted against billed, a line a call, each sized by the bills of the calls before it (rule 17)."""
+"""Predicted against billed, one line per call; token counts come from the bills of earlier calls (rule 17)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cachecost.replay.simulation import NOT_EVALUATED, Simulation, logged
 
 
 class Predictor:
-    """Takes calls in the order they started. `total` is what those that were told were billed, in USD."""
+    """Takes calls in the order they started. `total` is what described calls were billed, in USD."""
 
     def __init__(self, terms: Terms) -> None:
         self.total = Decimal(0)
@@ -25,7 +25,7 @@ class Predictor:
         self._said: set[str] = set()
 
     def remember(self, call: LoggedCall) -> CallRow:
-        """Predict a call, then learn what its bill tells."""
+        """Predict a call, then learn from its bill."""
         self._taken += 1
         row = self._simulation.row(logged(call))
         if call.billed:
@@ -33,7 +33,7 @@ class Predictor:
         return row
 
     def describe(self, number: int, call: LoggedCall) -> Iterator[str]:
-        """The line of a call; what cannot be predicted or priced says why, once."""
+        """The line of a call, and once each why calls cannot be predicted or priced."""
         row = self.remember(call)
         bill = Bill(self._terms.prices, self._terms.host)
         bill.add(call)

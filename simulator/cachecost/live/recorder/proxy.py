@@ -1,4 +1,4 @@
-"""The pass-through itself: an ASGI application that sends on what comes, chunk by chunk, and keeps a copy."""
+"""The proxy: an ASGI application that forwards requests and answers chunk by chunk, and keeps a copy."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 CONNECT_S = 60.0
-"""How long an upstream may take to be reached. After that nobody but the client decides how long to wait."""
+"""Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
 UNREACHABLE = 502
 LOOP_DETECTED = 508
 
 
 class Listener(Protocol):
-    """Who hears of calls to the Messages API; asked from the event loop, so it must not wait."""
+    """Is notified of calls to the Messages API, from the event loop, so it must not block."""
 
     def on_start(self, number: int) -> None: ...
 
@@ -41,9 +41,9 @@ class ClientLeft(Exception):
 
 @dataclass(slots=True)
 class Proxy:
-    """Passes every request on to `upstream` (a URL, perhaps with a path), and tells `listener` of the calls.
+    """Forwards every request to `upstream` (a URL, perhaps with a path), and notifies `listener` of calls.
 
-    `token` is what it recognizes its own requests by (own_calls.py); they are refused, and the first is said.
+    `token` identifies its own requests (own_calls.py), which are refused; the first one is reported.
     """
 
     upstream: httpx2.URL
@@ -71,7 +71,7 @@ class Proxy:
                 self.listener.on_end(capture)
 
     async def _refuse(self, send: Send) -> None:
-        """A request that this recorder has sent itself."""
+        """Refuse a request that this recorder sent itself."""
         if not self._has_looped:
             self._has_looped = True
             self.say(LOOP)
@@ -80,7 +80,7 @@ class Proxy:
         await send({"type": "http.response.body", "body": body})
 
     def _capture(self, scope: MutableMapping[str, Any]) -> Capture | None:
-        """Where a call is kept; None for a request that is no call."""
+        """The capture of a call; None for other requests."""
         start = self.clock.now()
         if isinstance(route := route_of(scope["method"], scope["path"]), str) or route.api != "messages":
             return None
@@ -96,12 +96,12 @@ class Proxy:
         return path + b"?" + query if query else path
 
     def cut_soon(self) -> None:
-        """Cut what still runs; may be called from a signal's handler."""
+        """Cut off running exchanges; may be called from a signal handler."""
         for task in list(self.running):
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     async def stop(self) -> None:
-        """Cut what still runs, and wait until it is told."""
+        """Cut off running exchanges, and wait until the listener is notified."""
         self.cut_soon()
         while self.running:
             await asyncio.wait(set(self.running))
@@ -151,7 +151,7 @@ class _Exchange:
         self._is_passed = False
 
     async def pass_on(self) -> None:
-        """Until the answer is passed on, the client has left, or the upstream has broken off."""
+        """Run until the answer is forwarded, the client has left, or the upstream has broken off."""
         answer = asyncio.ensure_future(self._answer())
         left = asyncio.ensure_future(self._upload.client_left())
         self._passing.running.add(answer)
@@ -199,7 +199,7 @@ class _Exchange:
         await self._end()
 
     async def _end(self, body: bytes = b"") -> None:
-        """The answer's end. It is noted before, because clients go as soon as they have it."""
+        """Send the end of the answer. It is noted before, because clients leave as soon as they have it."""
         self._is_passed = True
         if self._capture:
             self._capture.is_cut = False
@@ -212,7 +212,7 @@ class _Exchange:
             self._capture.answered = looked_up(headers)
 
     async def _unreachable(self, error: httpx2.TransportError) -> None:
-        """What a gateway says when nobody answers, in the shape of the API's errors."""
+        """A gateway error, in the shape of the API's errors."""
         headers, body = error_of(f"{self._passing.upstream.host} did not answer ({type(error).__name__})")
         await self._start(UNREACHABLE, headers, headers)
         await self._end(body)
@@ -221,14 +221,14 @@ class _Exchange:
 
 
 def error_of(words: str) -> tuple[Pairs, bytes]:
-    """Headers and body of an answer that is the recorder's own, in the shape of the API's errors."""
+    """Headers and body of the recorder's own error, in the shape of the API's errors."""
     error = {"type": "api_error", "message": f"cachecost record: {words}"}
     body = json.dumps({"type": "error", "error": error}).encode()
     return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())], body
 
 
 async def _finish(task: asyncio.Future[None], is_unwanted: bool) -> None:
-    """Wait for a task, one that is unwanted only until it is cancelled; what it raised is asked for elsewhere."""
+    """Wait for a task, cancelling it if unwanted; its exception is handled elsewhere."""
     if is_unwanted:
         task.cancel()
     with suppress(asyncio.CancelledError, Exception):

@@ -27,7 +27,7 @@ from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
 
 @dataclass(frozen=True, slots=True)
 class RecordingResult:
-    """What came of it: the files, how many calls of this recorder are in them now, and how many are not."""
+    """The files, how many calls of this recorder are in them, and how many are missing."""
 
     paths: tuple[Path, ...]
     calls: int
@@ -35,7 +35,7 @@ class RecordingResult:
 
 
 def record(upstream: httpx2.URL, port: int, wishes: HelperOptions, say: Say) -> RecordingResult:
-    """Pass calls on and record them, until a signal comes. Raises InputError."""
+    """Forward calls and record them until a signal comes. Raises InputError."""
     with _listen(port) as bound:
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
@@ -97,7 +97,7 @@ def _record_digest(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult
 def _count_result(
     paths: tuple[Path, ...], calls: int, writer: CallWriter, say: Say, unwritten: int = 0
 ) -> RecordingResult:
-    """The calls that are in the files now: whatever was written, only that can be read again."""
+    """Count the calls that are in the files now, and report those that are missing."""
     lost = max(0, writer.taken + writer.lost - calls)
     if gone := max(0, lost - writer.lost - unwritten):
         were = "call was" if gone == 1 else "calls were"
@@ -126,7 +126,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _create_file(path: Path) -> Any:
-    """The file, made if it is not there, for nobody else to read. Raises InputError."""
+    """Open the file, created if missing and readable by the user only. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.fdopen(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), "rb")

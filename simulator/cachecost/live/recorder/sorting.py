@@ -1,4 +1,4 @@
-"""A request log whose calls are put in the order in which they started: they were written as they ended."""
+"""Sorts the calls of a recording by start time; they were written as they ended."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class _LineTime(msgspec.Struct):
 
 
 def put_in_order(path: Path) -> bool:
-    """Sort the lines by their times, under another name that then becomes this one; whether anything moved.
+    """Sort the lines of a log by time; returns whether anything moved.
 
-    A log with a line that tells no time stays as it is. Raises OSError.
+    A log with a line without a time stays unchanged. Raises OSError.
     """
     with path.open("rb") as stream:
         places = list(_places(stream))
         times = [at for at, _, _ in places]
         if None in times or all(one <= other for one, other in pairwise(times)):  # type: ignore[operator]
             return False
-        _rewrite(path, stream, sorted(places))  # of equal times, the one that was written first
+        _rewrite(path, stream, sorted(places))  # of equal times, the first one written
     return True
 
 
@@ -61,7 +61,7 @@ def _rewrite(path: Path, stream: BinaryIO, places: list[tuple[float | None, int,
 
 
 def put_recording_in_order(path: Path) -> bool:
-    """The same for a recording without content, whose lines refer to earlier ones. Raises OSError, InputError."""
+    """As `put_in_order`, for a recording without content. Raises OSError, InputError."""
     calls = list(recording.calls(path))
     if all(one.start <= other.start for one, other in pairwise(calls)):
         return False

@@ -1,4 +1,4 @@
-"""The simulated API as an ASGI application: paths, methods, and an error body for everything else."""
+"""The simulated API as an ASGI application, with the API's error bodies for unknown paths and methods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELLO = "cachecost serve: a simulated Messages API. What your calls cost: /cache
 
 
 def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
-    """The API that `served` is; `more` are pages beside it, like the bill."""
+    """The simulated API; `more` are further routes, like the bill's."""
     site = _Site(served)
     routes = [
         Route("/v1/messages", _guard(site, site.messages), methods=["POST"]),
@@ -43,7 +43,7 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
 
 
 def _guard(site: _Site, handler: Handler) -> Any:
-    """`handler`, whose failure is the API's own 500 and words on stderr: nobody is left without an answer."""
+    """`handler` with exceptions turned into the API's status 500 and a diagnostic."""
 
     async def endpoint(request: Request) -> ASGIApp:
         try:
@@ -93,7 +93,7 @@ class _Site:
         return "req_" + self.served.ids.next(request.method.encode(), request.url.path.encode())
 
     async def not_here(self, request: Request, error: Exception) -> Any:
-        """Paths that there are not, and methods that a path does not take."""
+        """The answer to unknown paths and methods."""
         assert isinstance(error, HTTPException)
         refused = (
             of_status(405, "Method Not Allowed", error.headers) if error.status_code == 405 else not_found("Not Found")
@@ -101,7 +101,7 @@ class _Site:
         return error_response(refused, self.request_id(request))
 
     def report(self, request: Request, error: Exception) -> None:
-        """Say what went wrong, and never a key that came with the call."""
+        """Report an internal error, without the call's keys."""
         words = "".join(traceback.format_exception_only(error)).strip()
         clean = without(words.encode("utf-8", "replace"), secrets_of(request.headers)).decode("utf-8", "replace")
         self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")

@@ -1,4 +1,4 @@
-"""A request as it comes in: who sent it, in which version of the API, and its body, unpacked."""
+"""An incoming request: its workspace, API version, and decoded body."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LARGEST = 32 * 1024 * 1024
 VERSIONS = ("2023-06-01", "2026-10-21")
 RETRY = "x-stainless-retry-count"
 PLACEHOLDER = "anything"
-"""The key that `serve` tells its users to take: a word of the language, and no secret."""
+"""The key that `serve` suggests. It is an ordinary word, not a secret."""
 MOST_NESTED = 200
-"""Levels of a body. A schema has some ten; whatever walks a body calls itself once or twice a level."""
+"""Levels of a body. A schema has about ten; functions that walk a body recurse once or twice per level."""
 MOST_RETRIES = 10**9
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 NO_JSON = "The request body is not valid JSON"
@@ -31,10 +31,9 @@ WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate":
 
 @dataclass(frozen=True, slots=True)
 class ReceivedCall:
-    """A call whose headers and body can be read. `data` is the body's bytes, unpacked, `body` what they say.
+    """A call with valid headers and body. `data` is the decoded body as bytes, `body` the parsed object.
 
-    The key that the call came with is taken out of the body, should it stand there: whatever is shown, recorded or
-    answered is made of this.
+    The call's API key is removed from the body: everything that is shown, recorded or answered comes from here.
     """
 
     body: Mapping[str, Any]
@@ -45,7 +44,7 @@ class ReceivedCall:
 
 
 def header_fault(headers: Mapping[str, str]) -> ApiError | None:
-    """Why these headers are not let in: no key, no version, or one that there is not. Any key is good."""
+    """Why these headers are refused: no key, or no known version. Any key is valid."""
     if not workspace_of(headers):
         return of_status(401, "x-api-key header is required")
     version = headers.get("anthropic-version")
@@ -57,7 +56,7 @@ def header_fault(headers: Mapping[str, str]) -> ApiError | None:
 
 
 async def receive_call(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> ReceivedCall | ApiError:
-    """The call, once its body is complete."""
+    """Read a call to its end and parse it."""
     sent = await _collect_body(chunks)
     if fault := header_fault(headers):
         return fault
@@ -74,12 +73,12 @@ async def receive_call(headers: Mapping[str, str], chunks: AsyncIterator[bytes])
 
 
 def secrets_of(headers: Mapping[str, str]) -> list[str]:
-    """What must stand nowhere: the keys that the call came with."""
+    """The call's keys, which must not be shown or stored."""
     return [secret for secret in secrets_in(headers) if secret != PLACEHOLDER]
 
 
 async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """All of a body, or None if it is too large. It is read to its end either way: only then is an answer heard."""
+    """The body, or None if it is too large. It is read to its end either way, because clients answer only then."""
     parts: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -90,7 +89,7 @@ async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:
 
 
 def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
-    """A body without its content encodings, the last one first. No more than LARGEST bytes are ever made of it."""
+    """Decode a body's content encodings, the last one first. At most LARGEST bytes are produced."""
     for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
         if encoding in ("", "identity"):
             continue
@@ -107,7 +106,7 @@ def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
 
 
 def _inflate(data: bytes, window: int) -> bytes:
-    """Raises zlib.error for bytes that are damaged, or that end too early."""
+    """Raises zlib.error if the bytes are damaged or incomplete."""
     unpacker = zlib.decompressobj(window)
     try:
         made = unpacker.decompress(data, LARGEST + 1)
@@ -140,12 +139,12 @@ def _parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
 
 
 def _no_number(word: str) -> None:
-    """Python takes `NaN` and `Infinity` for numbers. JSON does not, and a log with one would be damaged."""
+    """Python parses `NaN` and `Infinity` as numbers. JSON does not, and they would damage a log."""
     raise ValueError(word)
 
 
 def _finite(word: str) -> float:
-    """A number that no float holds, like 1e400, is infinite to Python. It cannot be written down again."""
+    """Python parses a number beyond the range of floats, like 1e400, as infinite, which JSON cannot express."""
     if math.isinf(number := float(word)):
         raise ValueError(word)
     return number
@@ -167,7 +166,7 @@ def _inner(value: Any) -> Iterable[Any]:
 
 
 def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
-    """Half of a letter, escaped: Python's parser takes it, but it is no text and has no bytes."""
+    """Python parses half of a surrogate pair, but it cannot be encoded."""
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -176,7 +175,7 @@ def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
 
 
 def _retry(headers: Mapping[str, str]) -> int | ApiError:
-    """What the header says; 0 where it says no number."""
+    """The number in the header; 0 without one."""
     value = headers.get(RETRY, "")
     if not (value.isascii() and value.isdecimal()):
         return 0

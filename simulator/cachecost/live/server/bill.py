@@ -1,4 +1,4 @@
-"""The bill of a simulated API: what its calls cost, what caching saved, and where it did not."""
+"""The bill of a simulated API: what its calls cost, what caching saved, and which loops are uncached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_TEXT = "(no text)"
 
 @dataclass(frozen=True, slots=True)
 class BillShare:
-    """What a part of the calls used and cost. `unmarked` is what it had cost without any caching, in dollars."""
+    """Usage and cost of some of the calls. `unmarked` is their cost without caching, in dollars."""
 
     name: str
     calls: int
@@ -35,21 +35,21 @@ class BillShare:
 
     @property
     def hit_share(self) -> Decimal | None:
-        """Which share of all input was read; None where there was no input."""
+        """The cache hit rate: tokens read ÷ input tokens; None without input."""
         total = self.usage.total_input
         return Decimal(self.usage.read) / total if total else None
 
     @property
     def saved_usd(self) -> Decimal:
-        """Dollars that caching saved; less than nothing where it cost more than it brought."""
+        """Dollars that caching saved; negative if it cost more than it saved."""
         return self.unmarked - self.cost.total
 
 
 @dataclass(frozen=True, slots=True)
 class ServerBill:
-    """All calls, then the same by workspace, by conversation and by model; then the loops that were left uncached.
+    """All calls, then by workspace, conversation and model, and the uncached loops.
 
-    `token_source` says how tokens were counted, `band` how far off that may be (0.03 is ±3 %).
+    `token_source` says how tokens were counted, `band` is the error margin (0.03 is ±3%).
     """
 
     total: BillShare
@@ -86,7 +86,7 @@ def bill_of(meter: Meter) -> ServerBill:
 
 
 def _groups(taken: Iterable[MeteredCall], key: Callable[[MeteredCall], Key]) -> list[tuple[Key, list[MeteredCall]]]:
-    """The calls with the same key together, in the order in which they first came."""
+    """The calls by key, in the order of their first call."""
     found: dict[Key, list[MeteredCall]] = {}
     for one in taken:
         found.setdefault(key(one), []).append(one)
@@ -107,7 +107,7 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
 
 
 def _conversation_name(call: MeteredCall, several: bool) -> str:
-    """A conversation by its first words, with its workspace where there are several."""
+    """The first words of a conversation, with its workspace if there are several."""
     name = title(call.first) or NO_TEXT
     return f"{call.workspace or NO_KEY}: {name}" if several else name
 

@@ -1,4 +1,4 @@
-"""The bill's figures: once as cells for people, once as JSON for machines."""
+"""The bill's figures as table cells and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADERS = {
 
 
 def verdict(bill: ServerBill) -> str:
-    """The answer in one sentence: what the calls cost, and what caching made of it."""
+    """One sentence: what the calls cost, and what they would have cost without caching."""
     total = bill.total
     if not total.calls:
         return NOTHING_YET
@@ -40,7 +40,7 @@ def verdict(bill: ServerBill) -> str:
 
 
 def facts(bill: ServerBill) -> list[str]:
-    """What else should be known, a sentence each."""
+    """Further facts, one sentence each."""
     total, unread = bill.total, bill.total.unread
     told = []
     if total.hit_share is not None:
@@ -55,13 +55,13 @@ def facts(bill: ServerBill) -> list[str]:
 
 
 def counted_by(bill: ServerBill) -> str:
-    """How tokens were counted, and how far off that may be; empty before the first call."""
+    """How tokens were counted, with the error margin; empty before the first call."""
     band = f", ±{percent(bill.band)}" if bill.band else ""
     return f"{bill.token_source}{band}" if bill.token_source else ""
 
 
 def cells(share: BillShare) -> dict[str, str]:
-    """The figures of a share as people read them, by the keys of HEADERS."""
+    """The formatted figures of a share, by the keys of HEADERS."""
     usage = share.usage
     return {
         "calls": f"{share.calls:,}",
@@ -75,7 +75,7 @@ def cells(share: BillShare) -> dict[str, str]:
 
 
 def columns(shares: Sequence[BillShare], keys: Sequence[str]) -> list[Column]:
-    """Those columns of HEADERS, one cell a share."""
+    """The columns of HEADERS in `keys`, with one cell per share."""
     made = [cells(share) for share in shares]
     return [Column(key, HEADERS[key], point_aligned([row[key] for row in made])) for key in keys]
 

@@ -1,4 +1,4 @@
-"""The bill in a terminal: the answer, then who spent it on what, then what was left uncached."""
+"""The bill in a terminal: the verdict, the cost by token class and by group, then the uncached loops."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ NARROWEST_NAME = 18
 KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
 LAST_KEYS = ("hit_share", "unread", "unmarked", "cost")
 RANKS = {"hit_share": COMPARISON, "unmarked": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
-"""Columns that do not carry the answer. A token class does, unless it is zero everywhere."""
+"""Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
 
 
 def print_bill(meter: Meter, stream: IO[str]) -> None:
-    """Print the bill: as wide as the stream's terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
+    """Print the bill, as wide as the terminal or 120 cells into a pipe, with colors as it and NO_COLOR allow."""
     print_text(bill_of(meter), stream)
 
 
 def print_text(bill: ServerBill, stream: IO[str]) -> None:
-    """Print to `stream`, signs in ASCII where its encoding lacks them."""
+    """Print to `stream`, with ASCII replacements for characters that its encoding lacks."""
     probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
@@ -100,7 +100,7 @@ def _classes(total: BillShare) -> RenderableType:
 
 
 def _is_used(share: BillShare, key: str) -> bool:
-    """An hour's writes are shown only where there are any; the rest always."""
+    """1h writes are shown only if there are any; other classes always."""
     return key != "write_1h" or bool(share.usage.write_1h)
 
 
@@ -125,7 +125,7 @@ def _with_rank(column: Column) -> Column:
 
 
 def _cut(name: str, width: int) -> str:
-    """`name` in `width` cells: what is too long loses its end, since people know a conversation by its beginning."""
+    """`name` shortened to `width` cells at its end, since the beginning identifies a conversation."""
     if cell_len(name) <= width:
         return name
     return f"{set_cell_size(name, width - 1).rstrip()}…"

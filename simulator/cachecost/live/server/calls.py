@@ -1,4 +1,4 @@
-"""One Messages call, from its body to what is answered: billed, kept and recorded before a byte goes out."""
+"""One Messages call from its body to its answer. It is billed and recorded before a byte is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cachecost.prompts.wire import NotAMessage
 
 @dataclass(frozen=True, slots=True)
 class ServedResponse:
-    """What goes to the client: a message (or a refusal), when, and what happens to it on the way."""
+    """What goes to the client: a message or an error, when, and a fault to inject."""
 
     request_id: str
     message: Mapping[str, Any] | ApiError
@@ -36,7 +36,7 @@ class ServedResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call under way. `body` is the whole of it, `data` as the log keeps it."""
+    """A running call. `data` is the body as the log keeps it."""
 
     arrived: ReceivedCall
     id: str
@@ -48,7 +48,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _BilledAnswer:
-    """A call that is answered."""
+    """An answered call."""
 
     asked: ClientCall
     answer: ModelAnswer
@@ -56,7 +56,7 @@ class _BilledAnswer:
 
 
 def answer_call(served: ServerState, arrived: ReceivedCall) -> ServedResponse:
-    """Answer a Messages call. One after another: calls are billed in the order in which they start."""
+    """Answer a Messages call. Calls are billed one at a time, in the order they start."""
     with served.lock:
         resolved = served.threads.resolve(arrived.workspace, arrived.body)
         whole = ResolvedCall(arrived.body) if isinstance(resolved, ApiError) else resolved
@@ -76,7 +76,7 @@ def _start_call(served: ServerState, arrived: ReceivedCall, whole: ResolvedCall)
 
 
 def _error(fault: InjectedFault | None) -> ApiError | None:
-    """The error that a fault makes of the whole call, if it does."""
+    """The error that the fault stands for, if it replaces the whole answer."""
     if fault is None or fault.kind not in ERRORS:
         return None
     headers = {"retry-after": f"{fault.seconds:g}"} if fault.kind == "429" else {}
@@ -130,7 +130,7 @@ def _client_call(call: _Call) -> ClientCall:
 
 
 def _answer_within_limit(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> ModelAnswer | ApiError:
-    """The answer as long as it may be, and when it comes."""
+    """The answer, cut to `max_tokens`, with its times."""
     answer = served.answerer.answer(asked)
     if isinstance(answer, ApiError):
         return answer
@@ -150,7 +150,7 @@ def _refuse(served: ServerState, call: _Call, refused: ApiError) -> ServedRespon
 
 
 def _is_request(body: Mapping[str, Any]) -> bool:
-    """Whether a request log can hold this body: a reader takes a log with anything else for damaged."""
+    """Whether a request log can hold this body; readers reject a log with anything else."""
     try:
         Intake().body(body)
     except NotAMessage:
@@ -166,7 +166,7 @@ def _record(
     billed: _BilledAnswer | None = None,
     fault: InjectedFault | None = None,
 ) -> None:
-    """The call's line. It is written before the first byte goes out: whoever leaves, or is cut off, stands in it."""
+    """Write the call's line before the first byte is sent, so that aborted calls are recorded too."""
     if served.log is None:
         return
     fields = {
@@ -186,7 +186,7 @@ def _record(
 
 
 def count_tokens(served: ServerState, arrived: ReceivedCall) -> dict[str, Any] | ApiError:
-    """The answer of count_tokens: free of charge, and no call of the cache."""
+    """The answer of count_tokens: free of charge, without effect on the cache."""
     if fault := count_fault(arrived.body, arrived.version):
         return fault
     try:

@@ -1,4 +1,4 @@
-"""What /v1/models lists: the models whose rules are known, newest first."""
+"""/v1/models: the models whose rules are known, newest first."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _without_aliases(model: Wire) -> Wire:
 
 
 def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequence[str] = ()) -> Wire | ApiError:
-    """A page of the list: `limit`, `after_id`, `before_id`; retired models only where they are asked for."""
+    """A page of the list: `limit`, `after_id`, `before_id`; retired models only on request."""
     wanted = lifecycles or ("active", "deprecated")
     known = [_without_aliases(one) for one in models if one.get("lifecycle", "active") in wanted]
     told = query.get("limit", str(USUAL_PAGE))

@@ -1,4 +1,7 @@
-"""What the API's cache diagnostics answer: where a request parts from the one that the client names."""
+"""The API's cache diagnostics: where a request differs from the one that the client names.
+
+Only the earliest difference is reported, by what was sent; caches play no role (documentation, Cache diagnostics).
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from cachecost.prompts.request import Request
 NOT_FOUND = "previous_message_not_found"
 UNAVAILABLE = "unavailable"
 MOST_KEPT = 10_000
-"""Answered requests that a client can name; the oldest goes first. The API keeps its own for a short time only."""
+"""Answered requests that a client can name; the oldest is dropped first. The API keeps them for a short time."""
 Kind = Literal["model_changed", "tools_changed", "system_changed", "unavailable", "messages_changed"]
 Size = Callable[[Block], int]
 
 COMPARED = ("tool_choice", "thinking", "context_management")
-"""Parameters whose change the API does not name: it answers "unavailable". `speed` is compared, too: it is in a salt
-here (rule 2), and the documentation's list is silent about it."""
+"""Parameters whose change the API reports as "unavailable". `speed` is compared too: it is in the cache key here
+(rule 2), and not in the documentation's list."""
 BYTES_PER_TOKEN = 4
-"""The API's own figure is "a byte-length estimate" too."""
+"""The API's figure is "a byte-length estimate" as well."""
 
 
 class Diagnostics:
@@ -62,9 +65,9 @@ def by_bytes(block: Block) -> int:
 
 
 def divergence(before: Request, after: Request, size: Size = by_bytes) -> Divergence | None:
-    """How `after` differs from `before`; None where it goes on from it.
+    """How `after` differs from `before`; None if it continues it.
 
-    Marks are no difference (rule 1). `size` says how many tokens a block has.
+    Breakpoints make no difference (rule 1). `size` is the number of tokens of a block.
     """
     if before.model != after.model:
         return _divergence_before_messages("model_changed", before, size, before.tools.blocks, before.system.blocks)
@@ -79,12 +82,12 @@ def divergence(before: Request, after: Request, size: Size = by_bytes) -> Diverg
 
 
 def _divergence_before_messages(kind: Kind, before: Request, size: Size, *rest: Sequence[Block]) -> Divergence:
-    """A difference ahead of the messages: `rest` and all messages of the earlier prompt come after it."""
+    """A difference before the messages: `rest` and all messages of the earlier prompt follow it."""
     return Divergence(kind, sum(size(block) for blocks in (*rest, _blocks(before, 0)) for block in blocks))
 
 
 def _differs(before: Part, after: Part) -> Sequence[Block] | None:
-    """The blocks of a layer from its first difference on; None where both are equal."""
+    """The blocks of a layer from its first difference on; None if both are equal."""
     if before.digest == after.digest:
         return None
     return before.blocks[_equal(before.blocks, after.blocks) :]
@@ -93,7 +96,7 @@ def _differs(before: Part, after: Part) -> Sequence[Block] | None:
 def _changed_blocks(before: Request, after: Request) -> Sequence[Block]:
     """The blocks of the earlier messages from the first difference on. A message that only grew is no difference.
 
-    Costs work for what is in one of them only, where both grew in one tree.
+    The work is proportional to the messages that only one of them has, if both are in one tree.
     """
     parting = before.thread.common(after.thread).length
     old = _blocks(before, parting)
@@ -101,7 +104,7 @@ def _changed_blocks(before: Request, after: Request) -> Sequence[Block]:
 
 
 def _equal(old: Sequence[Block], new: Sequence[Block]) -> int:
-    """How many blocks are equal, from the first on."""
+    """How many leading blocks are equal."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
@@ -114,7 +117,7 @@ def _blocks(request: Request, after: int) -> list[Block]:
 
 
 def _parameters(request: Request) -> list[Any]:
-    """What the API compares and does not name; an explicit absence is an absence."""
+    """What the API compares without naming it; an explicit null counts as absent."""
     config = {key: value for key, value in (request.params.get("output_config") or {}).items() if key != "format"}
     named = [request.params.get(name) or None for name in (*COMPARED, "speed")]
     return [*named, config or None, output_format(request.params)]

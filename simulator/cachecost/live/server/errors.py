@@ -1,4 +1,4 @@
-"""What the API answers instead of a message: error bodies, and its words for what it does not take."""
+"""The API's error bodies and messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORDS[529] = "Overloaded"
 
 @dataclass(frozen=True, slots=True)
 class DetailedError(ApiError):
-    """A refusal that says in `details`, for programs, which one it is."""
+    """An error with machine-readable `details`."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -47,12 +47,12 @@ def unknown_model(name: object) -> ApiError:
 
 
 def of_status(status: int, message: str = "", headers: Mapping[str, str] | None = None) -> ApiError:
-    """The API's answer of this status, in its own words where none are given."""
+    """The API's error of this status, with its usual message unless one is given."""
     return ApiError(status, OF_STATUS[status], message or WORDS[status], headers or {})
 
 
 def not_a_message(fault: NotAMessage) -> ApiError:
-    """Our complaint about a body, as the API words such: `messages.0.role: Input should be …`."""
+    """An error in a body, as the API words it: `messages.0.role: Input should be …`."""
     _, _, rest = str(fault).partition(": expected ")
     expected, _, got = rest.rpartition("; got ")
     missing = got.startswith("nothing")  # a hint may follow

@@ -1,9 +1,9 @@
-"""Faults that the server makes on purpose, by a call's number or by seeded chance.
+"""Faults that the server injects, by a call's number or by seeded chance.
 
-`429`, `500` and `529` come before the answer: such a call costs nothing and writes nothing. `cut` (the answer ends
-in the middle, the connection drops), `timeout` (nothing comes until the client leaves), `slow` (the first token
-comes later) and `garbage` (bytes that are neither JSON nor events) befall an answer that was billed as any other.
-In-process, a cut is `ConnectionCut`, raised out of the app.
+`429`, `500` and `529` replace the answer: such a call costs nothing and writes nothing. `cut` (the connection drops
+in the middle of the answer), `timeout` (no answer until the client leaves), `slow` (the first token is late) and
+`garbage` (neither JSON nor events) affect an answer that is billed as usual. In-process, a cut is `ConnectionCut`,
+raised by the app.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cachecost.base.errors import nearest
 
 ERRORS = {"429": 429, "500": 500, "529": 529}
 SECONDS = {"429": 1.0, "slow": 30.0}
-"""Kinds that take seconds, and how many where none are told: `retry-after`, and how late the first token is."""
+"""Kinds with a number of seconds, and its default: `retry-after`, and the delay of the first token."""
 KINDS = (*ERRORS, "cut", "timeout", "slow", "garbage")
 FORM = "NUMBER:KIND or KIND:CHANCE, where KIND is one of 429, 500, 529, cut, timeout, slow, garbage"
 BY_NUMBER = re.compile(r"(\d+):([a-z]\w*|\d{3})(?:=(\d+(?:\.\d+)?))?")
@@ -41,7 +41,7 @@ class InjectedFault:
 
 @dataclass(frozen=True, slots=True)
 class FaultSchedule:
-    """Which call meets which fault. The first that fits is taken; same seed, same calls, same faults."""
+    """Which call gets which fault: the first that matches. The same seed and calls give the same faults."""
 
     faults: tuple[InjectedFault, ...] = ()
     seed: int = 0
@@ -53,7 +53,7 @@ class FaultSchedule:
                 self._by_call.setdefault(fault.call, fault)
 
     def of(self, call: int) -> InjectedFault | None:
-        """What happens to the `call`-th call (retries are calls of their own); None: it is answered."""
+        """The fault of the `call`-th call (each retry counts as a call); None: it is answered."""
         return self._by_call.get(call) or next((one for one in self.faults if self._strikes(one, call)), None)
 
     def _strikes(self, fault: InjectedFault, call: int) -> bool:

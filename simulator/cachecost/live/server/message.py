@@ -1,4 +1,4 @@
-"""The message that answers a call, as one object and as a stream of events."""
+"""The answer to a call, as one object and as a stream of events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 Wire = dict[str, Any]
 MOST_PIECES = 40
 LETTERS = 24
-"""A piece of a streamed text is about that long; a long text comes in MOST_PIECES."""
+"""The usual length of a piece of streamed text; a long text comes in MOST_PIECES."""
 
 
 def message_of(asked: ClientCall, answer: ModelAnswer, metered: CallCharge) -> Wire:
@@ -58,7 +58,7 @@ def events_of(message: Mapping[str, Any]) -> Iterator[Wire]:
 
 
 def _end(message: Mapping[str, Any]) -> Wire:
-    """The last delta: usage so far, in which the halves of what was written are not told apart."""
+    """The last delta. Its usage does not split writes by TTL."""
     stops = ("stop_reason", "stop_sequence", "stop_details")
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     event: Wire = {
@@ -78,7 +78,7 @@ GROWING: dict[str, Wire] = {
     "server_tool_use": {"input": {}},
     "mcp_tool_use": {"input": {}},
 }
-"""What of a block comes in pieces, and how it begins. Other blocks come whole."""
+"""The fields of a block that are streamed in pieces, and their first value. Other blocks come whole."""
 
 
 def _begin_block(block: Mapping[str, Any]) -> Wire:
@@ -102,14 +102,14 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[Wire]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text as a stream tells it: three pieces at least where it has as many letters."""
+    """The pieces of a streamed text: at least three if it has as many characters."""
     parts = min(MOST_PIECES, max(3, len(text) // LETTERS))
     size = max(1, -(-len(text) // parts))
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def encode_json(value: Mapping[str, Any]) -> bytes:
-    """Compact JSON; half of a letter, which has no bytes of its own, as an escape."""
+    """Compact JSON; a lone surrogate is escaped, since it cannot be encoded."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:

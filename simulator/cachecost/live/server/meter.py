@@ -1,4 +1,4 @@
-"""Who bills: the simulated cache of all workspaces, one call after another."""
+"""The meter: bills calls by the simulated cache of all workspaces."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ CUT = "max_tokens"
 
 @dataclass(frozen=True, slots=True)
 class MeteredCall:
-    """A call as the bill looks at it.
+    """A call on the bill.
 
-    `first` is the first message of its conversation; `before` the number of the call that it goes on from (None: none).
-    `unmarked` is what it would have cost without any caching, `input_price` what a token of it costs unmarked, in USD
-    per 10**6 tokens; `minimum` how many tokens a cached prefix of its model has at least.
+    `first` is the first message of its conversation; `before` the number of the call that it continues (None: none).
+    `unmarked` is its cost without caching, in USD; `input_price` in USD per 10**6 tokens; `minimum` the minimum
+    cacheable prefix of its model, in tokens.
     """
 
     row: CallRow
@@ -52,10 +52,10 @@ class MeteredCall:
 
 
 class Meter:
-    """Bills calls by rules and prices, with the counter that `--tokens NAME` means. Calls come in the order they start.
+    """Bills calls by rules and prices, with the counter named by `--tokens NAME`. Calls come in the order they start.
 
-    `taken` holds every call that reached the ledger, in order: the `number`-th has `row.call == number`. Bodies that
-    are no Messages request are in no ledger; `not_messages` counts them. `notes` tells what else the bill should say.
+    `taken` holds every call in the ledger: the `number`-th has `row.call == number`. Bodies that are not Messages
+    requests are only counted, in `not_messages`. `notes` returns further sentences for the bill.
     """
 
     def __init__(self, rules: RuleBook, prices: PriceBook, host: str, tokens: str = AUTO) -> None:
@@ -75,7 +75,7 @@ class Meter:
 
     @property
     def rows(self) -> list[CallRow]:
-        """The ledger, in the order calls started; refused ones, which cost nothing, with their error."""
+        """The ledger by start time; refused calls cost nothing and have an error."""
         return [one.row for one in self.taken]
 
     @property
@@ -136,7 +136,7 @@ class Meter:
         return self._diagnostics.of(asked.workspace, asked.previous, request) if asked.wants_diagnostics else None
 
     def _error_of(self, asked: ClientCall, request: Request, row: CallRow) -> ApiError:
-        """What the API answers: 400 where it refuses, 404 for a model that it does not have."""
+        """The API's error: 400 for a refused request, 404 for an unknown model."""
         message = row.error or ""
         if row.error_type == REFUSED:
             return invalid(message)
@@ -148,7 +148,7 @@ class Meter:
 
 
 def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
-    """The call as `replay` will read it from the log: its time to the microsecond, its rules those of its day."""
+    """The call as `replay` will read it from the log: time in microseconds, rules of its day."""
     timestamp = moment(asked.start)
     start = seconds(timestamp)
     output = answer_blocks(answer.content, request.deferred)
@@ -166,6 +166,6 @@ def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
 
 
 def _output_told(answer: ModelAnswer) -> int | None:
-    """The output tokens that a recording knows of its answer; None where nobody knows, or the answer was cut since."""
+    """The output tokens billed in a recording; None if unknown, or if the answer was cut since."""
     was_cut = answer.stop_reason == CUT
     return None if was_cut else getattr(answer, "output_tokens", None)

@@ -1,4 +1,4 @@
-"""Answers on their way to the client: headers, the pace of a stream, and what goes wrong with them."""
+"""ASGI responses: headers, the pace of a stream, and injected faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 
 class PacedResponse:
-    """An answer as an ASGI application. A cut is raised as Cut once half of it is out."""
+    """An answer with its delays. A cut is raised as ConnectionCut once half of it is sent."""
 
     def __init__(self, answered: ServedResponse, pauses: AnswerDelays) -> None:
         self._answered = answered
@@ -66,7 +66,7 @@ class PacedResponse:
 
 
 class JsonResponse:
-    """A JSON body that goes out at once."""
+    """A JSON body, sent at once."""
 
     def __init__(self, body: Mapping[str, Any], request_id: str, status: int = 200, headers: Any = None) -> None:
         self._body = encode_json(body)

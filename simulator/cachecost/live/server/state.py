@@ -1,4 +1,4 @@
-"""What a server is made of, and what it keeps between calls."""
+"""The parts of a server, and its state between calls."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LENGTH = 22
 
 
 class Ids:
-    """Ids made of what was sent, and of how often it was: parallel calls have the same ids in any order."""
+    """Ids derived from the request and how often it was sent, so the order of parallel calls does not matter."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
         self._seen: Counter[bytes] = Counter()
 
     def next(self, *parts: bytes) -> str:
-        """What follows `req_` and `msg_` in the ids of one call."""
+        """The part of a call's ids after `req_` and `msg_`."""
         said = blake2b(b"\0".join(parts), digest_size=16, person=b"call").digest()
         self._seen[said] += 1
         key = b"%d:%d:" % (self._seed, self._seen[said]) + said
@@ -45,7 +45,7 @@ def _encode_id(number: int) -> str:
 
 
 class AnswerDelays:
-    """Waits that end early when the server stops, so that running answers come to their end."""
+    """Waits that end early when the server stops, so that running answers complete."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -82,10 +82,10 @@ class AnswerDelays:
 
 @dataclass(slots=True)
 class ServerState:
-    """Who answers and bills, by what clock; what is recorded, and what goes wrong on purpose.
+    """What answers and bills calls, by which clock, and the faults to inject.
 
-    `log` takes every call (None: nothing is recorded). `models` are the wire objects of /v1/models. Answers that
-    tell no time to their first token take `first_token_s`, in seconds of the clock. `say` gets words for people.
+    `log` records every call (None: nothing is recorded). `models` are the wire objects of /v1/models. Answers without
+    a time of their own take `first_token_s` seconds until the first token. `say` prints diagnostics.
     """
 
     answerer: Answerer
@@ -101,10 +101,10 @@ class ServerState:
     threads: Threads = field(init=False)
     pauses: AnswerDelays = field(init=False)
     lock: threading.Lock = field(init=False)
-    """Calls are billed one after another, in the order in which they start."""
+    """Calls are billed one at a time, in the order they start."""
     calls: int = field(init=False, default=0)
     unreadable: int = field(init=False, default=0)
-    """Refused bodies that are no Messages request: a request log cannot hold them."""
+    """Refused bodies that are not Messages requests, which a request log cannot hold."""
 
     def __post_init__(self) -> None:
         self.ids = Ids(self.seed)

@@ -1,8 +1,8 @@
-"""Conversations that the server holds (`thread`): a client sends what is new, the call is the whole.
+"""Conversations that the server keeps (`thread`): the client sends only what is new.
 
-`{"type": "create"}` keeps the call under the answer's id; `{"type": "continue", "previous_message_id": …}` goes on
-from there, once. System and tools are those of the beginning. Marks on messages held for each were set for the
-call that sent them, so they are not held; those on tools and system are (field shapes: anthropic 2.12).
+`{"type": "create"}` stores the call under the answer's id; `{"type": "continue", "previous_message_id": …}` continues
+it, once. System and tools are those of the first call. Breakpoints on messages apply only to the call that sent them,
+so they are not stored; those on tools and system are (field shapes: anthropic 2.12).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cachecost.prompts.wire import MARK
 Body = Mapping[str, Any]
 HELD = ("tools", "system")
 MOST = 10_000
-"""Threads that are held; the oldest goes first."""
+"""Threads that are kept; the oldest is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldThread:
-    """What is held under a message id: head, and messages with that answer at their end."""
+    """What is stored under a message id: tools and system, and the messages up to that answer."""
 
     head: Mapping[str, Any]
     messages: Sequence[Any]
@@ -31,7 +31,7 @@ class HeldThread:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCall:
-    """A call as a whole. `keeps`: its answer can be continued; `continues` is the message it goes on from."""
+    """A complete call. `keeps`: its answer can be continued; `continues` is the message id that it continues."""
 
     body: Body
     keeps: bool = False
@@ -45,7 +45,7 @@ class Threads:
         self._held: dict[tuple[str, str], HeldThread | None] = {}
 
     def resolve(self, workspace: str, body: Body) -> ResolvedCall | ApiError:
-        """The whole of `body`, without its `thread`."""
+        """The complete call, without `thread`."""
         thread = body.get("thread")
         rest = {name: value for name, value in body.items() if name != "thread"}
         if thread is None:
@@ -74,7 +74,7 @@ class Threads:
         return ResolvedCall({**held.head, **rest, "messages": messages}, keeps=True, continues=previous)
 
     def keep(self, workspace: str, resolved: ResolvedCall, message: Mapping[str, Any]) -> None:
-        """Hold an answered call under its answer's id."""
+        """Store an answered call under its answer's id."""
         if not resolved.keeps:
             return
         if resolved.continues is not None:
@@ -92,7 +92,7 @@ BLOCKS = ("content", "source")
 
 
 def without_marks(value: Any) -> Any:
-    """A message without the marks on its blocks, however deep; what a tool was given stays as it is."""
+    """A message without the breakpoints on its blocks, at any depth; tool inputs are unchanged."""
     if isinstance(value, list):
         return [without_marks(one) for one in value]
     if not isinstance(value, Mapping):

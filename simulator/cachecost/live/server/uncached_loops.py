@@ -1,4 +1,4 @@
-"""Loops that were left uncached: each call pays anew for what the call before it had sent already."""
+"""Uncached loops: each call pays again for what the call before it sent."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from cachecost.live.server.conversations import answers_tools, last_mark, marks_
 from cachecost.live.server.meter import MeteredCall
 
 MOST = Decimal("0.5")
-"""More than this share paid again, and the loop counts as uncached."""
+"""A loop is uncached if more than this share is paid again."""
 FEWEST = 2
-"""Fewer later calls are no loop."""
+"""A loop has at least this many later calls."""
 PER_TOKEN = -6
 
 
 @dataclass(frozen=True, slots=True)
 class UncachedLoop:
-    """Later calls of a conversation that paid most of what had been sent before uncached again.
+    """Later calls of a conversation that paid the full price again for most of what had been sent before.
 
-    `again` is how many tokens that were, `had_been_sent` of how many; `cost` what they cost at the input price, in
-    dollars; `why` says in words what was marked and what was not.
+    `again` is how many tokens, of `had_been_sent`; `cost` is their cost at the input price, in dollars; `why` says
+    which breakpoints were set.
     """
 
     conversation: str
@@ -42,7 +42,7 @@ class UncachedLoop:
 
 @dataclass(frozen=True, slots=True)
 class _LoopCall:
-    """A call that goes on from one before it. Tokens: paid again, sent before, and how much the first call lacked."""
+    """A call that continues an earlier one. Tokens: paid again, sent before, and added since the first call."""
 
     call: MeteredCall
     again: int
@@ -66,13 +66,13 @@ def find_uncached_loops(
 
 
 def _is_step(call: MeteredCall, taken: Sequence[MeteredCall]) -> bool:
-    """Whether a call goes on from another one: it has more messages. The same call once more is a retry."""
+    """Whether a call continues another one with more messages. The same call again is a retry."""
     is_later = call.before is not None and taken[call.before - 1].request.thread is not call.request.thread
     return is_later and call.row.error is None
 
 
 def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -> _LoopCall:
-    """Of what the call before had sent, that is paid again which this call's uncached tokens cannot have as new."""
+    """Tokens count as paid again if they are uncached and too many to be new."""
     assert call.before is not None
     usage, before = call.row.usage, taken[call.before - 1].row.usage.total_input
     new = max(0, usage.total_input - before)
@@ -80,7 +80,7 @@ def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -
 
 
 def _why(steps: Sequence[_LoopCall]) -> str:
-    """What the loop's calls marked: the reason that most of its steps have."""
+    """The reason that most of the loop's calls have."""
     return Counter(map(_reason, steps)).most_common(1)[0][0]
 
 

@@ -1,4 +1,4 @@
-"""Who answers in place of a model: a script, a recording, or a small agent. Same call, same answer."""
+"""What answers in place of a model: a script, a recording or a small agent. The same call gets the same answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ANSWERS = (
 KINDS = ("agent", "script", "recording")
 DEFAULT_TOOL_CALLS = 2
 AGENT = re.compile(r"[0-9]{1,9}(:.+)?")
-"""How many tool calls a turn has, and the tools that are called whatever their names say."""
+"""The number of tool calls per turn, and the tools that may be called regardless of their names."""
 
 
 def answerer_from(text: str) -> Answerer:
-    """The answerer that `--answers TEXT` means: see ANSWERS. Raises ValueError, and InputError for its file."""
+    """The answerer of `--answers TEXT`: see ANSWERS. Raises ValueError, and InputError for its file."""
     kind, _, rest = text.partition(":")
     if text == "agent" or (kind == "agent" and AGENT.fullmatch(rest)):
         from cachecost.live.server.answers.agent import AgentAnswerer
@@ -40,7 +40,7 @@ def answerer_from(text: str) -> Answerer:
 
 
 def notes_of(answerer: Answerer) -> Sequence[str]:
-    """What the bill should say about the answers."""
+    """Notes on the answers for the bill."""
     missed = getattr(answerer, "missed", 0)
     if not missed:
         return tuple(getattr(answerer, "notes", ()))

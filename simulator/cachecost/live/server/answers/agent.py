@@ -1,4 +1,4 @@
-"""A small agent in place of a model: some tool calls a turn, then a sentence. Enough for whole agent loops to run."""
+"""A small agent in place of a model: some tool calls per turn, then a sentence. It drives whole agent loops."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from cachecost.live.server.answers.blocks import (
     Item,
     blocks,
+    count_tool_calls_of_turn,
     items,
     mapping,
     stop_reason,
     text,
     thinking,
-    tool_calls_since_a_person_spoke,
     tool_use,
     wanted_schema,
     wants_thinking,
@@ -28,11 +28,11 @@ THOUGHT = "A simulated model thinks one short thought, so that its block is sent
 
 
 class AgentAnswerer:
-    """Makes `tool_calls` calls of harmless tools in each turn, one a reply; then says a line.
+    """Makes `tool_calls` calls of harmless tools per turn, one per reply; then answers with a sentence.
 
-    Every such tool has its turn: the next is the one that the conversation has called least. Those `allowed` are
-    called whatever their names say. `tool_choice` is obeyed as far as that is harmless; a JSON schema is answered with
-    the least JSON it takes. `notes` say which of the tools offered were not called.
+    The next tool is the one that the conversation has called least. Those `allowed` are called regardless of their
+    names. `tool_choice` is obeyed as far as that is harmless; a JSON schema is answered with a minimal value. `notes`
+    say which of the tools offered were not called.
     """
 
     def __init__(self, tool_calls: int = 2, allowed: Collection[str] = ()) -> None:
@@ -42,13 +42,13 @@ class AgentAnswerer:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the bill should say about the tools."""
+        """Notes on the tools for the bill."""
         return self._tally.notes
 
     def answer(self, asked: ClientCall) -> ModelAnswer:
         """See `Answerer`."""
         body = asked.body
-        made = tool_calls_since_a_person_spoke(body)
+        made = count_tool_calls_of_turn(body)
         ready = harmless_calls(body, self._allowed)
         call = _forced_call(body, made, self._tool_calls, ready) or self._next(body, made, ready)
         self._tally.add(body, call.name if call else None)
@@ -62,7 +62,7 @@ class AgentAnswerer:
         return ModelAnswer(content, stop_reason(content))
 
     def _next(self, body: Item, made: int, ready: Sequence[ToolCall]) -> ToolCall | None:
-        """The next call of this turn; None where it is done, or nothing harmless may be called."""
+        """The next call of this turn; None if the turn is done, or no tool is harmless."""
         if made >= self._tool_calls or _choice(body).get("type") in ("none", "tool"):
             return None
         return _least_called(ready, body)
@@ -73,9 +73,9 @@ def _choice(body: Item) -> Item:
 
 
 def _forced_call(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) -> ToolCall | None:
-    """The call that `tool_choice` asks for in any case; None where it asks for none, or for one that may do harm.
+    """The call that `tool_choice` forces; None if it forces none, or one that may do harm.
 
-    Where any will do, the one that holds a structured answer comes after `enough` others.
+    With `any`, the tool for a structured answer comes after `enough` others.
     """
     choice = _choice(body)
     if choice.get("type") == "any":
@@ -93,7 +93,7 @@ def _only_one(body: Item) -> ToolCall | None:
 
 
 def _least_called(ready: Sequence[ToolCall], body: Item) -> ToolCall | None:
-    """Of those that were called as often, the one that is offered first."""
+    """The least called tool; of several, the one that is offered first."""
     called = Counter(str(block.get("name")) for block in _tool_uses(body))
     return min(ready, key=lambda call: called[call.name], default=None)
 
@@ -122,7 +122,7 @@ NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with 
 
 
 class ToolTally:
-    """Tools by name, in the order in which they were first offered. `calls` is how many calls a turn has."""
+    """Why tools were not called, in the order they were first offered. `calls` is the number of calls per turn."""
 
     def __init__(self, calls: int, allowed: Collection[str]) -> None:
         self._calls = calls
@@ -131,7 +131,7 @@ class ToolTally:
         self._called: set[str] = set()
 
     def add(self, body: Item, called: str | None) -> None:
-        """A call offered the tools of `body`, and was answered with a call of one, or of none."""
+        """Count a call that offered the tools of `body`; `called` is the one called (None: none)."""
         for tool in items(body.get("tools")):
             name = tool.get("name") or tool.get("type")
             if isinstance(name, str) and name not in self._reasons:

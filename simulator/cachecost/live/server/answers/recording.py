@@ -1,4 +1,4 @@
-"""Answers from a recording: what the model really said to the same messages."""
+"""Answers from a recording: the model's answers to the same messages."""
 
 from __future__ import annotations
 
@@ -22,17 +22,14 @@ NOT_RECORDED = "nothing recorded for this call"
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer(ModelAnswer):
-    """An answer with the output tokens that were billed for it; None where no bill is known."""
+    """An answer with its billed output tokens; None if unknown."""
 
     output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _ThreadKey:
-    """A thread by its words: digests of all messages and of the first, and how many are the assistant's.
-
-    Marks are no part of it.
-    """
+    """Identifies a thread without breakpoints: digests of all messages and of the first, and the number of turns."""
 
     digest: bytes
     first: bytes
@@ -44,11 +41,11 @@ class _ThreadKey:
 
 
 class RecordingAnswerer:
-    """Answers a call as the recording does.
+    """Answers a call as in the recording.
 
-    The call with the same tools, system and messages comes first, then one with the same messages, then the one that
-    stands at the same turn of a conversation with the same first message. `missed` counts calls for which there is
-    none: they are answered with a line that says so.
+    It prefers the call with the same tools, system and messages, then one with the same messages, then the one at the
+    same turn of a conversation with the same first message. `missed` counts calls without a match, which get a
+    placeholder.
     """
 
     def __init__(self, calls: Iterable[LoggedCall]) -> None:
@@ -63,7 +60,7 @@ class RecordingAnswerer:
 
     @classmethod
     def load(cls, path: Path) -> RecordingAnswerer:
-        """The recording at `path`, in any known format. Raises InputError, also where it holds no answer."""
+        """The recording at `path`, in any known format. Raises InputError, also if it has no answers."""
         found = cls(read_calls(path, says_format=False))
         if not found._messages:
             raise InputError([Fault(str(path), "expected a recording with answers; got none whose words were kept")])
@@ -81,7 +78,7 @@ class RecordingAnswerer:
         return found or _missing()
 
     def _learn(self, call: LoggedCall) -> None:
-        """Keep an answer under all that it can be found by; of several to the same call the first."""
+        """Index an answer by all its keys; of several answers to the same call, the first counts."""
         if call.failed or not call.response or any(block.content is None for block in call.response):
             return
         said, request = _answer_of(call), call.request
@@ -99,7 +96,7 @@ class RecordingAnswerer:
         )
 
     def _key_of(self, thread: Thread) -> _ThreadKey:
-        """What a thread is found by. Costs work for the messages that are new."""
+        """The key of a thread. The work is proportional to the new messages."""
         path = []
         node = thread
         while node not in self._threads and node.message is not None:

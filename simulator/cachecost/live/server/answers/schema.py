@@ -1,4 +1,4 @@
-"""The smallest value that a JSON schema takes, as well as it can be guessed."""
+"""A minimal value for a JSON schema, on a best-effort basis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cachecost.live.server.answers.blocks import mapping
 
 Schema = Mapping[str, Any]
 Wording = Callable[[str], Any]
-"""What a plain string property of this name should hold; None: nothing in particular."""
+"""The value of a string property of this name; None: any."""
 
 DEEPEST = 12
 WORD = "cachecost"
@@ -43,7 +43,7 @@ CANDIDATES = (
     "+10000000000",
     "$1",
 )
-"""Tried against a pattern, with runs of one letter or digit after them."""
+"""Candidates for a pattern; runs of one letter or digit follow."""
 LONGEST_RUN = 40
 
 
@@ -52,7 +52,7 @@ def nothing_particular(name: str) -> Any:
 
 
 class MinimalValue:
-    """Makes values for `schema` and what it refers to. `wording` chooses strings by the property's name."""
+    """Makes values for `schema`. `wording` chooses strings by the property's name."""
 
     def __init__(self, schema: Schema, wording: Wording = nothing_particular) -> None:
         self._root = schema
@@ -62,7 +62,7 @@ class MinimalValue:
         return self._of(self._root, "", 0)
 
     def _of(self, schema: Any, name: str, depth: int) -> Any:
-        """A value for `schema`, which stands under `name`; null where it refers to itself without end."""
+        """A value for `schema`, the property `name`; null if it refers to itself endlessly."""
         if not isinstance(schema, Mapping) or depth > DEEPEST:
             return None if depth > DEEPEST else WORD
         schema = self._resolve(schema)
@@ -101,7 +101,7 @@ class MinimalValue:
         return next(_strings(schema, self._wording(name)), WORD)
 
     def _resolve(self, schema: Any) -> Schema:
-        """`schema` without `$ref` and `allOf`: what they bring stands in it."""
+        """`schema` with its `$ref` and `allOf` merged into it."""
         for _ in range(DEEPEST):
             if not isinstance(schema, Mapping):
                 return {}
@@ -126,12 +126,12 @@ class MinimalValue:
 
 
 def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
-    """A value that `schema` takes, with as little in it as may be."""
+    """A minimal value for `schema`."""
     return MinimalValue(schema, wording).value()
 
 
 def _named_values(schema: Schema) -> Iterator[Any]:
-    """Values that the schema itself names."""
+    """Values that the schema names itself."""
     if "const" in schema:
         yield schema["const"]
     for listed in ("enum", "examples"):
@@ -142,7 +142,7 @@ def _named_values(schema: Schema) -> Iterator[Any]:
 
 
 def _branch(branches: Any, depth: int) -> Any:
-    """The first branch; deep inside one that refers to nothing, so that there is an end."""
+    """The first branch; at depth, one without a reference, so that recursion ends."""
     plain = [one for one in branches if isinstance(one, Mapping) and "$ref" not in one]
     return plain[0] if plain and depth > DEEPEST // 2 else branches[0]
 
@@ -158,7 +158,7 @@ def _merge(one: Schema, other: Schema) -> Schema:
 
 
 def _kind(schema: Schema) -> str:
-    """The type of `schema`: the first of several that is not null; guessed where it is not told."""
+    """The type of `schema`: the first of several that is not null; guessed if missing."""
     told = schema.get("type")
     if isinstance(told, list):
         told = next((one for one in told if one != "null"), "null")
@@ -170,7 +170,7 @@ def _kind(schema: Schema) -> str:
 
 
 def _number(schema: Schema, whole: int) -> int | float:
-    """The number nearest to 1 that keeps the limits."""
+    """The valid number nearest to 1."""
     step = schema.get("multipleOf") or (1 if whole else 0)
     low, high = _limit(schema, "inimum", step or 0.5), _limit(schema, "aximum", -(step or 0.5))
     number = 1 if low is None else max(1, low)
@@ -191,7 +191,7 @@ def _limit(schema: Schema, kind: str, inside: float) -> float | None:
 
 
 def _strings(schema: Schema, wanted: Any) -> Iterator[str]:
-    """Strings that keep all that the schema says, the likeliest first."""
+    """Strings that satisfy the schema, the most likely first."""
     least, most = int(schema.get("minLength") or 0), schema.get("maxLength")
     pattern = _compile_pattern(schema.get("pattern"))
     for tried in _candidates(schema, wanted):
@@ -212,7 +212,7 @@ def _candidates(schema: Schema, wanted: Any) -> Iterator[str]:
 
 
 def _compile_pattern(pattern: Any) -> re.Pattern[str] | None:
-    """A pattern that Python does not know binds nothing: the value is a guess anyway."""
+    """None for a pattern that Python does not support: the value is a guess anyway."""
     try:
         return re.compile(pattern) if isinstance(pattern, str) else None
     except re.error:

@@ -1,4 +1,4 @@
-"""Answers from a script: a YAML file that says what the assistant says, reply by reply."""
+"""Answers from a script: a YAML file with the assistant's replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ END = "end of script"
 
 
 class _Part(BaseModel):
-    """What all mappings of a script have in common: a key that nobody knows is a fault."""
+    """The base of all mappings of a script: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -33,7 +33,7 @@ class ScriptTool(_Part):
 
 
 class ScriptError(_Part):
-    """What the server answers instead, as the API would."""
+    """An error that the server answers instead."""
 
     status: int = Field(ge=400, le=599)
     type: str = "api_error"
@@ -43,8 +43,8 @@ class ScriptError(_Part):
 class ScriptReply(_Part):
     """One answer: `thinking`, then `text`, then `tool` with its `input`, or `tools`; or an `error` instead.
 
-    `first_token_s` and `seconds` are simulated seconds until the first token and until the end; `repeat` gives the same
-    reply so many times.
+    `first_token_s` and `seconds` are simulated seconds until the first token and until the end; `repeat` is how often
+    the reply is given.
     """
 
     thinking: str | None = None
@@ -72,7 +72,7 @@ class ScriptReply(_Part):
 
 
 class ScriptFile(_Part):
-    """The whole file. `then` is what follows the last reply: a line that says so, that reply again, or all again."""
+    """The whole file. `then` says what follows the last reply: a placeholder, that reply again, or all again."""
 
     format: Literal[1]
     replies: list[ScriptReply] = Field(min_length=1)
@@ -81,17 +81,17 @@ class ScriptFile(_Part):
 
 @dataclass(frozen=True, slots=True)
 class _ScriptStep:
-    """One reply, and the errors that are answered before it, one for each try."""
+    """One reply, and the errors before it, one for each attempt."""
 
     reply: ScriptReply | None
     errors: tuple[ScriptError, ...]
 
 
 class ScriptAnswerer:
-    """Gives reply after reply: the `turn`-th call of a conversation gets the `turn`-th reply, retried or not.
+    """The `turn`-th call of a conversation gets the `turn`-th reply, retried or not.
 
-    An error takes no turn: it is what the first try gets (`x-stainless-retry-count` 0), and a second error right after
-    it the second. So the same call always gets the same answer.
+    An error takes no turn: the first attempt gets it (`x-stainless-retry-count` 0), and the second attempt the error
+    right after it. So the same call always gets the same answer.
     """
 
     def __init__(self, told: ScriptFile) -> None:
@@ -138,7 +138,7 @@ def _validate(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
 
 
 def _steps(replies: list[ScriptReply]) -> list[_ScriptStep]:
-    """One step a reply; errors belong to the reply that comes after them."""
+    """One step per reply; errors belong to the reply after them."""
     steps: list[_ScriptStep] = []
     errors: list[ScriptError] = []
     for reply in replies:
