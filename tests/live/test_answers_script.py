@@ -111,7 +111,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "6:13 replies[1].error.status: expected at least 400; got 200",
         "8:5 replies[2].seconds: expected at least 0.0; got -1",
         "9:5 replies[2].repeat: expected at least 1; got 0",
-        "10:5 replies[3]: expected a tool beside its input",
+        "10:5 replies[3]: expected a tool with its input",
     ]
 
 

@@ -91,13 +91,13 @@ def test_a_ttl_that_is_in_the_key_one_way_only_is_not_settled() -> None:
     bench = _bench("ttl_in_key", *bills)
     answer = asyncio.run(bench.priced.probe.run(bench))
     assert (answer.value, answer.rounds) == (None, 2)
-    assert answer.told == "written with 5m, a 1h breakpoint reads 1100; written with 1h, a 5m breakpoint reads 0"
+    assert answer.explanation == "written with 5m, a 1h breakpoint reads 1100; written with 1h, a 5m breakpoint reads 0"
 
 
 def test_an_entry_that_its_own_kind_of_mark_does_not_read_shows_nothing() -> None:
     bench = _bench("ttl_in_key", *[WRITES, WRITES] * 2)
     answer = asyncio.run(bench.priced.probe.run(bench))
-    assert (answer.value, answer.told) == (
+    assert (answer.value, answer.explanation) == (
         None,
         "an entry written with 5m was not read by a breakpoint with the same TTL",
     )
@@ -106,7 +106,7 @@ def test_an_entry_that_its_own_kind_of_mark_does_not_read_shows_nothing() -> Non
 @pytest.mark.parametrize("probe", ["lookback", "lookback_runs"])
 def test_a_prefix_that_has_gone_is_not_out_of_reach(probe: str) -> None:
     found = tried(probe, ttl_s={"5m": 7.5, "1h": 3600.0})[probe]
-    assert (found.value, found.told) == (None, "the prefix could no longer be read")
+    assert (found.value, found.explanation) == (None, "the prefix could no longer be read")
 
 
 def test_efforts_that_fit_no_rule_are_not_settled() -> None:

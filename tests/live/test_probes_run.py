@@ -109,22 +109,22 @@ def test_what_was_found_before_the_budget_ran_out_is_kept() -> None:
     run = tried(faults={6: fault_over_budget()})
     minimum, choice, *others = run.findings
     assert minimum.value == 1024
-    assert (choice.value, choice.told) == (None, "stopped: the next call could cost $0.02; $0.01 is left")
+    assert (choice.value, choice.explanation) == (None, "stopped: the next call could cost $0.02; $0.01 is left")
     assert len(choice.calls) == 1
-    assert {finding.told for finding in others} == {"not run: the budget was exhausted"}
+    assert {finding.explanation for finding in others} == {"not run: the budget was exhausted"}
     assert len(run.said) == len(NAMES)
 
 
 def test_a_call_that_fails_for_good_ends_the_run() -> None:
     run = tried(faults={5: CallFailed("overloaded, 5 attempts", 529, "overloaded_error")})
-    assert run.findings[1].told == "stopped: overloaded, 5 attempts"
-    assert {finding.told for finding in run.findings[2:]} == {"not run: a call failed"}
+    assert run.findings[1].explanation == "stopped: overloaded, 5 attempts"
+    assert {finding.explanation for finding in run.findings[2:]} == {"not run: a call failed"}
     assert len(run.sender.bodies) == 5
 
 
 def test_a_refused_body_ends_one_probe_only() -> None:
     run = tried(refuses=lambda body: any("toolu_" in str(message) for message in body["messages"]))
-    assert run["lookback_runs"].told == "stopped: refused"
+    assert run["lookback_runs"].explanation == "stopped: refused"
     assert [finding.probe for finding in run.findings if finding.value is None] == ["lookback_runs"]
 
 
@@ -132,7 +132,7 @@ def test_bills_above_what_was_priced_end_a_probe(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bench, "MARGIN", 10_000)
     found = tried("ttl_in_key")["ttl_in_key"]
     assert (found.value, len(found.calls)) == (None, 2)
-    assert found.told == "it would exceed the 18 calls and the tokens that were priced"
+    assert found.explanation == "it would exceed the 18 calls and the tokens that were priced"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_rounds_that_differ_are_all_told() -> None:
     found = combine_rounds(
         [RoundResult("a", "reads all"), RoundResult("b", "reads nothing"), RoundResult(None, "lost")]
     )
-    assert found.told == "reads all; but another round: reads nothing; but another round: lost"
+    assert found.explanation == "reads all; another round: reads nothing; another round: lost"
 
 
 def test_a_finding_is_said_as_it_comes() -> None:
@@ -186,8 +186,8 @@ def test_a_finding_is_kept_as_it_comes() -> None:
 
 def test_a_bill_above_all_that_was_possible_ends_the_run() -> None:
     run = tried(faults={5: OverBilled("billed $1.00, at most $0.02 was possible")})
-    assert run.findings[1].told == "stopped: billed $1.00, at most $0.02 was possible"
-    assert {one.told for one in run.findings[2:]} == {"not run: a bill exceeded its upper bound"}
+    assert run.findings[1].explanation == "stopped: billed $1.00, at most $0.02 was possible"
+    assert {one.explanation for one in run.findings[2:]} == {"not run: a bill exceeded its upper bound"}
 
 
 def test_the_file_is_read_by_every_command(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ def test_a_small_budget_is_kept_and_what_is_missing_is_said() -> None:
     findings = _run(budget, {})
     assert budget.billed + budget.unknown <= Decimal("0.05")
     assert findings[0].value == 1024
-    assert [one.told for one in findings[2:]] == ["not run: the budget was exhausted"] * 9
-    assert findings[1].told.startswith("stopped: ")
+    assert [one.explanation for one in findings[2:]] == ["not run: the budget was exhausted"] * 9
+    assert findings[1].explanation.startswith("stopped: ")
 
 
 def test_failures_on_the_way_settle_nothing_wrong() -> None:

@@ -61,7 +61,7 @@ class Verifying:
                 print_diagnostic(f"{self.out} written: read it with --rules {self.out}")
         spent = sum((finding.dollars for finding in findings), Decimal(0))
         sys.stdout.write(f"{len(findings)} questions asked, {_settled(findings)} settled, ${spent:.4f} billed\n")
-        is_incomplete = any(finding.told.startswith(("not run", "stopped")) for finding in findings)
+        is_incomplete = any(finding.explanation.startswith(("not run", "stopped")) for finding in findings)
         return ExitCode.NOT_EVALUATED if is_incomplete else ExitCode.OK
 
 

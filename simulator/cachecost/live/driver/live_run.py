@@ -25,7 +25,7 @@ from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
 from cachecost.live.log import CallLog, call_line, moment
 
 RECORDING = "recording.jsonl"
-Told = Callable[[LiveCall, AnsweredCall, DollarBudget], None]
+ReportCall = Callable[[LiveCall, AnsweredCall, DollarBudget], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +58,31 @@ class LiveResult:
     recording: Path
 
 
-async def drive(given: LiveRun, journal: Journal, told: Told) -> LiveResult:
+async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResult:
     """Send what the journal lacks, and compare. Raises InputError if the recording is not a request log."""
-    plan, recording = given.plan, journal.path.with_name(RECORDING)
+    plan, recording = run.plan, journal.path.with_name(RECORDING)
     pricing = CallPricing(plan.terms.prices, HOST)
-    budget = DollarBudget(given.limit, journal.state.billed_usd, journal.state.unknown)
-    retries = RetryPolicy(given.retries, plan.run)
+    budget = DollarBudget(run.limit, journal.state.billed_usd, journal.state.unknown)
+    retries = RetryPolicy(run.retries, plan.run)
     rewrite(recording, plan, journal.state)
     with CallLog(recording) as log:
         async with sender_to(
-            given.key,
-            given.base_url,
+            run.key,
+            run.base_url,
             pricing,
             budget,
-            given.clock,
+            run.clock,
             retries,
             JournalingObserver(journal, log),
-            given.transport,
-            given.betas,
-            given.timeout_s,
+            run.transport,
+            run.betas,
+            run.timeout_s,
         ) as sender:
-            say = lambda step, sent: told(step, sent, budget)  # noqa: E731 - the run knows no budget
-            ended = await PlanRunner(plan, sender, journal, given.clock, given.parallel, say).go()
+            say = lambda step, sent: report(step, sent, budget)  # noqa: E731 - the run knows no budget
+            ended = await PlanRunner(plan, sender, journal, run.clock, run.parallel, say).go()
     rewrite(recording, plan, journal.state)
     outcomes = tuple(compare(plan, journal.state))
-    return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, given.limit, journal.path, recording)
+    return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, run.limit, journal.path, recording)
 
 
 class JournalingObserver(AttemptObserver):

@@ -104,25 +104,25 @@ class DollarBudget:
         self._reserved[self._number] = dollars
         return Reservation(self._number, dollars)
 
-    def settle(self, kept: Reservation, billed: Decimal) -> None:
+    def settle(self, reservation: Reservation, billed: Decimal) -> None:
         """The call was billed. Raises OverBilled if that exceeds the reservation."""
-        self._free(kept)
+        self._free(reservation)
         self.billed += billed
-        if billed > kept.dollars:
+        if billed > reservation.dollars:
             raise OverBilled(
-                f"a call was billed {exact_dollars(billed)}, above its upper bound of {exact_dollars(kept.dollars)}; "
-                "stopped because other calls could exceed their bounds too"
+                f"a call was billed {exact_dollars(billed)}, above its upper bound of "
+                f"{exact_dollars(reservation.dollars)}; stopped because other calls could exceed their bounds too"
             )
 
-    def release(self, kept: Reservation) -> None:
+    def release(self, reservation: Reservation) -> None:
         """The attempt was not billed."""
-        self._free(kept)
+        self._free(reservation)
 
-    def keep(self, kept: Reservation) -> None:
+    def keep(self, reservation: Reservation) -> None:
         """The attempt's bill is unknown: its upper bound counts as spent."""
-        self._free(kept)
-        self.unknown += kept.dollars
+        self._free(reservation)
+        self.unknown += reservation.dollars
 
-    def _free(self, kept: Reservation) -> None:
-        del self._reserved[kept.number]
+    def _free(self, reservation: Reservation) -> None:
+        del self._reserved[reservation.number]
         self._freed.set()

@@ -63,9 +63,9 @@ class BudgetedSender:
         """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
         worst = await self.worst(body)
         for retry in range(self._retries.most + 1):
-            kept = await self.budget.reserve(worst)
+            reservation = await self.budget.reserve(worst)
             try:
-                return await self._attempt(body, label, retry, kept)
+                return await self._attempt(body, label, retry, reservation)
             except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, label)
         raise AssertionError("the last retry is not waited for")
@@ -100,37 +100,39 @@ class BudgetedSender:
                 raise CallFailed(f"{words} ({fault})", None, "unbounded") from None
             return most
 
-    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation) -> AnsweredCall:
+    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation) -> AnsweredCall:
         """One attempt. In any case its reservation is settled, or stays charged."""
-        self._observer.on_reserved(label, retry, kept.dollars)
+        self._observer.on_reserved(label, retry, reservation.dollars)
         try:
             sent = await self._wire.post(body, retry)
         except AttemptFailed as fault:
-            self._settle_failure(body, label, retry, kept, fault)
+            self._settle_failure(body, label, retry, reservation, fault)
             raise
         except BaseException:
-            self.budget.keep(kept)
+            self.budget.keep(reservation)
             raise
-        self._settle(body, label, retry, kept, sent)
+        self._settle(body, label, retry, reservation, sent)
         return sent
 
-    def _settle(self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation, sent: AnsweredCall) -> None:
+    def _settle(
+        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, sent: AnsweredCall
+    ) -> None:
         try:
             dollars = self.pricing.cost(body, sent.usage, day_of(sent.start))
         except CannotEvaluate as error:
-            self.budget.keep(kept)
+            self.budget.keep(reservation)
             raise OverBilled(f"a bill that cannot be priced: {error}") from None
         self._observer.on_answered(label, retry, sent, dollars, body)
-        self.budget.settle(kept, dollars)
+        self.budget.settle(reservation, dollars)
 
     def _settle_failure(
-        self, body: Mapping[str, Any], label: str, retry: int, kept: Reservation, fault: AttemptFailed
+        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, fault: AttemptFailed
     ) -> None:
         if fault.is_billable:
-            self.budget.keep(kept)
-            self._observer.on_lost(label, retry, fault, kept.dollars, body)
+            self.budget.keep(reservation)
+            self._observer.on_lost(label, retry, fault, reservation.dollars, body)
         else:
-            self.budget.release(kept)
+            self.budget.release(reservation)
             self._observer.on_released(label, retry, fault)
 
     async def _wait(self, fault: AttemptFailed, retry: int, label: str) -> None:

@@ -40,16 +40,16 @@ def asking(words: str = ASK) -> Body:
     return {"messages": [user(text(words))]}
 
 
-async def words_for(bench: ProbeRun, tokens: int) -> int:
+async def words_for(probe_run: ProbeRun, tokens: int) -> int:
     """How many words of filler have at least `tokens` tokens, by the model's count of a sample."""
-    empty = await bench.count(asking())
-    whole = await bench.count(asking(f"{ASK} {filler(SAMPLE)}"))
+    empty = await probe_run.count(asking())
+    whole = await probe_run.count(asking(f"{ASK} {filler(SAMPLE)}"))
     return ceil(tokens * SAMPLE / max(1, whole - empty)) + len(FILLER)
 
 
-async def prefix_words(bench: ProbeRun) -> int:
+async def prefix_words(probe_run: ProbeRun) -> int:
     """Words of filler that certainly reach the assumed minimum."""
-    return await words_for(bench, bench.priced.minimum + SPARE)
+    return await words_for(probe_run, probe_run.priced.minimum + SPARE)
 
 
 def body_with_prefix(head: str, ttl: str | None, asked: str = ASK, **fields: Any) -> Body:

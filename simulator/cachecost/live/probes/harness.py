@@ -144,11 +144,11 @@ MOST = 3
 ENOUGH = 2
 
 
-async def ask_repeatedly(bench: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> ProbeAnswer:
+async def ask_repeatedly(probe_run: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> ProbeAnswer:
     """Two rounds, and a third if they differ. A round that failed counts as one without a value."""
     readings: list[RoundResult] = []
     while len(readings) < MOST and combine_rounds(readings).value is None:
-        readings.append(await _round(bench, once))
+        readings.append(await _round(probe_run, once))
         if readings[-1].is_final or _have_no_value(readings):
             break
     return combine_rounds(readings)
@@ -159,9 +159,9 @@ def _have_no_value(readings: list[RoundResult]) -> bool:
     return len(readings) == ENOUGH and all(one.value is None for one in readings)
 
 
-async def _round(bench: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> RoundResult:
+async def _round(probe_run: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> RoundResult:
     try:
-        return await once(bench)
+        return await once(probe_run)
     except Unsettled as error:
         return RoundResult(None, str(error))
 
@@ -171,6 +171,6 @@ def combine_rounds(readings: list[RoundResult]) -> ProbeAnswer:
     for reading in readings:
         same = sum(other.value == reading.value for other in readings)
         if reading.value is not None and same >= ENOUGH:
-            return ProbeAnswer(reading.value, reading.told, same, len(readings))
-    told = list(dict.fromkeys(reading.told for reading in readings))
+            return ProbeAnswer(reading.value, reading.explanation, same, len(readings))
+    told = list(dict.fromkeys(reading.explanation for reading in readings))
     return ProbeAnswer(None, "; another round: ".join(told), 0, len(readings))

@@ -49,35 +49,35 @@ class LayeredBody:
         return next((layer for layer, end in ends if abs(read - end) <= NEAR), f"{read} tokens")
 
 
-async def write_layers(bench: ProbeRun, fields: Fields) -> LayeredBody:
+async def write_layers(probe_run: ProbeRun, fields: Fields) -> LayeredBody:
     """A fresh body, written layer by layer. Raises Unsettled if nothing of it was cached."""
-    start, head = bench.fresh(), filler(await prefix_words(bench))
-    plain = LayeredBody(start, head, filler(await words_for(bench, STEP)))
-    ends = [await _end(bench, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
+    start, head = probe_run.fresh(), filler(await prefix_words(probe_run))
+    plain = LayeredBody(start, head, filler(await words_for(probe_run, STEP)))
+    ends = [await _end(probe_run, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
     if not ends[0]:
-        raise bench.not_cached_error()
+        raise probe_run.not_cached_error()
     if ends[1] - ends[0] <= NEAR or ends[2] - ends[1] <= NEAR:
         raise Unsettled(f"the ends of the three layers should differ, and were billed at {ends}")
     return LayeredBody(start, plain.head, plain.step, tuple(ends))
 
 
-async def _end(bench: ProbeRun, body: Body) -> int:
-    usage = (await bench.send(body)).usage
-    await bench.settle()
+async def _end(probe_run: ProbeRun, body: Body) -> int:
+    usage = (await probe_run.send(body)).usage
+    await probe_run.settle()
     return usage.read + usage.write
 
 
-async def level_after(bench: ProbeRun, base: LayeredBody, fields: Fields, changed: Fields) -> str | None:
+async def level_after(probe_run: ProbeRun, base: LayeredBody, fields: Fields, changed: Fields) -> str | None:
     """How far the changed body reads what the unchanged one wrote; None if the API refuses it.
 
     The unchanged one is sent again: its entries must still exist, or the result means nothing. Raises Unsettled.
     """
-    sent = await bench.send_unless_refused(base.body({**fields, **changed}))
+    sent = await probe_run.send_unless_refused(base.body({**fields, **changed}))
     if sent is None:
         return None
-    await bench.settle()
-    again = base.level((await bench.send(base.body(fields))).usage.read)
-    await bench.settle()
+    await probe_run.settle()
+    again = base.level((await probe_run.send(base.body(fields))).usage.read)
+    await probe_run.settle()
     if again != LAYERS[-1]:
         raise Unsettled(f"the unchanged body read {again} when sent again, instead of messages")
     return base.level(sent.usage.read)

@@ -46,37 +46,37 @@ class _Base:
         return {"tools": [tool("Takes a note.")], "messages": list(messages)}
 
 
-async def _write_prefix(bench: ProbeRun) -> _Base:
-    base = _Base(bench.fresh(), filler(await prefix_words(bench)))
-    if not (await bench.send(base.body())).usage.write:
-        raise bench.not_cached_error()
-    await bench.settle()
+async def _write_prefix(probe_run: ProbeRun) -> _Base:
+    base = _Base(probe_run.fresh(), filler(await prefix_words(probe_run)))
+    if not (await probe_run.send(base.body())).usage.write:
+        raise probe_run.not_cached_error()
+    await probe_run.settle()
     return base
 
 
-async def _reads(bench: ProbeRun, base: _Base, body: Body) -> bool:
+async def _reads(probe_run: ProbeRun, base: _Base, body: Body) -> bool:
     """Whether the body reads the prefix; if not, the prefix must still exist. Raises Unsettled."""
-    if (await bench.send(body)).usage.read:
+    if (await probe_run.send(body)).usage.read:
         return True
-    await bench.settle()
-    if not (await bench.send(base.body())).usage.read:
+    await probe_run.settle()
+    if not (await probe_run.send(base.body())).usage.read:
         raise Unsettled("the prefix could no longer be read")
     return False
 
 
-async def _window(bench: ProbeRun) -> ProbeAnswer:
-    return await ask_repeatedly(bench, _window_once)
+async def _window(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _window_once)
 
 
-async def _window_once(bench: ProbeRun) -> RoundResult:
+async def _window_once(probe_run: ProbeRun) -> RoundResult:
     """The largest distance in blocks at which the prefix is read; the window includes the breakpoint's own position."""
-    base = await _write_prefix(bench)
+    base = await _write_prefix(probe_run)
     reached, missed = 0, FURTHEST
-    guesses = [bench.priced.lookback - 1, bench.priced.lookback]
+    guesses = [probe_run.priced.lookback - 1, probe_run.priced.lookback]
     while missed - reached > 1:
         between = [guess for guess in guesses if reached < guess < missed]
         distance = between[0] if between else (reached + missed) // 2
-        if await _reads(bench, base, base.further(distance)):
+        if await _reads(probe_run, base, base.further(distance)):
             reached = distance
         else:
             missed = distance
@@ -88,22 +88,22 @@ async def _window_once(bench: ProbeRun) -> RoundResult:
     return RoundResult(reached + 1, told)
 
 
-async def _runs(bench: ProbeRun) -> ProbeAnswer:
-    return await ask_repeatedly(bench, _runs_once)
+async def _runs(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _runs_once)
 
 
-async def _runs_once(bench: ProbeRun) -> RoundResult:
+async def _runs_once(probe_run: ProbeRun) -> RoundResult:
     """`many` calls are beyond the window if either run is counted by blocks, `some` only if both are."""
-    base = await _write_prefix(bench)
-    window = bench.priced.lookback
+    base = await _write_prefix(probe_run)
+    window = probe_run.priced.lookback
     many, some = window + 2, window // 2 + 1
-    if await _reads(bench, base, base.further(many)):
+    if await _reads(probe_run, base, base.further(many)):
         return RoundResult(
             None, f"a breakpoint {many} text blocks after an entry reads it: the window is larger than {window}", True
         )
-    one_call = await _reads(bench, base, base.after_tools(1))
-    over_many = await _reads(bench, base, base.after_tools(many))
-    over_some = await _reads(bench, base, base.after_tools(some))
+    one_call = await _reads(probe_run, base, base.after_tools(1))
+    over_many = await _reads(probe_run, base, base.after_tools(many))
+    over_some = await _reads(probe_run, base, base.after_tools(some))
     told = f"over {many} parallel calls and their results {_word(over_many)}, over {some} {_word(over_some)}"
     if not one_call:
         return RoundResult(None, "the lookback does not reach over even one call and its result")

@@ -34,48 +34,48 @@ class MinimumBounds:
     excess: int = 0
 
 
-async def _run(bench: ProbeRun) -> ProbeAnswer:
-    edge = await _bracket(bench)
-    guesses = [bench.priced.minimum, bench.priced.minimum - 1]
+async def _run(probe_run: ProbeRun) -> ProbeAnswer:
+    edge = await _bracket(probe_run)
+    guesses = [probe_run.priced.minimum, probe_run.priced.minimum - 1]
     while edge.high - edge.low > 1:
         between = [guess for guess in guesses if edge.low < guess < edge.high]
         target = between[0] if between else (edge.low + edge.high) // 2
-        if not await _narrow(bench, edge, target):
+        if not await _narrow(probe_run, edge, target):
             told = f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens could be made"
             return ProbeAnswer(None, told)
-    return await _prove_minimum(bench, edge)
+    return await _prove_minimum(probe_run, edge)
 
 
-async def _prove_minimum(bench: ProbeRun, edge: MinimumBounds) -> ProbeAnswer:
+async def _prove_minimum(probe_run: ProbeRun, edge: MinimumBounds) -> ProbeAnswer:
     """The minimum, if what was written at it can be read."""
-    await bench.settle()
-    read = (await bench.send(edge.body)).usage.read
+    await probe_run.settle()
+    read = (await probe_run.send(edge.body)).usage.read
     told = f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the breakpoint"
     return ProbeAnswer(edge.high if read else None, told)
 
 
-async def _bracket(bench: ProbeRun) -> MinimumBounds:
+async def _bracket(probe_run: ProbeRun) -> MinimumBounds:
     """The first prefix that is cached, and the longest before it that was not. Raises Unsettled."""
-    low, prefix = 0, bench.priced.minimum + ABOVE
+    low, prefix = 0, probe_run.priced.minimum + ABOVE
     while True:
         prefix = min(prefix, LONGEST)
-        words = await words_for(bench, prefix)
-        body = _body(bench.fresh(), words, 1)
-        usage = (await bench.send(body)).usage
+        words = await words_for(probe_run, prefix)
+        body = _body(probe_run.fresh(), words, 1)
+        usage = (await probe_run.send(body)).usage
         if cached := usage.read + usage.write:
-            excess = await bench.count(body) - usage.total_input
+            excess = await probe_run.count(body) - usage.total_input
             return MinimumBounds(max(0, low - usage.input_tokens), cached, usage.input_tokens, body, excess)
         if prefix == LONGEST:
             raise Unsettled(f"nothing was cached, not even of {usage.total_input} tokens")
         low, prefix = usage.total_input, 2 * prefix
 
 
-async def _narrow(bench: ProbeRun, edge: MinimumBounds, target: int) -> bool:
+async def _narrow(probe_run: ProbeRun, edge: MinimumBounds, target: int) -> bool:
     """Send a prefix of `target` tokens and move the bound that it shows. False: no such text was found."""
-    body = await _body_of_size(bench, target + edge.tail + edge.excess)
+    body = await _body_of_size(probe_run, target + edge.tail + edge.excess)
     if body is None:
         return False
-    usage = (await bench.send(body)).usage
+    usage = (await probe_run.send(body)).usage
     prefix = usage.total_input - edge.tail
     if not edge.low < prefix < edge.high:
         raise Unsettled(f"a prefix of {target} tokens by count_tokens was billed as {prefix}")
@@ -86,13 +86,13 @@ async def _narrow(bench: ProbeRun, edge: MinimumBounds, target: int) -> bool:
     return True
 
 
-async def _body_of_size(bench: ProbeRun, total: int) -> Body | None:
+async def _body_of_size(probe_run: ProbeRun, total: int) -> Body | None:
     """A body of `total` tokens by count_tokens: words, then a pad in small steps. None: not found in TRIES attempts."""
-    start, pad = bench.fresh(), 1
-    words = await words_for(bench, total)
+    start, pad = probe_run.fresh(), 1
+    words = await words_for(probe_run, total)
     for _ in range(TRIES):
         body = _body(start, words, pad)
-        over = await bench.count(body) - total
+        over = await probe_run.count(body) - total
         if not over:
             return body
         is_near = -PADS < over < 0 and pad < PADS

@@ -23,23 +23,23 @@ class RoundResult:
     """The result of one round. `value` None: it fits no assumption, finally if `is_final`."""
 
     value: Value | None
-    told: str
+    explanation: str
     is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """The result of all rounds: `agreed` of `rounds` found `value` (None: not settled). `told` has the figures."""
+    """The result of all rounds: `agreed` of `rounds` found `value` (None: not settled)."""
 
     value: Value | None
-    told: str
+    explanation: str
     agreed: int = 1
     rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """The finding of a probe. `value` is None if the question is open or was not asked; `told` then says why.
+    """The finding of a probe. `value` is None if the question is open or was not asked; `explanation` then says why.
 
     `dollars` is the bill of the answered calls. `run` is the nonce of all its prompts.
     """
@@ -49,7 +49,7 @@ class ProbeFinding:
     model: str
     host: str
     value: Value | None
-    told: str
+    explanation: str
     switch: str | None = None
     agreed: int = 0
     rounds: int = 0
@@ -68,4 +68,4 @@ class ProbeFinding:
     def line(self) -> str:
         """One line for the user."""
         sure = f" ({self.agreed} of {self.rounds} rounds)" if self.value is not None and self.rounds > 1 else ""
-        return f"{self.probe}: {self.verdict}{sure}, {len(self.calls)} calls, ${self.dollars:.4f}: {self.told}"
+        return f"{self.probe}: {self.verdict}{sure}, {len(self.calls)} calls, ${self.dollars:.4f}: {self.explanation}"

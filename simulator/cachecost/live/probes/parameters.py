@@ -30,43 +30,43 @@ FORMAT_AT = {"tools": "system", NOTHING: "tools"}
 """How far a changed body reads -> the layer that the change is rendered before."""
 
 
-async def _thinking(bench: ProbeRun) -> ProbeAnswer:
-    return await ask_repeatedly(bench, _thinking_once)
+async def _thinking(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _thinking_once)
 
 
-async def _thinking_once(bench: ProbeRun) -> RoundResult:
-    base = await write_layers(bench, {})
+async def _thinking_once(probe_run: ProbeRun) -> RoundResult:
+    base = await write_layers(probe_run, {})
     tried = []
     for name, changed in CHANGES.items():
-        level = await level_after(bench, base, {}, changed)
+        level = await level_after(probe_run, base, {}, changed)
         tried.append(f"{name} is refused" if level is None else f"from unset to {name} reads {level}")
         if level not in (None, "messages"):
             return RoundResult(THINKING_AT.get(str(level)), ", ".join(tried))
     return RoundResult(None, f"no change of thinking affects the cache: {', '.join(tried)}", True)
 
 
-async def _format(bench: ProbeRun) -> ProbeAnswer:
-    return await ask_repeatedly(bench, _format_once)
+async def _format(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _format_once)
 
 
-async def _format_once(bench: ProbeRun) -> RoundResult:
-    level = await level_after(bench, await write_layers(bench, {}), {}, FORMAT)
+async def _format_once(probe_run: ProbeRun) -> RoundResult:
+    level = await level_after(probe_run, await write_layers(probe_run, {}), {}, FORMAT)
     if level is None:
-        return RoundResult(None, f"{bench.priced.model} refuses output_config.format", True)
+        return RoundResult(None, f"{probe_run.priced.model} refuses output_config.format", True)
     return RoundResult(FORMAT_AT.get(level), f"without to with a schema reads {level}")
 
 
-async def _effort(bench: ProbeRun) -> ProbeAnswer:
-    return await ask_repeatedly(bench, _effort_once)
+async def _effort(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _effort_once)
 
 
-async def _effort_once(bench: ProbeRun) -> RoundResult:
-    base = await write_layers(bench, {})
+async def _effort_once(probe_run: ProbeRun) -> RoundResult:
+    base = await write_layers(probe_run, {})
     levels = {}
     for effort in EFFORTS:
-        levels[effort] = await level_after(bench, base, {}, {"output_config": {"effort": effort}})
+        levels[effort] = await level_after(probe_run, base, {}, {"output_config": {"effort": effort}})
         if levels[effort] is None:
-            return RoundResult(None, f"{bench.priced.model} refuses output_config.effort", True)
+            return RoundResult(None, f"{probe_run.priced.model} refuses output_config.effort", True)
     told = ", ".join(f"from unset to {effort} reads {level}" for effort, level in levels.items())
     return RoundResult(_effort_at(levels), told)
 
@@ -125,31 +125,31 @@ TOOL_CHOICE_READINGS = {
 """How far auto -> none, auto -> any, any -> a named tool read, under each assumption."""
 
 
-async def _tool_choice(bench: ProbeRun) -> ProbeAnswer:
-    return await ask_repeatedly(bench, _tool_choice_once)
+async def _tool_choice(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _tool_choice_once)
 
 
-async def _tool_choice_once(bench: ProbeRun) -> RoundResult:
-    base = await write_layers(bench, AUTO)
-    to_none = await level_after(bench, base, AUTO, NONE)
-    to_any = await level_after(bench, base, AUTO, ANY)
+async def _tool_choice_once(probe_run: ProbeRun) -> RoundResult:
+    base = await write_layers(probe_run, AUTO)
+    to_none = await level_after(probe_run, base, AUTO, NONE)
+    to_any = await level_after(probe_run, base, AUTO, ANY)
     if to_any is None:
-        return _without_forced(bench, to_none)
-    to_named = await _from_any(bench, base)
+        return _without_forced(probe_run, to_none)
+    to_named = await _from_any(probe_run, base)
     told = f"auto to none reads {to_none}, auto to any {to_any}, any to a named tool {to_named}"
     return RoundResult(TOOL_CHOICE_READINGS.get((str(to_none), to_any, str(to_named))), told)
 
 
-async def _from_any(bench: ProbeRun, base: LayeredBody) -> str | None:
+async def _from_any(probe_run: ProbeRun, base: LayeredBody) -> str | None:
     """`any` has a longer prompt than `auto`, so the end of its messages comes from its own bill."""
-    usage = (await bench.send(base.body(ANY))).usage
-    await bench.settle()
+    usage = (await probe_run.send(base.body(ANY))).usage
+    await probe_run.settle()
     longer = replace(base, ends=(*base.ends[:2], usage.read + usage.write))
-    return await level_after(bench, longer, ANY, NAMED)
+    return await level_after(probe_run, longer, ANY, NAMED)
 
 
-def _without_forced(bench: ProbeRun, to_none: str | None) -> RoundResult:
-    refused = f"{bench.priced.model} refuses a forced choice"
+def _without_forced(probe_run: ProbeRun, to_none: str | None) -> RoundResult:
+    refused = f"{probe_run.priced.model} refuses a forced choice"
     if to_none == "system":
         return RoundResult("any_change", f"auto to none reads system; {refused}")
     why = "which fits rendered_class as well as never" if to_none == "messages" else "which fits no reading"

@@ -88,7 +88,7 @@ def _evidence(finding: ProbeFinding) -> list[str]:
         f"rounds = {finding.rounds}",
         f"calls = {len(finding.calls)}",
         f"dollars = {_text(format(finding.dollars.normalize(), 'f'))}",
-        f"told = {_text(finding.told)}",
+        f"told = {_text(finding.explanation)}",
         *_billed_rows(finding),
     ]
 

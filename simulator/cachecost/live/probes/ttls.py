@@ -19,33 +19,33 @@ AGES = (-TOLERANCE_S, TOLERANCE_S, 3 * TOLERANCE_S, 9 * TOLERANCE_S)
 """Seconds relative to the assumed TTL at which entries are looked for, each by its own call."""
 
 
-async def _ttl_in_key(bench: ProbeRun) -> ProbeAnswer:
-    return await ask_repeatedly(bench, _ttl_in_key_once)
+async def _ttl_in_key(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _ttl_in_key_once)
 
 
-async def _ttl_in_key_once(bench: ProbeRun) -> RoundResult:
-    found = [await _read_across(bench, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
+async def _ttl_in_key_once(probe_run: ProbeRun) -> RoundResult:
+    found = [await _read_across(probe_run, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
     told = f"written with 5m, a 1h breakpoint reads {found[0]}; written with 1h, a 5m breakpoint reads {found[1]}"
     values = {bool(read) for read in found}
     return RoundResult(not values.pop() if len(values) == 1 else None, told)
 
 
-async def _read_across(bench: ProbeRun, written: str, asked: str) -> int:
+async def _read_across(probe_run: ProbeRun, written: str, asked: str) -> int:
     """Tokens that a breakpoint with one TTL reads of an entry with the other."""
-    head = f"{bench.fresh()} {filler(await prefix_words(bench))}"
-    await _write_prefix(bench, body_with_prefix(head, written))
-    await bench.settle()
-    if not (await bench.send(body_with_prefix(head, written))).usage.read:
+    head = f"{probe_run.fresh()} {filler(await prefix_words(probe_run))}"
+    await _write_prefix(probe_run, body_with_prefix(head, written))
+    await probe_run.settle()
+    if not (await probe_run.send(body_with_prefix(head, written))).usage.read:
         raise Unsettled(f"an entry written with {written} was not read by a breakpoint with the same TTL")
-    await bench.settle()
-    return (await bench.send(body_with_prefix(head, asked))).usage.read
+    await probe_run.settle()
+    return (await probe_run.send(body_with_prefix(head, asked))).usage.read
 
 
-async def _write_prefix(bench: ProbeRun, body: Body) -> float:
+async def _write_prefix(probe_run: ProbeRun, body: Body) -> float:
     """Write a fresh prefix; returns the start of the call."""
-    sent = await bench.send(body)
+    sent = await probe_run.send(body)
     if not sent.usage.write:
-        raise bench.not_cached_error()
+        raise probe_run.not_cached_error()
     return sent.start
 
 
@@ -64,38 +64,38 @@ class TwoMarkPrefix:
         return body_with_prefix(self.head, "5m", f"{ASK} Only that.")
 
 
-async def _shallow(bench: ProbeRun) -> ProbeAnswer:
+async def _shallow(probe_run: ProbeRun) -> ProbeAnswer:
     """Three prefixes per set, written with both breakpoints and read again after 2/3 of their TTL.
 
     The first is read with both breakpoints, the others with the deep one. When an unread shallow entry has expired, the
     third is sent with both. Which ones have a shallow entry then?
     """
-    head = filler(await prefix_words(bench))
-    sets = [[TwoMarkPrefix(f"{bench.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
+    head = filler(await prefix_words(probe_run))
+    sets = [[TwoMarkPrefix(f"{probe_run.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
     every = [one for prefixes in sets for one in prefixes]
-    starts = [await _write_prefix(bench, one.body(True, True)) for one in every]
-    ttl_s = bench.priced.ttl_s
-    await bench.until(starts[0] + TOUCHED * ttl_s)
+    starts = [await _write_prefix(probe_run, one.body(True, True)) for one in every]
+    ttl_s = probe_run.priced.ttl_s
+    await probe_run.until(starts[0] + TOUCHED * ttl_s)
     for one in every:
-        await _deep_read(bench, one, shallow=any(one is prefixes[0] for prefixes in sets))
-    await bench.until(starts[-1] + DEAD * ttl_s)
-    return combine_rounds([await _find_survivors(bench, *prefixes) for prefixes in sets])
+        await _deep_read(probe_run, one, shallow=any(one is prefixes[0] for prefixes in sets))
+    await probe_run.until(starts[-1] + DEAD * ttl_s)
+    return combine_rounds([await _find_survivors(probe_run, *prefixes) for prefixes in sets])
 
 
-async def _deep_read(bench: ProbeRun, one: TwoMarkPrefix, shallow: bool) -> None:
-    usage = (await bench.send(one.body(shallow, True))).usage
+async def _deep_read(probe_run: ProbeRun, one: TwoMarkPrefix, shallow: bool) -> None:
+    usage = (await probe_run.send(one.body(shallow, True))).usage
     if not usage.read or usage.write:
         raise Unsettled(f"the deep entry should be read, and {usage.read} tokens were read, {usage.write} written")
 
 
 async def _find_survivors(
-    bench: ProbeRun, touched: TwoMarkPrefix, untouched: TwoMarkPrefix, late: TwoMarkPrefix
+    probe_run: ProbeRun, touched: TwoMarkPrefix, untouched: TwoMarkPrefix, late: TwoMarkPrefix
 ) -> RoundResult:
-    refreshed = await _is_alive(bench, touched)
-    unmarked = await _is_alive(bench, untouched)
-    await _deep_read(bench, late, shallow=True)
-    await bench.settle()
-    written = await _is_alive(bench, late)
+    refreshed = await _is_alive(probe_run, touched)
+    unmarked = await _is_alive(probe_run, untouched)
+    await _deep_read(probe_run, late, shallow=True)
+    await probe_run.settle()
+    written = await _is_alive(probe_run, late)
     told = (
         f"after {DEAD:g} TTLs the shallow entry is {_word(refreshed)} if its breakpoint was sent at {TOUCHED:g}, "
         f"{_word(unmarked)} if only the deep breakpoint was, and {_word(written)} once both were sent late"
@@ -104,33 +104,33 @@ async def _find_survivors(
     return RoundResult(None if unmarked else readings.get((refreshed, written)), told)
 
 
-async def _is_alive(bench: ProbeRun, one: TwoMarkPrefix) -> bool:
-    return (await bench.send(one.alone())).usage.read > 0
+async def _is_alive(probe_run: ProbeRun, one: TwoMarkPrefix) -> bool:
+    return (await probe_run.send(one.alone())).usage.read > 0
 
 
 def _word(lives: bool) -> str:
     return "alive" if lives else "gone"
 
 
-async def _lifetime(bench: ProbeRun) -> ProbeAnswer:
+async def _lifetime(probe_run: ProbeRun) -> ProbeAnswer:
     """Prefixes written together, each looked for once, at different ages."""
-    head = filler(await prefix_words(bench))
-    ages = [bench.priced.ttl_s + age for age in AGES]
+    head = filler(await prefix_words(probe_run))
+    ages = [probe_run.priced.ttl_s + age for age in AGES]
     starts = []
-    bodies = [[body_with_prefix(f"{bench.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
+    bodies = [[body_with_prefix(f"{probe_run.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
     for of_age in bodies:
-        starts.append([await _write_prefix(bench, body) for body in of_age])
-    return _bracket_ttl([await _look_for(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
+        starts.append([await _write_prefix(probe_run, body) for body in of_age])
+    return _bracket_ttl([await _look_for(probe_run, *one) for one in zip(bodies, starts, ages, strict=True)])
 
 
 async def _look_for(
-    bench: ProbeRun, bodies: Sequence[Body], starts: Sequence[float], age: float
+    probe_run: ProbeRun, bodies: Sequence[Body], starts: Sequence[float], age: float
 ) -> tuple[float, float, list[bool]]:
     """The least and the largest actual age, and which entries were found."""
     found, looked = [], []
     for body, start in zip(bodies, starts, strict=True):
-        await bench.until(start + age)
-        sent = await bench.send(body)
+        await probe_run.until(start + age)
+        sent = await probe_run.send(body)
         looked.append(sent.start - start)
         found.append(sent.usage.read > NEAR)
     return min(looked), max(looked), found

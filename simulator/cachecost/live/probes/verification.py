@@ -49,10 +49,10 @@ async def _one(
     sender: Sender, clock: Clock, priced: PricedProbe, model: str, nonce: str, host: str
 ) -> tuple[ProbeFinding, str | None]:
     """The finding of one probe, and why no other can follow (None: others can)."""
-    bench = ProbeRun(sender, clock, priced, nonce)
+    probe_run = ProbeRun(sender, clock, priced, nonce)
     stop = None
     try:
-        answer = await priced.probe.run(bench)
+        answer = await priced.probe.run(probe_run)
     except Unsettled as error:
         answer = ProbeAnswer(None, str(error))
     except OverBudget as error:
@@ -62,11 +62,11 @@ async def _one(
     except CallFailed as error:
         answer = ProbeAnswer(None, f"stopped: {error}", rounds=0)
         stop = None if error.status == REFUSED else "a call failed"
-    return _make_finding(priced, bench, answer, model, nonce, host), stop
+    return _make_finding(priced, probe_run, answer, model, nonce, host), stop
 
 
 def _make_finding(
-    priced: PricedProbe, bench: ProbeRun, answer: ProbeAnswer, model: str, nonce: str, host: str
+    priced: PricedProbe, probe_run: ProbeRun, answer: ProbeAnswer, model: str, nonce: str, host: str
 ) -> ProbeFinding:
     return ProbeFinding(
         probe=priced.probe.name,
@@ -74,12 +74,12 @@ def _make_finding(
         model=model,
         host=host,
         value=answer.value,
-        told=answer.told,
+        explanation=answer.explanation,
         switch=priced.probe.switch,
         agreed=0 if answer.value is None else answer.agreed,
         rounds=answer.rounds,
-        calls=tuple(bench.taken),
-        dollars=sum((cost(taken.usage, priced.prices) for taken in bench.taken), Decimal(0)),
+        calls=tuple(probe_run.taken),
+        dollars=sum((cost(taken.usage, priced.prices) for taken in probe_run.taken), Decimal(0)),
         run=nonce,
     )
 

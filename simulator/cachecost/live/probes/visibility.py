@@ -10,10 +10,10 @@ TRIES = 5
 LATER_S = 3.0
 
 
-async def _run(bench: ProbeRun) -> ProbeAnswer:
+async def _run(probe_run: ProbeRun) -> ProbeAnswer:
     """A call outputs one token, so its end is its first token. The second call follows at once, or a little later."""
-    at_once = [await _read_after(bench, 0.0) for _ in range(TRIES)]
-    later = [await _read_after(bench, LATER_S) for _ in range(TRIES)]
+    at_once = [await _read_after(probe_run, 0.0) for _ in range(TRIES)]
+    later = [await _read_after(probe_run, LATER_S) for _ in range(TRIES)]
     after = sorted(gap for _, gap in at_once)
     told = (
         f"{_share(at_once)} read at once, {after[0]:.1f} to {after[-1]:.1f} s after the first token; "
@@ -22,14 +22,14 @@ async def _run(bench: ProbeRun) -> ProbeAnswer:
     return ProbeAnswer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", told)
 
 
-async def _read_after(bench: ProbeRun, wait_s: float) -> tuple[bool, float]:
+async def _read_after(probe_run: ProbeRun, wait_s: float) -> tuple[bool, float]:
     """Whether the second call reads, and its start in seconds after the first token of the first."""
-    body = body_with_prefix(f"{bench.fresh()} {filler(await prefix_words(bench))}", "5m")
-    first = await bench.send(body)
+    body = body_with_prefix(f"{probe_run.fresh()} {filler(await prefix_words(probe_run))}", "5m")
+    first = await probe_run.send(body)
     if not first.usage.write:
-        raise bench.not_cached_error()
-    await bench.wait(wait_s)
-    second = await bench.send(body)
+        raise probe_run.not_cached_error()
+    await probe_run.wait(wait_s)
+    second = await probe_run.send(body)
     return second.usage.read > 0, second.start - first.start - first.first_token_s
 
 

@@ -29,9 +29,9 @@ class DigestSink:
     their call.
     """
 
-    def __init__(self, wishes: HelperOptions, say: Say) -> None:
-        self.paths = [Path(wishes.path)]
-        self._wishes = wishes
+    def __init__(self, options: HelperOptions, say: Say) -> None:
+        self.paths = [Path(options.path)]
+        self._options = options
         self._say = say
         self._lock = RLock()
         self._running: set[int] = set()
@@ -81,7 +81,7 @@ class DigestSink:
             self._say(f"{left:,} {'call is' if left == 1 else 'calls are'} not recorded: {why}")
 
     def _start_helper(self) -> RecorderHelper:
-        watcher = RecorderHelper(replace(self._wishes, path=str(self.paths[-1])), self._on_message, self._on_exit)
+        watcher = RecorderHelper(replace(self._options, path=str(self.paths[-1])), self._on_message, self._on_exit)
         for number in sorted({*self._running, *self.unwritten}):
             watcher.tell(b"begin %d\n" % number)
         for message in self.unwritten.values():

@@ -58,10 +58,10 @@ class RecorderHelper:
     """
 
     def __init__(
-        self, wishes: HelperOptions, heard: Callable[[bytes], None] = ignore, ended: Callable[[int], None] = ignore
+        self, options: HelperOptions, heard: Callable[[bytes], None] = ignore, ended: Callable[[int], None] = ignore
     ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, dumps(asdict(wishes))],
+            [sys.executable, "-m", MODULE, dumps(asdict(options))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

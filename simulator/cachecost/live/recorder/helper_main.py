@@ -39,13 +39,13 @@ LOOKS_EVERY_S = 1.0
 class HelperLoop:
     """Handles messages until there are no more."""
 
-    def __init__(self, wishes: HelperOptions) -> None:
-        self._wishes = wishes
-        self._path = Path(wishes.path)
+    def __init__(self, options: HelperOptions) -> None:
+        self._options = options
+        self._path = Path(options.path)
         self._reader = LineReader(self._path, Intake(keep_content=True))
-        self._file = DigestFile(self._path) if wishes.digest else None
+        self._file = DigestFile(self._path) if options.digest else None
         self._is_full = False
-        self._predicts = wishes.prints
+        self._predicts = options.prints
         self._predictor: Predictor | None = None
         self._order: StartOrder[tuple[int, LoggedCall]] = StartOrder()
         self._ready: deque[tuple[int, LoggedCall]] = deque()
@@ -122,8 +122,8 @@ class HelperLoop:
 
     def _prediction(self) -> Predictor:
         if self._predictor is None:
-            self._predictor = Predictor(self._wishes.terms())
-            for before in _earlier(self._path, self._wishes.earlier_bytes, self._reader):
+            self._predictor = Predictor(self._options.terms())
+            for before in _earlier(self._path, self._options.earlier_bytes, self._reader):
                 self._predictor.remember(before)
         return self._predictor
 
@@ -160,14 +160,14 @@ def _listen(descriptor: int, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def main(wishes: HelperOptions, descriptor: int) -> int:
+def main(options: HelperOptions, descriptor: int) -> int:
     """Handle messages until the descriptor ends; returns the exit code."""
     inbox: Inbox = Queue()
     Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
     try:
-        HelperLoop(wishes).run(inbox)
+        HelperLoop(options).run(inbox)
     except Exception as error:  # the recorder goes on without this process, and says so
-        _say(f"{wishes.path}: {type(error).__name__}: {error}")
+        _say(f"{options.path}: {type(error).__name__}: {error}")
         return 1
     return 0
 

@@ -34,27 +34,27 @@ class RecordingResult:
     lost: int
 
 
-def record(upstream: httpx2.URL, port: int, wishes: HelperOptions, say: Say) -> RecordingResult:
+def record(upstream: httpx2.URL, port: int, options: HelperOptions, say: Say) -> RecordingResult:
     """Forward calls and record them until a signal comes. Raises InputError."""
     with _listen(port) as bound:
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
-        recording = _record_digest if wishes.digest else _record_log
-        return recording(wishes, say, lambda writer, path: _run(upstream, bound, writer, path, say))
+        recording = _record_digest if options.digest else _record_log
+        return recording(options, say, lambda writer, path: _run(upstream, bound, writer, path, say))
 
 
 Run = Callable[[CallWriter, Path], None]
 
 
-def _record_log(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
-    path = Path(wishes.path)
+def _record_log(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
+    path = Path(options.path)
     with CallLog(path) as log:
         if log.cut:
             say(f"{path}: {log.cut:,} bytes of an incomplete call removed")
         size = path.stat().st_size
         if size:
             say(f"{path}: appending to it")
-        watcher = _predicting(replace(wishes, earlier_bytes=size), say) if wishes.prints else None
+        watcher = _predicting(replace(options, earlier_bytes=size), say) if options.prints else None
         writer = CallWriter(LogSink(log, watcher), say)
         try:
             run(writer, path)
@@ -67,20 +67,20 @@ def _record_log(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
     return recorded
 
 
-def _predicting(wishes: HelperOptions, say: Say) -> RecorderHelper:
+def _predicting(options: HelperOptions, say: Say) -> RecorderHelper:
     def ended(code: int) -> None:
         if code:
             say(f"the prediction process exited early (exit code {code}); calls are recorded without predictions")
 
-    return RecorderHelper(wishes, ended=ended)
+    return RecorderHelper(options, ended=ended)
 
 
-def _record_digest(wishes: HelperOptions, say: Say, run: Run) -> RecordingResult:
-    path = free_place(Path(wishes.path))
-    if str(path) != wishes.path:
-        say(f"{wishes.path} exists, and a recording without content cannot be continued; writing to {path}")
+def _record_digest(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
+    path = free_place(Path(options.path))
+    if str(path) != options.path:
+        say(f"{options.path} exists, and a recording without content cannot be continued; writing to {path}")
     _create_file(path).close()
-    sink = DigestSink(replace(wishes, path=str(path)), say)
+    sink = DigestSink(replace(options, path=str(path)), say)
     writer = CallWriter(sink, say)
     try:
         run(writer, path)

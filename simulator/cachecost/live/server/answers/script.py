@@ -63,7 +63,7 @@ class ScriptReply(_Part):
         if says == (self.error is not None):
             raise ValueError("expected a text, a tool, tools, or an error alone")
         if self.input is not None and self.tool is None:
-            raise ValueError("expected a tool beside its input")
+            raise ValueError("expected a tool with its input")
         return self
 
     def calls(self) -> list[ScriptTool]:
