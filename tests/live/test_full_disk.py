@@ -104,7 +104,7 @@ def test_the_recorder_on_a_full_disk(tmp_path: Path, content: str) -> None:
     assert path.read_bytes().endswith(b"\n")
     assert f"{recorded} calls recorded in {path}; {55 - recorded} not recorded (see above)" in said
     assert code == 1
-    assert not any("ended early" in line or "Traceback" in line for line in said)
+    assert not any("exited early" in line or "Traceback" in line for line in said)
     assert any("File too large" in line for line in said)
 
 

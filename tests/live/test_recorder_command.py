@@ -144,7 +144,7 @@ def test_a_second_start_goes_on_in_the_same_file_and_remembers_it(api: Upstream,
         calls(running.port, body(f"call {number}"))
         running.stop(signal.SIGTERM)
         assert len(list(read_calls(path))) == number
-        assert (f"{path}: going on with it" in running.first) == (number == 2)
+        assert (f"{path}: appending to it" in running.first) == (number == 2)
 
 
 def test_what_a_kill_tore_is_taken_away_and_said(api: Upstream, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_what_fails_or_cannot_be_predicted_is_said_once(tmp_path: Path) -> None:
     assert [line for line in said if line.startswith("call ")] == [
         "call 1  claude-sonnet-4-5  failed with status 529 · $0.00 · total $0.00",
         "call 2  claude-odd  not predicted · billed read 0 write 0 · – · total $0.00",
-        "call 2: unknown model 'claude-odd' on host anthropic (did you mean 'claude-opus-5'?); said once",
+        "call 2: unknown model 'claude-odd' on host anthropic (did you mean 'claude-opus-5'?); reported once",
         "call 3  claude-odd  not predicted · billed read 0 write 0 · – · total $0.00",
     ]
     assert [call.status for call in read_calls(tmp_path / "r.jsonl")] == [529, 200, 200]

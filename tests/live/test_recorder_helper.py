@@ -44,10 +44,10 @@ def test_another_process_goes_on_where_the_one_that_writes_dies(tmp_path: Path) 
         call(running.port, *texts(0, 3))
         until(lambda: calls_in(path) == 3)
         os.kill(running.helper, signal.SIGKILL)
-        until(lambda: running.said("ended early"))
+        until(lambda: running.said("exited early"))
         call(running.port, *texts(3, 13))
         code, said = running.stop()
-    assert f"the process that writes {path} ended early (exit code -9); recording goes on in {second}" in said
+    assert f"the process that writes {path} exited early (exit code -9); recording goes on in {second}" in said
     assert f"13 calls recorded in {path} and {second}" in said
     assert (len(list(read_calls(path))), len(list(read_calls(second)))) == (3, 10)
     assert second.stat().st_mode & 0o077 == 0
@@ -81,7 +81,7 @@ def test_a_process_that_cannot_be_kept_running_is_given_up_and_said(tmp_path: Pa
         running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
         for number in range(1, 5):
             os.kill(running.helper, signal.SIGKILL)
-            until(lambda number=number: running.count("ended early") == number)
+            until(lambda number=number: running.count("exited early") == number)
         call(running.port, *texts(0, 3))
         code, said = running.stop()
     assert sum("nothing more is recorded" in line for line in said) == 1
@@ -94,7 +94,7 @@ def test_without_predictions_the_recording_is_whole(tmp_path: Path) -> None:
     with upstream_thread() as api:
         running = recorder(f"http://127.0.0.1:{api.port}", path)
         os.kill(running.helper, signal.SIGKILL)
-        until(lambda: running.said("ended early"))
+        until(lambda: running.said("exited early"))
         call(running.port, *texts(0, 3))
         code, said = running.stop()
     words = "the prediction process exited early (exit code -9); calls are recorded without predictions"
@@ -109,7 +109,7 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
     def fails(self: Predictor, number: int, call: object) -> list[str]:
         raise ArithmeticError("no number")
 
-    monkeypatch.setattr(Predictor, "told", fails)
+    monkeypatch.setattr(Predictor, "describe", fails)
     inbox: Inbox = Queue()
     for one in (b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
         inbox.put(one)

@@ -104,7 +104,7 @@ class DigestSink:
         with self._lock:
             if self._is_closing and code == 0:
                 return
-            ended = f"the process that writes {self.paths[-1]} ended early (exit code {code})"
+            ended = f"the process that writes {self.paths[-1]} exited early (exit code {code})"
             self._forget_written()
             self._strike()
             self._in_vain += 1
