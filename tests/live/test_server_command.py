@@ -117,7 +117,7 @@ def test_a_record_that_is_another_file_is_left_alone(tmp_path, capsys):
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
     assert command("--port", "0", "--record", str(path)) == 2
-    assert "expected a request log to go on with" in capsys.readouterr().err
+    assert "expected a request log to continue, or a new file; got another format" in capsys.readouterr().err
     assert path.read_text() == "mine\n"
 
 
