@@ -17,8 +17,8 @@ OF_THE_CALLER = Placement((LastTool(), SystemBlock("last"), LastN("tool", 9)))
 """The SDKs mark nothing themselves; this is what our loops choose."""
 SMALL = "claude-haiku-4-5"
 """The model that opencode names a session with."""
-NOTHING_MARKED = "nothing is marked (no cache_control in its calls)"
-NO_RESULTS = "tool results are never marked; the last mark stands on "
+NOTHING_MARKED = "no breakpoint is set (no cache_control in its calls)"
+NO_RESULTS = "no breakpoint on tool results; the last breakpoint is on "
 FIRST_TEXT = f"{NO_RESULTS}the first user text"
 ONCE = {"none": Placement(()), "automatic": Placement((Automatic(),)), "caller": OF_THE_CALLER}
 

@@ -10,11 +10,11 @@ import httpx2
 import session
 
 from cachecost.live.clock import SteppingClock
-from cachecost.live.server.answers.agent import Agent
+from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
 from cachecost.live.server.bill import bill_of
 from cachecost.live.server.meter import Meter
-from cachecost.live.server.served import Served
+from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from loopback import Loopback
@@ -54,7 +54,7 @@ async def loop(client: anthropic.AsyncAnthropic, **marks: object) -> list[anthro
 
 def looped(billed: Meter, **marks: object) -> list[anthropic.types.Message]:
     async def run() -> list[anthropic.types.Message]:
-        app = app_of(Served(Agent(), billed, SteppingClock(2.0, BEGIN)), [])
+        app = app_of(ServerState(AgentAnswerer(), billed, SteppingClock(2.0, BEGIN)), [])
         transport = Loopback(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
             sdk = anthropic.AsyncAnthropic(api_key=clients_bench.KEY, base_url="http://test", http_client=client)
@@ -80,5 +80,5 @@ def test_an_uncached_loop_is_named() -> None:
     billed = meter()
     assert [answer.usage.cache_read_input_tokens for answer in looped(billed)] == [0, 0, 0]
     (found,) = bill_of(billed).loops
-    assert found.why == "nothing is marked (no cache_control in its calls)"
+    assert found.why == "no breakpoint is set (no cache_control in its calls)"
     assert found.steps == 2

@@ -10,7 +10,7 @@ from host_models import GPU, LIKE_CLAUDE, MODELS
 
 from bodies import MARK, Body, assistant, marked, text, user
 from cachecost.live.server.meter import Meter
-from cachecost.live.server.model import Answer, Asked, Metered
+from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 
@@ -168,7 +168,7 @@ def test_of_other_caches_a_broken_budget_gives_no_cause_of_claudes(tmp_path: Pat
 def test_live_speaks_to_one_api(tmp_path: Path, host: str, model: str) -> None:
     told = ask("live", scenario(tmp_path, host, model), "--max-usd", "1", "--dry-run")
     assert told.code == 3
-    assert told.words == f"live speaks to Anthropic's API; the scenario's host is {host}\n"
+    assert told.words == f"live supports only Anthropic's API; the scenario's host is {host}\n"
 
 
 def test_optimize_says_it_of_a_scenario_too(tmp_path: Path) -> None:
@@ -188,12 +188,14 @@ def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, mo
     meter = Meter(RuleBook(), PriceBook.load(), host, "bytes")
     for number, one in enumerate(CALLS):
         request = {**one.request, "model": model}
-        assert isinstance(meter.take(Asked(f"msg_{number}", request, "w", NOON + one.at), Answer(())), Metered)
+        assert isinstance(
+            meter.take(ClientCall(f"msg_{number}", request, "w", NOON + one.at), ModelAnswer(())), CallCharge
+        )
     rows = asked_of(tmp_path, "replay", host, model, "--tokens", "bytes", "--json").rows
     assert [row.usage.wire() for row in meter.rows] == [row["usage"] for row in rows]
 
 
 def test_a_served_call_of_an_unknown_model_is_a_404() -> None:
     meter = Meter(RuleBook(), PriceBook.load(), "openai", "bytes")
-    refused = meter.take(Asked("msg_1", body(ASKED, cache_control=MARK), "w", NOON), Answer(()))
+    refused = meter.take(ClientCall("msg_1", body(ASKED, cache_control=MARK), "w", NOON), ModelAnswer(()))
     assert getattr(refused, "status", None) == 404

@@ -14,9 +14,8 @@ from typing import Any
 import httpx2
 
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import Call
-from cachecost.live.driver.driving import Drive, Driven, drive
 from cachecost.live.driver.journal import Journal
+from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
 from cachecost.live.driver.planning import Options, Plan, plan
 from cachecost.live.keys import workspace_of
 from cachecost.prompts.intake import Intake
@@ -242,8 +241,8 @@ def journal_of(made: Plan, folder: Path) -> Journal:
     return Journal(folder / "journal.jsonl", made.run, made.digest, made.scenario.name, {}, made.at)
 
 
-def driven(made: Plan, api: FakeApi, folder: Path, limit: str = "10", **over: Any) -> Driven:
+def driven(made: Plan, api: FakeApi, folder: Path, limit: str = "10", **over: Any) -> LiveResult:
     """Drive a plan against the fake, from the journal in `folder` on."""
-    given = Drive(made, KEY, Decimal(limit), api.clock, "http://127.0.0.1:1", transport=api, **over)
+    given = LiveRun(made, KEY, Decimal(limit), api.clock, "http://127.0.0.1:1", transport=api, **over)
     with journal_of(made, folder) as journal:
         return asyncio.run(drive(given, journal, lambda step, sent, budget: None))

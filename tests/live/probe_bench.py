@@ -9,9 +9,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from cachecost.conversations.calls import Call
-from cachecost.live.driver.model import CallFailed, OverBudget, Sent
-from cachecost.live.probes import Finding, PricedProbe, plan, registry, verify
+from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
+from cachecost.live.probes import PricedProbe, ProbeFinding, plan, select_probes, verify
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
@@ -85,7 +84,7 @@ class SimulatedSender:
         self._simulation = Simulation(self.rules, PRICES, self.counter_for)
         self._renderers: dict[str, Renderer] = {}
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         self.bodies.append(body)
         if fault := self.faults.get(len(self.bodies)):
             raise fault
@@ -98,7 +97,7 @@ class SimulatedSender:
             raise CallFailed(row.error, 400, row.error_type or "")
         self.dollars += row.cost.total
         await self.clock.sleep(self.seconds)
-        return Sent(row.usage, start, FIRST_TOKEN_S)
+        return AnsweredCall(row.usage, start, FIRST_TOKEN_S)
 
     async def count(self, body: Mapping[str, Any]) -> int:
         request = self._intake.body(body)
@@ -113,13 +112,13 @@ class SimulatedSender:
 class Tried:
     """What a run found, and what it took."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[ProbeFinding]
     planned: Sequence[PricedProbe]
     sender: SimulatedSender
     said: list[str]
     waited_s: float
 
-    def __getitem__(self, probe: str) -> Finding:
+    def __getitem__(self, probe: str) -> ProbeFinding:
         return next(finding for finding in self.findings if finding.probe == probe)
 
 
@@ -130,14 +129,14 @@ def tried(
     switches: Mapping[str, object] | None = None,
     refuses: Callable[[Mapping[str, Any]], bool] = lambda body: False,
     faults: Mapping[int, Exception] | None = None,
-    keep: Callable[[Finding], None] = lambda finding: None,
+    keep: Callable[[ProbeFinding], None] = lambda finding: None,
     seconds: float = SECONDS,
     **changes: Any,
 ) -> Tried:
     """Run probes against an API under `switches` and `changes` of the rules; the plan knows the shipped ones only."""
     clock = FakeClock()
     sender = SimulatedSender(clock, Altered(switches or {}, changes), counter_for, refuses, faults or {}, seconds)
-    planned = plan(model, PRICES, RuleBook(), registry.chosen(names), day=DAY)
+    planned = plan(model, PRICES, RuleBook(), select_probes(names), day=DAY)
     said: list[str] = []
     findings = asyncio.run(verify(sender, model, clock, planned, "5f1d", say=said.append, keep=keep))
     calling_s = seconds * sum(len(finding.calls) for finding in findings)

@@ -22,9 +22,10 @@ import h11
 import httpx2
 
 from cachecost.live.clock import ScaledClock
-from cachecost.live.recorder.capture import Capture, Room
-from cachecost.live.recorder.passing import Passing
-from cachecost.live.recorder.serving import Server, bound_to
+from cachecost.live.loopback import listen
+from cachecost.live.recorder.capture import Capture, CaptureMemory
+from cachecost.live.recorder.proxy import Proxy
+from cachecost.live.recorder.serving import Server
 
 Pairs = list[tuple[bytes, bytes]]
 MODEL = "claude-sonnet-4-5"
@@ -103,19 +104,19 @@ class Heard:
     captures: list[Capture] = field(default_factory=list)
     begun: list[int] = field(default_factory=list)
 
-    def began(self, number: int) -> None:
+    def on_start(self, number: int) -> None:
         self.begun.append(number)
 
-    def ended(self, capture: Capture) -> None:
+    def on_end(self, capture: Capture) -> None:
         self.captures.append(capture)
 
 
 @asynccontextmanager
-async def passing(url: str, heard: Any, room: Room | None = None) -> AsyncIterator[int]:
+async def passing(url: str, heard: Any, room: CaptureMemory | None = None) -> AsyncIterator[int]:
     """The pass-through in this process; its port."""
-    with bound_to(0) as bound:
+    with listen(0) as bound:
         async with httpx2.AsyncHTTPTransport(trust_env=False) as transport:
-            app = Passing(httpx2.URL(url), transport, heard, ScaledClock(wall=time.time), room or Room())
+            app = Proxy(httpx2.URL(url), transport, heard, ScaledClock(wall=time.time), room or CaptureMemory())
             server = Server(app)
             task = asyncio.ensure_future(server.serve(sockets=[bound]))
             while not server.started:

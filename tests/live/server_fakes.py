@@ -11,8 +11,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.ledger.results import CallRow, Cost
 from cachecost.live.clock import SteppingClock
 from cachecost.live.server.app import app_of
-from cachecost.live.server.model import Answer, Metered, Refused
-from cachecost.live.server.served import Served
+from cachecost.live.server.model import ApiError, CallCharge, ModelAnswer
+from cachecost.live.server.state import ServerState
 from cachecost.prompts.intake import Intake
 from cachecost.providers.usage import Usage
 from loopback import Loopback
@@ -32,7 +32,7 @@ class Says:
     """Answers everything with the same blocks, or with what a function makes of the call."""
 
     def __init__(self, *blocks, stop="end_turn", first=0.0, seconds=0.0, by=None):
-        self.answer_ = Answer(blocks or ({"type": "text", "text": "It."},), stop, first, seconds)
+        self.answer_ = ModelAnswer(blocks or ({"type": "text", "text": "It."},), stop, first, seconds)
         self.by = by
         self.asked = []
 
@@ -58,7 +58,7 @@ class Letters:
         usage = Usage(3, read, max(0, total - read), 0, sum(map(size, answer.content)))
         cost = Cost(input=Decimal(0))
         row = CallRow(len(self.taken), asked.start, None, "as recorded", MODEL, usage, cost, None, {}, {})
-        return Metered(row, usage, self.diagnostics)
+        return CallCharge(row, usage, self.diagnostics)
 
     def count(self, body):
         if body["model"] != MODEL:
@@ -72,11 +72,13 @@ def size(block):
     return len(block.get("text") or block.get("thinking") or json.dumps(block))
 
 
-REFUSED = Refused(400, "invalid_request_error", "A maximum of 4 blocks with cache_control may be provided. Found 5.")
+REFUSED = ApiError(400, "invalid_request_error", "A maximum of 4 blocks with cache_control may be provided. Found 5.")
 
 
 def served_by(answerer=None, meters=None, **others):
-    return Served(answerer or Says(), meters or Letters(), others.pop("clock", None) or SteppingClock(2.0), **others)
+    return ServerState(
+        answerer or Says(), meters or Letters(), others.pop("clock", None) or SteppingClock(2.0), **others
+    )
 
 
 def client_of(served, more=()):

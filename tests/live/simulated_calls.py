@@ -10,7 +10,7 @@ from typing import Any
 from cachecost.live.log import CallLog, moment
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.meter import Meter
-from cachecost.live.server.model import Answer, Answerer, Asked, Metered, Refused
+from cachecost.live.server.model import Answerer, ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 
@@ -55,21 +55,23 @@ class Served:
         self.calls = 0
         self._log = log
 
-    def call(self, body: Body, answer: Answer | None = None, workspace: str = "w1", **asked: Any) -> Metered | Refused:
+    def call(
+        self, body: Body, answer: ModelAnswer | None = None, workspace: str = "w1", **asked: Any
+    ) -> CallCharge | ApiError:
         self.calls += 1
         turn = sum(message.get("role") == "assistant" for message in body.get("messages", []))
-        call = Asked(f"msg_{self.calls}", body, workspace, self.now, turn, **asked)
-        answer = answer or Answer([{"type": "text", "text": "Done."}])
+        call = ClientCall(f"msg_{self.calls}", body, workspace, self.now, turn, **asked)
+        answer = answer or ModelAnswer([{"type": "text", "text": "Done."}])
         taken = self.meter.take(call, answer)
         self._record(call, answer, taken)
         self.now += 3
         return taken
 
-    def _record(self, call: Asked, answer: Answer, taken: Metered | Refused) -> None:
+    def _record(self, call: ClientCall, answer: ModelAnswer, taken: CallCharge | ApiError) -> None:
         if self._log is None:
             return
         fields: dict[str, Any] = {"timestamp": moment(call.start), "workspace": call.workspace}
-        if isinstance(taken, Metered):
+        if isinstance(taken, CallCharge):
             fields |= {"usage": taken.usage.wire(), "response": {"content": list(answer.content)}}
             fields |= {"first_token_s": answer.first_token_s}
         with CallLog(self._log) as log:
@@ -89,12 +91,12 @@ class Served:
             result = {"type": "tool_result", "tool_use_id": answer.content[-1]["id"], "content": "A line.\n" * 500}
             messages = [*messages, {"role": "user", "content": [result]}]
 
-    def answered(self, answerer: Answerer, body: Body, workspace: str) -> Answer:
+    def answered(self, answerer: Answerer, body: Body, workspace: str) -> ModelAnswer:
         turn = sum(message["role"] == "assistant" for message in body["messages"])
-        answer = answerer.answer(Asked(f"msg_{self.calls + 1}", body, workspace, self.now, turn))
-        assert isinstance(answer, Answer)
+        answer = answerer.answer(ClientCall(f"msg_{self.calls + 1}", body, workspace, self.now, turn))
+        assert isinstance(answer, ModelAnswer)
         taken = self.call(body, answer, workspace)
-        assert isinstance(taken, Metered), taken
+        assert isinstance(taken, CallCharge), taken
         return answer
 
 

@@ -10,7 +10,7 @@ import pytest
 from cachecost.live.server.answers import answerer_from, notes_of
 from cachecost.live.server.answers.agent import THOUGHT
 from cachecost.live.server.answers.tools import harmless_call
-from cachecost.live.server.model import Answer, Asked
+from cachecost.live.server.model import ClientCall, ModelAnswer
 
 PATH = {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]}
 SHELL = {
@@ -28,18 +28,18 @@ READ, WRITE, BASH = tool("Read"), tool("Write"), tool("Bash", SHELL)
 HELLO = {"role": "user", "content": "Hello"}
 
 
-def ask(messages: list[Any], how: str = "agent", **fields: Any) -> Answer:
+def ask(messages: list[Any], how: str = "agent", **fields: Any) -> ModelAnswer:
     turn = sum(message["role"] == "assistant" for message in messages)
     body = {"model": "m", "max_tokens": 9, "messages": messages, **fields}
-    answer = answerer_from(how).answer(Asked("msg_1", body, "w", 0.0, turn))
-    assert isinstance(answer, Answer)
+    answer = answerer_from(how).answer(ClientCall("msg_1", body, "w", 0.0, turn))
+    assert isinstance(answer, ModelAnswer)
     return answer
 
 
-def loop(how: str, **fields: Any) -> list[Answer]:
+def loop(how: str, **fields: Any) -> list[ModelAnswer]:
     """All answers of a turn, each call answered by a result."""
     messages: list[Any] = [HELLO]
-    answers: list[Answer] = []
+    answers: list[ModelAnswer] = []
     while not answers or answers[-1].stop_reason == "tool_use":
         answers.append(ask(messages, how, **fields))
         messages += [{"role": "assistant", "content": list(answers[-1].content)}]
@@ -238,8 +238,8 @@ def test_it_thinks_once_a_turn_where_it_is_asked_to(kind: str) -> None:
     [{}, {"messages": None}, {"messages": [1]}, {"messages": [{"role": "user", "content": 3}], "tools": {"name": 1}}],
 )
 def test_a_body_that_is_none_gets_an_answer_all_the_same(body: dict[str, Any]) -> None:
-    answer = answerer_from("agent").answer(Asked("msg_1", body, "", 0.0))
-    assert isinstance(answer, Answer) and answer.stop_reason == "end_turn"
+    answer = answerer_from("agent").answer(ClientCall("msg_1", body, "", 0.0))
+    assert isinstance(answer, ModelAnswer) and answer.stop_reason == "end_turn"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def called_in_turns(answerer: Any, tools: list[Any], turns: int) -> list[list[st
         messages.append({"role": "user", "content": f"Go on, {turn}"})
         names.append([])
         while True:
-            answer = answerer.answer(Asked("m", {"model": "m", "messages": messages, "tools": tools}, "w", 0.0))
+            answer = answerer.answer(ClientCall("m", {"model": "m", "messages": messages, "tools": tools}, "w", 0.0))
             messages.append({"role": "assistant", "content": list(answer.content)})
             calls = [block for block in answer.content if block["type"] == "tool_use"]
             if not calls:
@@ -296,12 +296,13 @@ def test_the_notes_say_which_tools_were_not_called_and_why() -> None:
     deferred = tool("get_weather", defer_loading=True)
     answerer = answerer_from("agent")
     called_in_turns(answerer, [*SHOP, deferred, {"type": "web_search_20250305", "name": "web_search"}], 1)
-    by_name = "their names do not say that they change nothing; --answers agent:2:send_email calls them"
+    by_name = "they may change something, judging by their names; allow them with --answers agent:2:send_email"
+    by_turn = "the limit of 2 tool calls per turn was reached; raise it with --answers agent:N"
     assert notes_of(answerer) == (
-        f"Offered and not called: send_email ({by_name})",
-        "Offered and not called: list_items (2 tool calls a turn came to others first; --answers agent:N makes more)",
-        "Offered and not called: get_weather (deferred until a tool search finds them)",
-        "Offered and not called: web_search (the API runs them, and the agent does not pretend to)",
+        f"Tools not called: send_email ({by_name})",
+        f"Tools not called: list_items ({by_turn})",
+        "Tools not called: get_weather (deferred until a tool search)",
+        "Tools not called: web_search (run by the API, which is not simulated)",
     )
     called_in_turns(answerer, SHOP, 2)
     assert len(notes_of(answerer)) == 3
@@ -316,5 +317,5 @@ def test_a_tool_that_is_allowed_is_called_whatever_it_does() -> None:
 def test_many_names_are_counted() -> None:
     answerer = answerer_from("agent:1")
     called_in_turns(answerer, [tool(f"send_{letter}") for letter in "abcdefghijk"], 1)
-    assert notes_of(answerer)[0].startswith("Offered and not called: send_a, send_b, send_c, send_d, ")
+    assert notes_of(answerer)[0].startswith("Tools not called: send_a, send_b, send_c, send_d, ")
     assert "send_h and 3 more (" in notes_of(answerer)[0]

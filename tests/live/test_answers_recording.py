@@ -11,7 +11,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.live.server.answers import answerer_from, notes_of
 from cachecost.live.server.answers.recording import RecordedAnswer
-from cachecost.live.server.model import Answer, Answerer, Asked
+from cachecost.live.server.model import Answerer, ClientCall, ModelAnswer
 
 USER = {"role": "user", "content": "Find it"}
 USE = {"type": "tool_use", "id": "toolu_1", "name": "grep", "input": {"pattern": "x"}}
@@ -41,11 +41,11 @@ def recorded(tmp_path: Path) -> Answerer:
     return answerer_from(f"recording:{tmp_path}/log.jsonl")
 
 
-def ask(answerer: Answerer, messages: list[Any], **fields: Any) -> Answer:
+def ask(answerer: Answerer, messages: list[Any], **fields: Any) -> ModelAnswer:
     turn = sum(message["role"] == "assistant" for message in messages)
     body = {"model": "another", "max_tokens": 9, "messages": messages, **fields}
-    answer = answerer.answer(Asked("msg_1", body, "w", 0.0, turn))
-    assert isinstance(answer, Answer)
+    answer = answerer.answer(ClientCall("msg_1", body, "w", 0.0, turn))
+    assert isinstance(answer, ModelAnswer)
     return answer
 
 
@@ -77,11 +77,11 @@ def test_what_was_never_asked_is_missed_and_counted(recorded: Answerer) -> None:
     later = [*LOOP, {"role": "assistant", "content": "There."}, {"role": "user", "content": "Thanks"}]
     for messages in ([{"role": "user", "content": "Hi"}], later):
         assert ask(recorded, messages).content == [words("nothing recorded for this call")]
-    assert notes_of(recorded) == ("2 calls were not in the recording: answered with a line of text that says so",)
+    assert notes_of(recorded) == ("2 calls not found in the recording and answered with a placeholder",)
 
 
 def test_a_body_that_is_no_message_is_not_counted(recorded: Answerer) -> None:
-    recorded.answer(Asked("msg_1", {"messages": 3}, "w", 0.0))
+    recorded.answer(ClientCall("msg_1", {"messages": 3}, "w", 0.0))
     assert notes_of(recorded) == ()
 
 

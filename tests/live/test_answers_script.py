@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.live.server.answers import answerer_from
-from cachecost.live.server.model import Answer, Answerer, Asked, Refused
+from cachecost.live.server.model import Answerer, ApiError, ClientCall, ModelAnswer
 
 SCRIPT = """\
 format: 1
@@ -34,20 +34,20 @@ def script(path: Path, text: str) -> Answerer:
     return answerer_from(f"script:{file}")
 
 
-def ask(answerer: Answerer, turn: int, retry: int = 0) -> Answer | Refused:
+def ask(answerer: Answerer, turn: int, retry: int = 0) -> ModelAnswer | ApiError:
     body = {"messages": [{"role": "user", "content": "Hi"}]}
-    return answerer.answer(Asked("msg_1", body, "w", 0.0, turn, retry))
+    return answerer.answer(ClientCall("msg_1", body, "w", 0.0, turn, retry))
 
 
 def said(answerer: Answerer, turn: int, retry: int = 0) -> list[Any]:
     answer = ask(answerer, turn, retry)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ModelAnswer)
     return [block.get("text") or block.get("name") or block.get("thinking") for block in answer.content]
 
 
 def test_a_reply_is_all_it_says_in_the_order_of_the_api(tmp_path: Path) -> None:
     answer = ask(script(tmp_path, SCRIPT), 0)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ModelAnswer)
     assert [block["type"] for block in answer.content] == ["thinking", "text", "tool_use"]
     assert answer.content[2]["input"] == {"file_path": "a.py", "limit": 3}
     assert (answer.stop_reason, answer.first_token_s, answer.seconds) == ("tool_use", 0.5, 2.0)
@@ -56,7 +56,7 @@ def test_a_reply_is_all_it_says_in_the_order_of_the_api(tmp_path: Path) -> None:
 def test_several_tools_have_several_ids_and_a_repeated_reply_others(tmp_path: Path) -> None:
     answerer = script(tmp_path, SCRIPT)
     answers = [ask(answerer, turn) for turn in (1, 2)]
-    blocks = [block for answer in answers if isinstance(answer, Answer) for block in answer.content]
+    blocks = [block for answer in answers if isinstance(answer, ModelAnswer) for block in answer.content]
     assert [block["name"] for block in blocks] == ["A", "B", "A", "B"]
     assert len({block["id"] for block in blocks}) == 4
     assert blocks[1]["input"] == {"x": [1, 2.5, "yes"]}
@@ -64,7 +64,7 @@ def test_several_tools_have_several_ids_and_a_repeated_reply_others(tmp_path: Pa
 
 def test_errors_take_no_turn_and_are_what_the_first_tries_get(tmp_path: Path) -> None:
     answerer = script(tmp_path, SCRIPT)
-    overloaded = Refused(529, "overloaded_error", "Overloaded")
+    overloaded = ApiError(529, "overloaded_error", "Overloaded")
     assert [ask(answerer, 3, retry) for retry in (0, 1)] == [overloaded, overloaded]
     assert said(answerer, 3, 2) == ["Done."]
     assert ask(answerer, 3, 0) == overloaded
@@ -81,7 +81,7 @@ def test_what_follows_the_last_reply(tmp_path: Path, then: str, later: list[str]
 
 def test_errors_alone_end_the_script(tmp_path: Path) -> None:
     answerer = script(tmp_path, "format: 1\nreplies: [{error: {status: 500}}]\nthen: last\n")
-    assert ask(answerer, 0) == Refused(500, "api_error", "as the script says")
+    assert ask(answerer, 0) == ApiError(500, "api_error", "as the script says")
     assert said(answerer, 0, 1) == said(answerer, 1) == ["end of script"]
 
 
@@ -111,7 +111,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "6:13 replies[1].error.status: expected at least 400; got 200",
         "8:5 replies[2].seconds: expected at least 0.0; got -1",
         "9:5 replies[2].repeat: expected at least 1; got 0",
-        "10:5 replies[3]: expected a tool beside its input",
+        "10:5 replies[3]: expected a tool with its input",
     ]
 
 

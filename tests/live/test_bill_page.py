@@ -24,7 +24,7 @@ from starlette.applications import Starlette
 from browser import FLAGS, browser
 from cachecost.base.formatting import dollars, percent, tokens
 from cachecost.ledger.results import ZERO
-from cachecost.live.server.bill import Bill, bill_of
+from cachecost.live.server.bill import ServerBill, bill_of
 from cachecost.live.server.bill_figures import bill_json, facts, verdict
 from cachecost.live.server.bill_text import bill_text, print_bill
 from cachecost.live.server.page import html, routes
@@ -47,14 +47,14 @@ def served() -> Served:
 
 
 @pytest.fixture(scope="module")
-def bill(served: Served) -> Bill:
+def bill(served: Served) -> ServerBill:
     return bill_of(served.meter)
 
 
 # ----------------------------------------------------------------------------------------------- the figures
 
 
-def test_the_parts_add_up_to_the_whole(bill: Bill) -> None:
+def test_the_parts_add_up_to_the_whole(bill: ServerBill) -> None:
     for shares in (bill.workspaces, bill.conversations, bill.models):
         assert sum((share.cost.total for share in shares), ZERO) == bill.total.cost.total
         assert sum((share.usage for share in shares), Usage()) == bill.total.usage
@@ -64,35 +64,38 @@ def test_the_parts_add_up_to_the_whole(bill: Bill) -> None:
     assert [share.name for share in bill.workspaces] == ["w1", "w2"]
 
 
-def test_without_caching_every_token_of_input_has_the_price_of_input(bill: Bill) -> None:
+def test_without_caching_every_token_of_input_has_the_price_of_input(bill: ServerBill) -> None:
     usage = bill.total.usage
     assert bill.total.unmarked == (usage.total_input * Decimal(3) + usage.output_tokens * Decimal(15)).scaleb(-6)
-    assert bill.total.saved == bill.total.unmarked - bill.total.cost.total > 0
+    assert bill.total.saved_usd == bill.total.unmarked - bill.total.cost.total > 0
     (unmarked_talk,) = (share for share in bill.conversations if "Nothing marked" in share.name)
-    assert unmarked_talk.saved == 0
+    assert unmarked_talk.saved_usd == 0
 
 
-def test_what_the_last_call_of_a_conversation_wrote_is_not_read_yet(served: Served, bill: Bill) -> None:
+def test_what_the_last_call_of_a_conversation_wrote_is_not_read_yet(served: Served, bill: ServerBill) -> None:
     row = next(row for row in reversed(served.meter.rows) if row.usage.write_1h)
     assert served.meter.unread.of(row.call).tokens == row.usage.write_1h
     assert bill.total.unread.paid > bill.total.unread.extra > 0
 
 
-def test_a_loop_left_uncached_is_named_with_its_reason(bill: Bill) -> None:
+def test_a_loop_left_uncached_is_named_with_its_reason(bill: ServerBill) -> None:
     told = {loop.conversation.partition(": ")[2][:12]: loop.why for loop in bill.loops}
     assert told == {
-        "Explain the ": "tool results are never marked; the last mark stands on the first user text",
-        "Nothing mark": "nothing is marked (no cache_control in its calls)",
-        "Summarise <s": "tool results are never marked; the last mark stands on the system prompt",
+        "Explain the ": "no breakpoint on tool results; the last breakpoint is on the first user text",
+        "Nothing mark": "no breakpoint is set (no cache_control in its calls)",
+        "Summarise <s": "no breakpoint on tool results; the last breakpoint is on the system prompt",
     }
 
 
-def test_the_whole_of_an_unmarked_loop_was_paid_again(bill: Bill) -> None:
+def test_the_whole_of_an_unmarked_loop_was_paid_again(bill: ServerBill) -> None:
     loop = next(loop for loop in bill.loops if "Nothing" in loop.conversation)
     assert loop.again == loop.had_been_sent
     assert loop.cost == (loop.again * Decimal(3)).scaleb(-6)
     assert loop.sentence.startswith("w2: Nothing marked please please")
-    assert "4 later calls paid" in loop.sentence and "100% of what had been sent before" in loop.sentence
+    assert (
+        "4 later calls paid the full price again for" in loop.sentence
+        and "100% of what had been sent before" in loop.sentence
+    )
 
 
 def test_one_later_call_and_a_retry_are_no_loop() -> None:
@@ -110,7 +113,7 @@ def test_a_prompt_too_short_to_be_cached_is_told_so() -> None:
         made.call(automatic({**text_body(""), "messages": list(messages)}))
         messages += [{"role": "assistant", "content": "Yes?"}, {"role": "user", "content": "Go on"}]
     (loop,) = bill_of(made.meter).loops
-    assert loop.why == "its prompts are shorter than the 1,024 tokens that this model caches at least"
+    assert loop.why == "its prompts are below the minimum of 1,024 tokens that this model caches"
 
 
 def stuck(body: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +128,7 @@ def test_a_mark_that_does_not_move_is_told() -> None:
     made = Served()
     made.loop("Go", stuck, steps=6)
     (loop,) = bill_of(made.meter).loops
-    assert loop.why == "the last mark stands on a tool_result, with messages after it"
+    assert loop.why == "the last breakpoint is on a tool_result, with messages after it"
 
 
 @pytest.mark.parametrize(
@@ -146,21 +149,22 @@ def test_a_conversation_is_named_by_what_a_person_wrote_first(texts: list[str], 
     assert [share.name for share in bill_of(made.meter).conversations] == [told]
 
 
-def test_the_facts_name_what_was_refused_and_what_the_server_notes(bill: Bill) -> None:
+def test_the_facts_name_what_was_refused_and_what_the_server_notes(bill: ServerBill) -> None:
     words = "messages.0.content.0.text: cache_control cannot be set for empty text blocks"
     assert facts(bill)[-3:] == [
-        f"Refused, at no cost: 1 call: {words}",
-        "1 body was no Messages request: answered with a 400, and in no figure here.",
+        f"1 call refused at no charge: {words}",
+        "1 invalid request refused with status 400 and not billed.",
         "a note of the server.",
     ]
-    assert verdict(bill).startswith(f"{dollars(bill.total.cost.total)} for 26 calls; without any caching ")
+    assert verdict(bill).startswith(f"{dollars(bill.total.cost.total)} for 26 calls, ")
+    assert verdict(bill).endswith(f" less than without caching ({dollars(bill.total.unmarked)}).")
 
 
 # ---------------------------------------------------------------------------------------------- the terminal
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_nothing_is_wider_than_the_terminal(bill: Bill, width: int) -> None:
+def test_nothing_is_wider_than_the_terminal(bill: ServerBill, width: int) -> None:
     lines = bill_text(bill, width).splitlines()
     assert max(map(cell_len, lines)) <= width
     assert any(line.split()[:2] == ["conversation", "calls"] for line in lines)
@@ -179,7 +183,7 @@ def test_a_pipe_gets_no_colours_and_ascii_where_it_must(served: Served) -> None:
     assert "\x1b" not in text and "3 conversations left uncached" in text
 
 
-def test_colours_are_for_terminals_that_want_them(bill: Bill) -> None:
+def test_colours_are_for_terminals_that_want_them(bill: ServerBill) -> None:
     assert "\x1b[1;31m3 conversations left uncached" in bill_text(bill, colours="standard")
     assert "\x1b" not in bill_text(bill)
 
@@ -187,7 +191,7 @@ def test_colours_are_for_terminals_that_want_them(bill: Bill) -> None:
 def test_a_bill_without_calls_is_one_line() -> None:
     page = io.StringIO()
     print_bill(Served().meter, page)
-    assert page.getvalue() == "No call yet.\n"
+    assert page.getvalue() == "No calls yet.\n"
 
 
 # --------------------------------------------------------------------------------------------------- the page
@@ -243,7 +247,7 @@ def same_figures(page: Figures, told: dict[str, Any]) -> None:
         assert row["hit_share"] == percent(share["hit_share"])
 
 
-def test_the_page_shows_what_the_json_says_and_loads_nothing(bill: Bill) -> None:
+def test_the_page_shows_what_the_json_says_and_loads_nothing(bill: ServerBill) -> None:
     page = Figures(html(bill))
     same_figures(page, json.loads(json.dumps(bill_json(bill))))
     assert page.loads == ["data:,", "/cachecost.json"]
@@ -253,7 +257,7 @@ def test_the_page_shows_what_the_json_says_and_loads_nothing(bill: Bill) -> None
 
 def test_a_page_without_calls_says_so() -> None:
     page = html(bill_of(Served().meter))
-    assert Figures(page).figures == {"verdict": "No call yet."}
+    assert Figures(page).figures == {"verdict": "No calls yet."}
 
 
 @contextmanager

@@ -57,7 +57,9 @@ def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
 def test_another_file_is_never_touched(tmp_path: Path) -> None:
     path = tmp_path / "notes.md"
     path.write_bytes(b"# Notes\nwithout an end")
-    with pytest.raises(InputError, match=r"notes.md expected a request log to go on with, or no file; got another"):
+    with pytest.raises(
+        InputError, match=r"notes.md expected a request log to continue, or a new file; got another format"
+    ):
         CallLog(path)
     assert path.read_bytes() == b"# Notes\nwithout an end"
 

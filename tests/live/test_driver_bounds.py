@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded
-from cachecost.live.driver.money import Pricing
-from cachecost.live.driver.retrying import Retries, asked_for
-from cachecost.live.driver.wire import NotAnswered
+from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded_reason
+from cachecost.live.driver.money import CallPricing
+from cachecost.live.driver.retries import RetryPolicy, asked_for
+from cachecost.live.driver.wire import AttemptFailed
 from cachecost.providers.prices import PriceBook
 
-PRICING = Pricing(PriceBook.load())
+PRICING = CallPricing(PriceBook.load())
 DAY = date(2026, 11, 20)
 MARKS: dict[str, Any] = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 
@@ -64,22 +64,25 @@ def test_bytes_bound_texts_and_not_images() -> None:
             {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
             "the tool 'web_search' (web_search_20250305) runs in",
         ),
-        ({"mcp_servers": [{"name": "a"}]}, "MCP servers are called by the API"),
-        ({"context_management": {"edits": [{"type": "compact_20260112"}]}}, "compaction by the API is billed apart"),
+        ({"mcp_servers": [{"name": "a"}]}, "the API calls MCP servers"),
+        (
+            {"context_management": {"edits": [{"type": "compact_20260112"}]}},
+            "compaction by the API is billed separately",
+        ),
     ],
 )
 def test_what_has_no_bound_is_not_sent(more: dict[str, Any], why: str) -> None:
-    assert (unbounded(body(**more)) or "").startswith(why)
+    assert (unbounded_reason(body(**more)) or "").startswith(why)
 
 
 def test_tools_of_the_client_have_a_bound() -> None:
     tools = [{"name": "a", "input_schema": {}}, {"type": "bash_20250124", "name": "bash"}]
     edits = {"edits": [{"type": "clear_tool_uses_20250919"}]}
-    assert unbounded(body(tools=tools, context_management=edits)) is None
+    assert unbounded_reason(body(tools=tools, context_management=edits)) is None
 
 
-def fault(status: int | None = None, **headers: str) -> NotAnswered:
-    return NotAnswered("x", status, headers={name.replace("_", "-"): value for name, value in headers.items()})
+def fault(status: int | None = None, **headers: str) -> AttemptFailed:
+    return AttemptFailed("x", status, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @pytest.mark.parametrize(
@@ -98,26 +101,26 @@ def fault(status: int | None = None, **headers: str) -> NotAnswered:
     ],
 )
 def test_which_answers_are_worth_a_retry(status: int | None, again: bool) -> None:
-    assert (Retries(4).wait(fault(status), 1, "a", 0.0) is not None) == again
+    assert (RetryPolicy(4).wait(fault(status), 1, "a", 0.0) is not None) == again
 
 
 def test_the_server_may_say_whether_to_try_again() -> None:
-    assert Retries(4).wait(fault(400, x_should_retry="true"), 1, "a", 0.0) is not None
-    assert Retries(4).wait(fault(529, x_should_retry="false"), 1, "a", 0.0) is None
+    assert RetryPolicy(4).wait(fault(400, x_should_retry="true"), 1, "a", 0.0) is not None
+    assert RetryPolicy(4).wait(fault(529, x_should_retry="false"), 1, "a", 0.0) is None
 
 
 def test_waits_double_and_are_drawn_from_the_run() -> None:
-    retries = Retries(20, "cafe")
+    retries = RetryPolicy(20, "cafe")
     waits = [retries.wait(fault(529), number, "a", 0.0) or 0 for number in range(1, 10)]
     for number, wait in enumerate(waits):
         whole = min(0.5 * 2**number, 60)
         assert 0.75 * whole < wait <= whole
-    assert waits[0] == retries.wait(fault(529), 1, "a", 0.0) != Retries(20, "beef").wait(fault(529), 1, "a", 0.0)
+    assert waits[0] == retries.wait(fault(529), 1, "a", 0.0) != RetryPolicy(20, "beef").wait(fault(529), 1, "a", 0.0)
 
 
 def test_the_last_retry_is_the_last() -> None:
-    assert Retries(2).wait(fault(529), 2, "a", 0.0) is not None
-    assert Retries(2).wait(fault(529), 3, "a", 0.0) is None
+    assert RetryPolicy(2).wait(fault(529), 2, "a", 0.0) is not None
+    assert RetryPolicy(2).wait(fault(529), 3, "a", 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -138,5 +141,5 @@ def test_what_a_server_asks_for(headers: dict[str, str], seconds: float | None) 
 
 
 def test_a_quarter_of_an_hour_is_waited_for_and_no_more() -> None:
-    assert Retries(4).wait(fault(429, retry_after="900"), 1, "a", 0.0) == 900
-    assert Retries(4).wait(fault(429, retry_after="901"), 1, "a", 0.0) is None
+    assert RetryPolicy(4).wait(fault(429, retry_after="900"), 1, "a", 0.0) == 900
+    assert RetryPolicy(4).wait(fault(429, retry_after="901"), 1, "a", 0.0) is None

@@ -12,10 +12,10 @@ import pytest
 from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
 
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.driver.driving import Driven
-from cachecost.live.driver.journal import read
+from cachecost.live.driver.journal import read_journal
+from cachecost.live.driver.live_run import LiveResult
 from cachecost.live.driver.model import OverBudget
-from cachecost.live.driver.money import Budget, OverBilled
+from cachecost.live.driver.money import DollarBudget, OverBilled
 
 PLAN = small_plan()
 ALL = Decimal("0.20")
@@ -32,8 +32,8 @@ def run_to_the_end(seed: int, folder: Path) -> None:
     api = FakeApi(FakeClock(), lambda number: random.choice(names) if random.random() < trouble else "")
     for _ in range(4):
         result = attempt(api, folder, limit, random.choice((1, 1, 2)))
-        story = read(folder / "journal.jsonl")
-        assert api.billed <= story.billed + story.unknown <= limit
+        story = read_journal(folder / "journal.jsonl")
+        assert api.billed <= story.billed_usd + story.unknown <= limit
         assert set(api.answered.values()) <= {1}
         assert len(story.done) == len(api.answered)
         if result is not None and not result.ended.undone:
@@ -45,7 +45,7 @@ def run_to_the_end(seed: int, folder: Path) -> None:
         assert sum(call.billed is not None for call in calls(result.recording)) == len(story.done)
 
 
-def attempt(api: FakeApi, folder: Path, limit: Decimal, parallel: int) -> Driven | None:
+def attempt(api: FakeApi, folder: Path, limit: Decimal, parallel: int) -> LiveResult | None:
     try:
         return driven(PLAN, api, folder, str(limit), parallel=parallel)
     except BaseExceptionGroup as caught:
@@ -68,27 +68,27 @@ def test_the_budget_is_never_exceeded_in_a_thousand_runs(tmp_path: Path) -> None
 
 def test_the_last_dollar_can_be_reserved_and_none_after_it() -> None:
     async def both() -> None:
-        budget = Budget(Decimal("1.00"))
+        budget = DollarBudget(Decimal("1.00"))
         kept = await budget.reserve(Decimal("1.00"))
         budget.settle(kept, Decimal("0.40"))
         await budget.reserve(Decimal("0.60"))
-        assert budget.left == 0
+        assert budget.remaining_usd == 0
 
     asyncio.run(both())
 
 
 def test_a_cent_too_much_is_not_reserved() -> None:
     async def over() -> None:
-        budget = Budget(Decimal("1.00"), Decimal("0.30"), Decimal("0.20"))
+        budget = DollarBudget(Decimal("1.00"), Decimal("0.30"), Decimal("0.20"))
         await budget.reserve(Decimal("0.51"))
 
-    with pytest.raises(OverBudget, match=r"^the next call may cost \$0.51, and \$0.50 of \$1.00 is left$"):
+    with pytest.raises(OverBudget, match=r"^the next call may cost \$0.51; \$0.50 of \$1.00 is left$"):
         asyncio.run(over())
 
 
 def test_a_call_waits_for_those_under_way_where_that_may_help() -> None:
     async def waits() -> list[str]:
-        budget, order = Budget(Decimal("1.00")), []
+        budget, order = DollarBudget(Decimal("1.00")), []
         first = await budget.reserve(Decimal("0.70"))
 
         async def second() -> None:
@@ -107,7 +107,7 @@ def test_a_call_waits_for_those_under_way_where_that_may_help() -> None:
 
 def test_a_call_does_not_wait_for_what_cannot_help() -> None:
     async def over() -> None:
-        budget = Budget(Decimal("1.00"))
+        budget = DollarBudget(Decimal("1.00"))
         await budget.reserve(Decimal("0.70"))
         await budget.reserve(Decimal("1.01"))
 
@@ -117,9 +117,9 @@ def test_a_call_does_not_wait_for_what_cannot_help() -> None:
 
 def test_a_bill_may_equal_its_worst_case_and_not_exceed_it() -> None:
     async def settle(billed: str) -> None:
-        budget = Budget(Decimal(1))
+        budget = DollarBudget(Decimal(1))
         budget.settle(await budget.reserve(Decimal("0.10")), Decimal(billed))
 
     asyncio.run(settle("0.10"))
-    with pytest.raises(OverBilled, match=r"was billed \$0.11, and \$0.10 was held to be the most"):
+    with pytest.raises(OverBilled, match=r"was billed \$0.11, above its upper bound of \$0.10;"):
         asyncio.run(settle("0.11"))

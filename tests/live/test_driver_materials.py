@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from driver_fake import SCENARIO, START, small_plan
 
-from cachecost.live.driver.materials.filling import NO_THINKING, UNMATCHED, Material
+from cachecost.live.driver.materials.filling import DIGEST_WORDS, NO_THINKING, UNMATCHED, WORDS, FillerContent, text
 from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
 from cachecost.live.driver.materials.order import faults_in
-from cachecost.live.driver.materials.words import TELLING, WORDS, text
 from cachecost.live.driver.planning import Options, plan
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.body import body_of
@@ -40,10 +39,10 @@ def test_words_are_plain_and_each_once() -> None:
 
 def test_equal_digests_give_equal_texts_and_others_differ_at_once() -> None:
     digests = [bytes([number]) * 15 + bytes([255 - number]) for number in range(200)]
-    firsts = {tuple(text(digest, 50).split()[:TELLING]) for digest in digests}
+    firsts = {tuple(text(digest, 50).split()[:DIGEST_WORDS]) for digest in digests}
     assert len(firsts) == 200
     assert text(digests[0], 50) == text(digests[0], 50)
-    assert text(digests[0], 80).startswith(text(digests[0], TELLING))
+    assert text(digests[0], 80).startswith(text(digests[0], DIGEST_WORDS))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_equal_digests_give_equal_texts_and_others_differ_at_once() -> None:
 @pytest.mark.parametrize("tokens", [150, 1_000, 7_000])
 def test_filler_is_of_the_blocks_size(kind: str, role: str, tokens: int) -> None:
     part = Part((given(kind, role, "x", tokens),))
-    made = Material(COUNTER).filled(Request("claude-sonnet-4-5", Thread(), system=part)).system.blocks[0]
+    made = FillerContent(COUNTER).fill_request(Request("claude-sonnet-4-5", Thread(), system=part)).system.blocks[0]
     assert made.tokens is None and made.content is not None
     assert COUNTER.block(made) == pytest.approx(tokens, rel=0.04)
 
@@ -68,8 +67,8 @@ def test_results_answer_the_calls_before_them_in_order() -> None:
     )
     assert thread.message is not None
     mark = Mark(Layer.MESSAGES, 1, "5m", thread.parent)
-    material = Material(COUNTER)
-    body = body_of(material.filled(Request("claude-sonnet-4-5", thread, marks=(mark,))))
+    material = FillerContent(COUNTER)
+    body = body_of(material.fill_request(Request("claude-sonnet-4-5", thread, marks=(mark,))))
     calls, results = body["messages"][1]["content"], body["messages"][2]["content"]
     assert [block["type"] for block in calls] == ["tool_use", "tool_use"]
     assert "cache_control" in calls[0], "the mark moved with its block, past the thinking that was left out"
@@ -86,14 +85,14 @@ def test_a_result_with_content_goes_to_the_call_that_is_open() -> None:
         ("assistant", [given("tool_use", "assistant", "u")]),
         ("user", [told]),
     )
-    body = body_of(Material(COUNTER).filled(Request("claude-sonnet-4-5", thread)))
+    body = body_of(FillerContent(COUNTER).fill_request(Request("claude-sonnet-4-5", thread)))
     assert body["messages"][2]["content"][0]["tool_use_id"] == body["messages"][1]["content"][0]["id"]
     assert faults_in(body) == []
 
 
 def test_what_has_content_is_sent_as_it_is() -> None:
     block = block_of("user", {"type": "text", "text": "as it is"})
-    body = body_of(Material(COUNTER).filled(Request("claude-sonnet-4-5", thread_of(("user", [block])))))
+    body = body_of(FillerContent(COUNTER).fill_request(Request("claude-sonnet-4-5", thread_of(("user", [block])))))
     assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "as it is"}]}]
 
 
@@ -163,7 +162,7 @@ TEXT: dict[str, Any] = {"type": "text", "text": "t"}
         ([says("assistant", TEXT)], "messages.0: the first message must be the user's"),
         ([says("user", {"type": "text", "text": " "})], "messages.0.content.0: text must not be empty"),
         ([says("user")], "messages.0: content must not be empty"),
-        ([HELLO, says("assistant", use("1"))], "turn 2: the last message calls tools, and nothing answers them"),
+        ([HELLO, says("assistant", use("1"))], "turn 2: the last message calls tools, and has no results for them"),
         ([HELLO, says("assistant", use("1")), HELLO], "turn 3: no tool_result for tool_use 1 right after it"),
         ([says("user", result("1"))], "turn 1: a tool_result without a tool_use right before it: 1"),
         (
@@ -183,8 +182,8 @@ def test_the_order_that_the_api_wants(messages: list[dict[str, Any]], fault: str
 def test_tools_need_names_of_their_own_and_a_choice_one_of_them() -> None:
     body = {"tools": [TOOL, TOOL, {"name": "a b"}], "tool_choice": {"type": "tool", "name": "c"}, "messages": [HELLO]}
     assert faults_in(body) == [
-        "tools: names must be unique; 'a' stands there 2 times",
-        "tools: 'a b' is no name that the API takes",
+        "tools: names must be unique; 'a' appears 2 times",
+        "tools: 'a b' is not a valid tool name",
         "tool_choice: tool 'c' is not among the tools",
     ]
 

@@ -16,8 +16,8 @@ from server_fakes import Says, served_by
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.driving import Drive, Driven, drive
-from cachecost.live.driver.journal import read
+from cachecost.live.driver.journal import read_journal
+from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
@@ -48,8 +48,8 @@ class Api:
     def billed(self) -> Decimal:
         return sum((row.cost.total for row in self.meter.rows), ZERO)
 
-    def drive(self, folder: Path, limit: Decimal) -> Driven:
-        given = Drive(PLAN, KEY, limit, self.clock, "http://test", timeout_s=0.05, transport=self.transport)
+    def drive(self, folder: Path, limit: Decimal) -> LiveResult:
+        given = LiveRun(PLAN, KEY, limit, self.clock, "http://test", timeout_s=0.05, transport=self.transport)
         with journal_of(PLAN, folder) as journal:
             return asyncio.run(drive(given, journal, lambda step, sent, budget: None))
 
@@ -71,11 +71,11 @@ def test_after_each_fault_all_calls_are_answered_once(tmp_path: Path, kind: str)
     """The second, fifth and sixth attempts fail; what may have been billed stays counted."""
     api = Api(tuple(f"{number}:{kind}" for number in (2, 5, 6)))
     done = api.drive(tmp_path, Decimal(5))
-    story = read(tmp_path / "journal.jsonl")
+    story = read_journal(tmp_path / "journal.jsonl")
     planned = sum(len(outcome.calls) for outcome in done.outcomes)
     assert not done.ended.undone and not done.ended.failed
     assert len(story.done) == planned == sum(call.billed is not None for call in read_calls(done.recording))
-    assert story.billed <= api.billed <= story.billed + story.unknown
+    assert story.billed_usd <= api.billed <= story.billed_usd + story.unknown
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -85,8 +85,8 @@ def test_the_budget_holds_whatever_fails(tmp_path: Path, seed: int) -> None:
     api = Api(tuple(f"{kind}:0.06" for kind in FAULTS), seed)
     for _ in range(3):
         done = api.drive(tmp_path, limit)
-        story = read(tmp_path / "journal.jsonl")
-        assert api.billed <= story.billed + story.unknown <= limit
+        story = read_journal(tmp_path / "journal.jsonl")
+        assert api.billed <= story.billed_usd + story.unknown <= limit
         assert max(answers_by_call(tmp_path / "journal.jsonl").values(), default=1) == 1
         if not done.ended.undone:
             break

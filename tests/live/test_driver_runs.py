@@ -11,7 +11,7 @@ from driver_fake import BILLED, KEY, FakeApi, FakeClock, Killed, driven, journal
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.driver.journal import read
+from cachecost.live.driver.journal import read_journal
 
 PLAN = small_plan()
 
@@ -26,9 +26,9 @@ def test_without_faults_what_was_predicted_is_what_is_billed(tmp_path: Path) -> 
     result = driven(PLAN, api, tmp_path)
     assert [outcome.exact for outcome in result.outcomes] == [4, 4]
     for outcome in result.outcomes:
-        assert outcome.predicted == outcome.billed
+        assert outcome.predicted_usd == outcome.billed_usd
         assert all(call.predicted == call.sent.usage for call in outcome.calls)
-    assert result.billed == api.billed == sum(outcome.billed for outcome in result.outcomes)
+    assert result.billed == api.billed == sum(outcome.billed_usd for outcome in result.outcomes)
     assert result.unknown == 0 and not result.ended.why and not result.ended.undone
     assert result.outcomes[0].usage.read > 0 == result.outcomes[1].usage.read
 
@@ -82,10 +82,10 @@ def test_what_may_have_been_billed_stays_charged(tmp_path: Path, fault: str) -> 
     assert not result.ended.undone and api.attempts == 9
     assert result.billed < api.billed <= result.billed + result.unknown
     assert result.outcomes[0].notes == (
-        "Attempts that nobody knows the bill of, and that may have written to the cache: progressive/1.",
+        "Attempts whose bill is unknown, and that may have written to the cache: progressive/1.",
     )
-    again = read(result.journal)
-    assert (again.billed, again.unknown) == (result.billed, result.unknown)
+    again = read_journal(result.journal)
+    assert (again.billed_usd, again.unknown) == (result.billed, result.unknown)
 
 
 def test_an_answer_that_began_takes_part_in_the_prediction(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_who_was_killed_goes_on(tmp_path: Path, fault: str) -> None:
     with pytest.raises(BaseExceptionGroup) as caught:
         driven(PLAN, api, tmp_path)
     assert caught.group_contains(Killed)
-    story = read(tmp_path / "journal.jsonl")
+    story = read_journal(tmp_path / "journal.jsonl")
     assert len(story.done) == 2 and story.unknown > 0
     result = driven(PLAN, api, tmp_path)
     assert not result.ended.undone and api.billed <= result.billed + result.unknown
@@ -172,7 +172,7 @@ def test_a_torn_line_is_cut_off_and_a_damaged_one_told(tmp_path: Path) -> None:
     assert path.read_bytes().endswith(b"\n")
     path.write_bytes(path.read_bytes() + b'{"kind":"reserved"}\n{"kind":"what","call":"a"}\n')
     with pytest.raises(InputError) as caught:
-        read(path)
+        read_journal(path)
     assert len(caught.value.faults) == 2
     assert str(caught.value.faults[1]).endswith("expected a line of a journal; got a damaged one (kind: got 'what')")
 
@@ -180,14 +180,14 @@ def test_a_torn_line_is_cut_off_and_a_damaged_one_told(tmp_path: Path) -> None:
 def test_another_scenario_does_not_go_on(tmp_path: Path) -> None:
     journal_of(PLAN, tmp_path).close()
     other = small_plan(model="claude-opus-4-5")
-    with pytest.raises(InputError, match="expected the same scenario, options and version as when it was begun"):
+    with pytest.raises(InputError, match="expected the same scenario, options and version as when the run started"):
         journal_of(other, tmp_path)
 
 
 def test_two_cannot_be_at_one_run(tmp_path: Path) -> None:
     with (
         journal_of(PLAN, tmp_path),
-        pytest.raises(InputError, match="another `cachecost live` is at this run"),
+        pytest.raises(InputError, match="another `cachecost live` continues this run"),
     ):
         journal_of(PLAN, tmp_path)
 

@@ -56,7 +56,7 @@ def test_what_did_not_fit_is_cut_off_before_anything_else_is_written(
         assert log.path.read_bytes() == whole
         monkeypatch.undo()
         log.append({"timestamp": "2026-03-07T10:00:02Z"}, REQUEST)
-        assert log.recorded() == 2
+        assert log.count_recorded() == 2
     assert [line["timestamp"][17:19] for line in lines_of(log.path)] == ["00", "02"]
 
 
@@ -74,15 +74,15 @@ def test_a_cut_that_failed_is_made_before_the_next_line(tmp_path: Path, monkeypa
                 log.append({"timestamp": "2026-03-07T10:00:01Z"}, REQUEST)
         assert log.path.stat().st_size == 70
         log.append({"timestamp": "2026-03-07T10:00:02Z"}, REQUEST)
-        assert len(lines_of(log.path)) == log.recorded() == 1
+        assert len(lines_of(log.path)) == log.count_recorded() == 1
 
 
 def test_only_what_is_still_there_is_recorded(tmp_path: Path) -> None:
     with CallLog(tmp_path / "log.jsonl") as log:
         log.append({}, REQUEST)
-        assert log.recorded() == 1
+        assert log.count_recorded() == 1
         log.path.unlink()
-        assert log.recorded() == 0
+        assert log.count_recorded() == 0
 
 
 @pytest.mark.parametrize("content", ["keep", "digest"])
@@ -104,7 +104,7 @@ def test_the_recorder_on_a_full_disk(tmp_path: Path, content: str) -> None:
     assert path.read_bytes().endswith(b"\n")
     assert f"{recorded} calls recorded in {path}; {55 - recorded} not recorded (see above)" in said
     assert code == 1
-    assert not any("ended early" in line or "Traceback" in line for line in said)
+    assert not any("exited early" in line or "Traceback" in line for line in said)
     assert any("File too large" in line for line in said)
 
 
@@ -142,7 +142,7 @@ def test_serve_on_a_full_disk_answers_on(tmp_path: Path, monkeypatch: pytest.Mon
         assert said == ["call 2 is not recorded: the file cannot be written: No space left on device"]
         monkeypatch.undo()
         assert post(served).status_code == 200
-        assert len(lines_of(log.path)) == log.recorded() == 2
+        assert len(lines_of(log.path)) == log.count_recorded() == 2
 
 
 def test_the_end_of_serve_tells_what_the_recording_lacks(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from server_fakes import served_by
 
 from cachecost.cli import exit_code
 from cachecost.commands.live import live
-from cachecost.live.driver.journal import read
+from cachecost.live.driver.journal import read_journal
 from cachecost.live.server.app import app_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.serving import serving
@@ -73,9 +73,9 @@ def test_a_dry_run_says_what_would_be_sent_and_needs_no_key(scenario: Path, caps
     said = capsys.readouterr()
     assert "tiny   what would be sent, within $0.50" in said.out
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ["strategy", "progressive", "none", "all"]
-    assert "Fits: even with no hit at all it costs at most $" in said.err
-    assert "Answers are cut at 16 tokens, so output dollars are not those of the scenario." in said.err
-    assert "Blocks without content are sent as filler text of about their tokens." in said.err
+    assert "Within budget: at most $" in said.err
+    assert "Answers are limited to 16 tokens, so output costs differ from the scenario's." in said.err
+    assert "Blocks without content are sent as filler text of about the same token count." in said.err
     assert [path.name for path in scenario.parent.iterdir()] == ["tiny.yaml"]
 
 
@@ -93,7 +93,7 @@ def test_a_dry_run_as_json(scenario: Path, capsys: pytest.CaptureFixture[str]) -
     told = json.loads(said.out)
     assert (told["format"], told["max_usd"], told["strategies"][0]["calls"]) == (1, "0.001", 4)
     assert float(told["predicted_usd"]) < float(told["worst_usd"])
-    assert "Does not fit: " in said.err and "lifetimes cannot be" in said.err
+    assert "Over budget: " in said.err and "TTLs are not" in said.err
 
 
 def test_without_a_key_it_says_what_to_do(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +123,10 @@ def test_nobody_to_ask_and_no_yes(
         (["--max-usd", "1", "--base-url", "ftp://example.org"], "expected a URL like https://api.anthropic.com"),
         (["--max-usd", "1", "--base-url", "https://u:pw@example.org"], "expected no user or password in it"),
         (["--max-usd", "1", "--strategy", "progresive"], "got 'progresive' (did you mean 'progressive'?)"),
-        (["--max-usd", "1", "--set", "host=bedrock"], "live speaks to Anthropic's API; the scenario's host is bedrock"),
+        (
+            ["--max-usd", "1", "--set", "host=bedrock"],
+            "live supports only Anthropic's API; the scenario's host is bedrock",
+        ),
         (
             ["--max-usd", "1", "--set", "conversation.params.thinking={type: enabled, budget_tokens: 2000}"],
             "run with --set conversation.params.thinking.type=adaptive or =disabled",
@@ -169,7 +172,7 @@ def test_the_text_of_a_run_that_stops(
     said = capsys.readouterr()
     assert "predicted against billed" in said.out and "cachecost validate out/recording.jsonl" in said.out
     assert "stopped before progressive/" in said.err
-    assert "left undone: " in said.err and "go on with --resume out/journal.jsonl" in said.err
+    assert "not sent: " in said.err and "continue with --resume out/journal.jsonl" in said.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
@@ -187,9 +190,9 @@ def test_a_run_killed_in_the_middle_goes_on_without_paying_again(
                 break
     os.kill(process.pid, signal.SIGKILL)  # it is in the pause after the first call
     process.wait()
-    before = read(Path("out/journal.jsonl"))
+    before = read_journal(Path("out/journal.jsonl"))
     assert list(before.done) == ["progressive/1"]
     assert called(*args, "--pace", "0.0001", "--resume", "out/journal.jsonl") == 0
-    after = read(Path("out/journal.jsonl"))
+    after = read_journal(Path("out/journal.jsonl"))
     assert len(after.done) == 8 and after.done["progressive/1"] == before.done["progressive/1"]
     capsys.readouterr()

@@ -26,7 +26,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.cli import cachecost
 from cachecost.ledger.results import ZERO
 from cachecost.live.server.answers.recording import RecordedAnswer
-from cachecost.live.server.model import Answer, Metered, Refused
+from cachecost.live.server.model import ApiError, CallCharge, ModelAnswer
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
@@ -49,9 +49,9 @@ def a_day(served: Served) -> None:
     served.loop("Over an hour", an_hour, steps=2)
     served.now += 3000
     served.loop("Over an hour", an_hour, steps=1)
-    served.call(automatic(text_body(LONG)), Answer(SEARCHED, first_token_s=0.7531))
+    served.call(automatic(text_body(LONG)), ModelAnswer(SEARCHED, first_token_s=0.7531))
     served.call(dict(refusable()))
-    served.call(automatic(text_body(LONG)), Answer([]))
+    served.call(automatic(text_body(LONG)), ModelAnswer([]))
 
 
 @pytest.mark.parametrize("tokens", [["--tokens", "tiktoken"], []], ids=["tiktoken", "anchored"])
@@ -75,7 +75,7 @@ def test_the_usage_is_that_of_the_cache() -> None:
     usages = [
         taken.usage
         for taken in (served.call(automatic(text_body(LONG))) for _ in range(2))
-        if isinstance(taken, Metered)
+        if isinstance(taken, CallCharge)
     ]
     size, said = len('{"type":"text","text":""}') + len(LONG), len('{"type":"text","text":"Done."}')
     assert usages == [Usage(write_5m=size, output_tokens=said), Usage(read=size, output_tokens=said)]
@@ -85,37 +85,37 @@ def test_workspaces_share_nothing() -> None:
     served = Served("bytes")
     served.call(automatic(text_body(LONG)), workspace="w1")
     taken = served.call(automatic(text_body(LONG)), workspace="w2")
-    assert isinstance(taken, Metered) and taken.usage.read == 0
+    assert isinstance(taken, CallCharge) and taken.usage.read == 0
 
 
 def test_a_recorded_answer_has_the_tokens_that_were_billed() -> None:
     taken = Served().call(text_body("Hi"), RecordedAnswer([{"type": "text", "text": "Hello"}], output_tokens=41))
-    assert isinstance(taken, Metered) and taken.usage.output_tokens == 41
+    assert isinstance(taken, CallCharge) and taken.usage.output_tokens == 41
 
 
 def test_an_answer_that_was_cut_is_counted() -> None:
     cut = RecordedAnswer([{"type": "text", "text": "He"}], "max_tokens", output_tokens=41)
     taken = Served("bytes").call(text_body("Hi"), cut)
-    assert isinstance(taken, Metered) and taken.usage.output_tokens == len('{"type":"text","text":"He"}')
+    assert isinstance(taken, CallCharge) and taken.usage.output_tokens == len('{"type":"text","text":"He"}')
 
 
 def test_a_refused_call_is_in_the_ledger_and_costs_nothing() -> None:
     served = Served()
     words = "messages.0.content.0.text: cache_control cannot be set for empty text blocks"
-    assert served.call(dict(refusable())) == Refused(400, "invalid_request_error", words)
+    assert served.call(dict(refusable())) == ApiError(400, "invalid_request_error", words)
     (row,) = served.meter.rows
     assert (row.error, row.cost.total, row.usage) == (words, ZERO, Usage())
 
 
 def test_an_unknown_model_is_a_404() -> None:
     served = Served()
-    assert served.call(text_body("Hi", model="claude-sonet")) == Refused(404, "not_found_error", "model: claude-sonet")
+    assert served.call(text_body("Hi", model="claude-sonet")) == ApiError(404, "not_found_error", "model: claude-sonet")
     assert len(served.meter.rows) == 1
 
 
 def test_what_cannot_be_priced_is_no_404() -> None:
     taken = Served().call(text_body("Hi", speed="fast"))
-    assert isinstance(taken, Refused) and (taken.status, taken.type) == (400, "invalid_request_error")
+    assert isinstance(taken, ApiError) and (taken.status, taken.type) == (400, "invalid_request_error")
     assert taken.message.startswith("cachecost cannot bill this call: claude-sonnet-4-5 has no fast mode")
 
 
@@ -133,15 +133,15 @@ def test_what_cannot_be_priced_is_no_404() -> None:
 )
 def test_a_body_that_is_no_messages_request_is_told_as_the_api_does(body: Any, message: str) -> None:
     served = Served()
-    taken = served.meter.take(_asked(body), Answer([]))
-    assert taken == Refused(400, "invalid_request_error", message)
+    taken = served.meter.take(_asked(body), ModelAnswer([]))
+    assert taken == ApiError(400, "invalid_request_error", message)
     assert (served.meter.rows, served.meter.not_messages) == ([], 1)
 
 
 def _asked(body: Any) -> Any:
-    from cachecost.live.server.model import Asked
+    from cachecost.live.server.model import ClientCall
 
-    return Asked("msg_1", body, "w", 0.0)
+    return ClientCall("msg_1", body, "w", 0.0)
 
 
 def test_counting_is_the_whole_prompt_and_leaves_no_trace() -> None:
@@ -149,7 +149,7 @@ def test_counting_is_the_whole_prompt_and_leaves_no_trace() -> None:
     body = automatic(text_body(LONG, tools=TOOLS))
     counted = served.meter.count(body)
     taken = served.call(body)
-    assert isinstance(taken, Metered) and taken.usage.total_input == counted > 600 * 5
+    assert isinstance(taken, CallCharge) and taken.usage.total_input == counted > 600 * 5
     assert served.meter.count(unmarked(text_body(LONG))) < counted
     assert len(served.meter.rows) == 1
 
@@ -175,7 +175,7 @@ def test_diagnostics_stand_in_the_answer_where_they_were_asked_for() -> None:
     reasons = [
         taken.diagnostics and taken.diagnostics["cache_miss_reason"]["type"]
         for taken in told
-        if isinstance(taken, Metered)
+        if isinstance(taken, CallCharge)
     ]
     assert reasons == ["system_changed", None, None, None, "previous_message_not_found"]
 
@@ -189,4 +189,4 @@ def test_a_system_prompt_alone_marked_leaves_the_loop_uncached() -> None:
 def test_marks_are_seen_wherever_they_stand() -> None:
     body = text_body(LONG, system=[{"type": "text", "text": LONG * 2, "cache_control": MARK}])
     taken = Served().call(body)
-    assert isinstance(taken, Metered) and taken.usage.write_5m > taken.usage.input_tokens > 1000
+    assert isinstance(taken, CallCharge) and taken.usage.write_5m > taken.usage.input_tokens > 1000

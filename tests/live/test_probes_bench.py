@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from probe_bench import DAY, PRICES, START, FakeClock, tried
 
-from cachecost.live.driver.model import CallFailed, Sent
-from cachecost.live.probes import plan, registry, rules_text
-from cachecost.live.probes.harness import Bench
-from cachecost.live.probes.layers import Layered, level_after
+from cachecost.live.driver.model import AnsweredCall, CallFailed
+from cachecost.live.probes import plan, rules_text, select_probes
+from cachecost.live.probes.harness import ProbeRun
+from cachecost.live.probes.layers import LayeredBody, level_after
 from cachecost.live.probes.model import Unsettled
 from cachecost.live.probes.parameters import _effort_at
 from cachecost.providers.rules import RuleBook
@@ -31,34 +31,34 @@ class Scripted:
     def __init__(self, bills: Iterator[Usage | Exception]) -> None:
         self._bills = bills
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         bill = next(self._bills)
         if isinstance(bill, Exception):
             raise bill
-        return Sent(bill, START, 0.5)
+        return AnsweredCall(bill, START, 0.5)
 
     async def count(self, body: Mapping[str, Any]) -> int:
         return 100
 
 
-def _bench(probe: str, *bills: Usage | Exception, calls: int | None = None) -> Bench:
-    (priced,) = plan("claude-sonnet-4-6", PRICES, RuleBook(), registry.chosen([probe]), day=DAY)
-    return Bench(Scripted(iter(bills)), FakeClock(), replace(priced, calls=calls or priced.calls), "5f1d")
+def _bench(probe: str, *bills: Usage | Exception, calls: int | None = None) -> ProbeRun:
+    (priced,) = plan("claude-sonnet-4-6", PRICES, RuleBook(), select_probes([probe]), day=DAY)
+    return ProbeRun(Scripted(iter(bills)), FakeClock(), replace(priced, calls=calls or priced.calls), "5f1d")
 
 
 def test_no_call_beyond_those_that_were_priced() -> None:
     bench = _bench("effort", WRITES, READS, calls=1)
     asyncio.run(bench.send({"messages": []}))
-    with pytest.raises(Unsettled, match=r"^it would take more than the 1 calls and tokens that were priced$"):
+    with pytest.raises(Unsettled, match=r"^it would exceed the 1 calls and the tokens that were priced$"):
         asyncio.run(bench.send({"messages": []}))
     assert [taken.usage for taken in bench.taken] == [WRITES]
 
 
 def test_a_refused_body_is_none_and_any_other_failure_is_not() -> None:
     bench = _bench("effort", CallFailed("no", 400), CallFailed("overloaded", 529))
-    assert asyncio.run(bench.tried({"messages": []})) is None
+    assert asyncio.run(bench.send_unless_refused({"messages": []})) is None
     with pytest.raises(CallFailed, match="overloaded"):
-        asyncio.run(bench.tried({"messages": []}))
+        asyncio.run(bench.send_unless_refused({"messages": []}))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_refused_body_is_none_and_any_other_failure_is_not() -> None:
     ],
 )
 def test_a_read_ends_at_a_layer_or_is_told_as_a_number(read: int, level: str) -> None:
-    base = Layered("start", "head", "step", ENDS)
+    base = LayeredBody("start", "head", "step", ENDS)
     bench = _bench("effort", Usage(9, read=read), Usage(9, read=1500))
     assert asyncio.run(level_after(bench, base, {}, {})) == level
 
@@ -82,8 +82,8 @@ def test_a_read_ends_at_a_layer_or_is_told_as_a_number(read: int, level: str) ->
 def test_a_change_shows_nothing_where_the_unchanged_body_is_lost_too() -> None:
     bench = _bench("effort", Usage(9, read=1300), Usage(9, read=1300))
     with pytest.raises(Unsettled) as told:
-        asyncio.run(level_after(bench, Layered("start", "head", "step", ENDS), {}, {}))
-    assert str(told.value) == "the unchanged body, sent again, read system and should have read messages"
+        asyncio.run(level_after(bench, LayeredBody("start", "head", "step", ENDS), {}, {}))
+    assert str(told.value) == "the unchanged body read system when sent again, instead of messages"
 
 
 def test_a_ttl_that_is_in_the_key_one_way_only_is_not_settled() -> None:
@@ -91,19 +91,22 @@ def test_a_ttl_that_is_in_the_key_one_way_only_is_not_settled() -> None:
     bench = _bench("ttl_in_key", *bills)
     answer = asyncio.run(bench.priced.probe.run(bench))
     assert (answer.value, answer.rounds) == (None, 2)
-    assert answer.told == "written for 5m, a 1h mark reads 1100; written for 1h, a 5m mark reads 0"
+    assert answer.explanation == "written with 5m, a 1h breakpoint reads 1100; written with 1h, a 5m breakpoint reads 0"
 
 
 def test_an_entry_that_its_own_kind_of_mark_does_not_read_shows_nothing() -> None:
     bench = _bench("ttl_in_key", *[WRITES, WRITES] * 2)
     answer = asyncio.run(bench.priced.probe.run(bench))
-    assert (answer.value, answer.told) == (None, "an entry written for 5m was not read by its own kind of mark")
+    assert (answer.value, answer.explanation) == (
+        None,
+        "an entry written with 5m was not read by a breakpoint with the same TTL",
+    )
 
 
 @pytest.mark.parametrize("probe", ["lookback", "lookback_runs"])
 def test_a_prefix_that_has_gone_is_not_out_of_reach(probe: str) -> None:
     found = tried(probe, ttl_s={"5m": 7.5, "1h": 3600.0})[probe]
-    assert (found.value, found.told) == (None, "the prefix that was looked back for had gone")
+    assert (found.value, found.explanation) == (None, "the prefix could no longer be read")
 
 
 def test_efforts_that_fit_no_rule_are_not_settled() -> None:

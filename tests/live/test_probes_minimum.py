@@ -21,7 +21,7 @@ def test_it_is_found_exactly(model: str, tokens: int, counter_for: Counters) -> 
     run = tried("minimum", model=model, counter_for=counter_for, minimum_tokens=tokens)
     found = run["minimum"]
     assert found.value == tokens
-    assert found.told.startswith(f"{tokens} tokens are cached (read again: {tokens}), {tokens - 1} are not; ")
+    assert found.explanation.startswith(f"{tokens} tokens are cached (read again: {tokens}), {tokens - 1} are not; ")
     cached = {taken.usage.write for taken in found.calls}
     tail = found.calls[-1].usage.input_tokens
     uncached = {taken.usage.total_input - tail for taken in found.calls if not taken.usage.write + taken.usage.read}
@@ -37,7 +37,7 @@ def test_a_minimum_beyond_the_longest_try_is_not_settled() -> None:
     longest = minimum.LONGEST
     found = tried("minimum", minimum_tokens=5000)["minimum"]
     assert found.value is None
-    assert found.told.startswith("nothing was cached, not even of ")
+    assert found.explanation.startswith("nothing was cached, not even of ")
     assert max(taken.usage.total_input for taken in found.calls) >= longest
 
 
@@ -54,15 +54,15 @@ def test_a_count_that_is_off_by_a_constant_does_no_harm(monkeypatch: pytest.Monk
 def test_an_entry_that_is_written_and_never_read_proves_nothing() -> None:
     lag = {"visibility_lag_s": 99.0, "visibility_lag_probability": 1.0}
     found = tried("minimum", switches=lag)["minimum"]
-    assert (found.value, found.told[:42]) == (None, "1024 tokens are cached (read again: 0), 10")
+    assert (found.value, found.explanation[:42]) == (None, "1024 tokens are cached (read again: 0), 10")
 
 
 def test_a_larger_minimum_than_believed_leaves_the_others_out() -> None:
     run = tried(minimum_tokens=2048)
     assert run["minimum"].value == 2048
-    assert {finding.told for finding in run.findings[1:]} == {
+    assert {finding.explanation for finding in run.findings[1:]} == {
         "not run: a prefix needs 2048 tokens and the prompts were priced for 1024; "
-        "write the finding, and run again with --rules FILE"
+        "run again with --rules FILE and the file written"
     }
     assert not any(finding.calls for finding in run.findings[1:])
 
@@ -76,8 +76,8 @@ def test_a_smaller_minimum_than_believed_leaves_nothing_out() -> None:
 @pytest.mark.parametrize("probe", ["ttl_in_key", "tool_choice_invalidation", "lookback", "shallow_marks", "ttl"])
 def test_without_the_minimum_a_larger_one_is_guessed(probe: str) -> None:
     found = tried(probe, minimum_tokens=4096)[probe]
-    assert (found.value, found.told) == (
+    assert (found.value, found.explanation) == (
         None,
-        "a fresh prefix of more than 1024 tokens was not cached: first ask the probe minimum, "
+        "a fresh prefix of more than 1024 tokens was not cached: run the probe minimum first, "
         "then run again with --rules FILE",
     )

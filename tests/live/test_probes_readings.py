@@ -83,12 +83,12 @@ def test_a_model_that_refuses_forced_choices_tells_any_change_only() -> None:
         for value in ("any_change", "rendered_class", "never")
     }
     assert found["any_change"].value == "any_change"
-    assert found["any_change"].told == "auto to none reads system; claude-opus-5-5 refuses a forced choice"
+    assert found["any_change"].explanation == "auto to none reads system; claude-opus-5-5 refuses a forced choice"
     assert found["rendered_class"].value is None
-    assert found["never"].told == found["rendered_class"].told
-    assert found["never"].told == (
+    assert found["never"].explanation == found["rendered_class"].explanation
+    assert found["never"].explanation == (
         "claude-opus-5-5 refuses a forced choice, and auto to none reads messages, which fits rendered_class as well "
-        "as never: ask a model that takes any"
+        "as never: use a model that accepts any"
     )
 
 
@@ -106,22 +106,23 @@ def test_thinking_is_changed_in_the_way_that_the_model_takes() -> None:
     found = run["thinking_rendered_at"]
     assert found.value == "messages"
     assert (
-        found.told == "adaptive is refused, from unset to disabled reads messages, from unset to a budget reads system"
+        found.explanation
+        == "adaptive is refused, from unset to disabled reads messages, from unset to a budget reads system"
     )
 
 
 def test_a_model_whose_thinking_cannot_be_changed_is_told_of() -> None:
     found = tried("thinking_rendered_at", refuses=lambda body: "thinking" in body)["thinking_rendered_at"]
     assert found.value is None
-    assert found.told == (
-        "no change of thinking that the cache notices: adaptive is refused, disabled is refused, a budget is refused"
+    assert found.explanation == (
+        "no change of thinking affects the cache: adaptive is refused, disabled is refused, a budget is refused"
     )
 
 
 @pytest.mark.parametrize(("probe", "field"), [("structured_output_at", "format"), ("effort", "effort")])
 def test_a_parameter_that_the_model_refuses_is_told_of(probe: str, field: str) -> None:
     found = tried(probe, refuses=lambda body: field in (body.get("output_config") or {}))[probe]
-    assert (found.value, found.told) == (None, f"claude-sonnet-4-6 refuses output_config.{field}")
+    assert (found.value, found.explanation) == (None, f"claude-sonnet-4-6 refuses output_config.{field}")
 
 
 @pytest.mark.parametrize(
@@ -153,17 +154,17 @@ def test_a_layer_that_no_reading_knows_is_told_and_not_settled(monkeypatch: pyte
 
     monkeypatch.setattr(render, "salts_of", at_the_system_prompt)
     found = tried("thinking_rendered_at")["thinking_rendered_at"]
-    assert (found.value, found.told, len(found.calls)) == (None, "from unset to adaptive reads tools", 10)
+    assert (found.value, found.explanation, len(found.calls)) == (None, "from unset to adaptive reads tools", 10)
 
 
 @pytest.mark.parametrize("kind", ["tool_use", "tool_result"])
 def test_runs_of_one_kind_only_are_told_and_not_settled(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "TOOL_RUNS", frozenset({kind}))
     found = tried("lookback_runs")["lookback_runs"]
-    assert (found.value, found.told) == (
+    assert (found.value, found.explanation) == (
         None,
         "over 22 parallel calls and their results it reads nothing, over 11 it reads: "
-        "only one of the two kinds of runs is one position",
+        "only one of the two kinds of runs counts as one position",
     )
 
 
@@ -177,12 +178,17 @@ def test_slow_calls_find_the_same(switch: str, seconds: float) -> None:
 def test_the_window_is_found_whatever_it_is(window: int) -> None:
     found = tried("lookback", lookback_positions=window)["lookback"]
     assert (found.value, found.agreed) == (window, 2)
-    assert found.told == (f"a mark {window - 1} blocks after an entry reads it, one {window} blocks after it does not")
+    assert found.explanation == (
+        f"a breakpoint {window - 1} blocks after an entry reads it, one {window} blocks after it does not"
+    )
 
 
 def test_a_window_beyond_all_tries_is_not_settled() -> None:
     found = tried("lookback", lookback_positions=60)["lookback"]
-    assert (found.value, found.told) == (None, "a mark 39 blocks after an entry reads it; further was not tried")
+    assert (found.value, found.explanation) == (
+        None,
+        "a breakpoint 39 blocks after an entry reads it; longer distances were not tried",
+    )
 
 
 @pytest.mark.parametrize("runs", ["collapsed", "counted"])
@@ -191,7 +197,7 @@ def test_runs_need_a_window_no_larger_than_believed(runs: str) -> None:
     assert tried("lookback_runs", switches=switches, lookback_positions=22)["lookback_runs"].value == runs
     found = tried("lookback_runs", switches=switches, lookback_positions=23)["lookback_runs"]
     assert found.value is None
-    assert found.told == "a mark 22 text blocks after an entry reads it: the window is larger than 20"
+    assert found.explanation == "a breakpoint 22 text blocks after an entry reads it: the window is larger than 20"
 
 
 @pytest.mark.parametrize(
@@ -207,13 +213,13 @@ def test_runs_need_a_window_no_larger_than_believed(runs: str) -> None:
 def test_the_lifetime_is_bracketed(ttl_s: float, verdict: str) -> None:
     found = tried("ttl", ttl_s={"5m": ttl_s, "1h": 3600.0})["ttl"]
     assert found.verdict == verdict
-    assert re.match(r"at 290\.0-290\.0 s [02] of 2 read; at 310\.0-310\.0 s [02] of 2 read; ", found.told)
+    assert re.match(r"at 290\.0-290\.0 s [02] of 2 read; at 310\.0-310\.0 s [02] of 2 read; ", found.explanation)
 
 
 def test_a_shallow_entry_that_lives_unmarked_settles_nothing() -> None:
     found = tried("shallow_marks", ttl_s={"5m": 600.0, "1h": 3600.0})["shallow_marks"]
     assert found.value is None
-    assert "alive if only the deep mark was" in found.told
+    assert "alive if only the deep breakpoint was" in found.explanation
 
 
 @pytest.mark.parametrize(
@@ -228,7 +234,7 @@ def test_the_lag_is_a_share(lag_s: float, share: str) -> None:
     lag = {"visibility_lag_s": lag_s, "visibility_lag_probability": 1.0}
     found = tried("visibility_lag_s", switches=lag)["visibility_lag_s"]
     assert (found.value, found.switch) == (share, None)
-    assert found.told.startswith(f"{share[:6]} read at once, 0.8 to 0.8 s after the first token; ")
+    assert found.explanation.startswith(f"{share[:6]} read at once, 0.8 to 0.8 s after the first token; ")
 
 
 @pytest.mark.parametrize("seed", range(5))

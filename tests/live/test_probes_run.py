@@ -15,11 +15,10 @@ from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budg
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.driver.model import CallFailed
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes import Finding, plan, registry, rules_text, summary, write
+from cachecost.live.probes import ProbeFinding, plan, rules_text, select_probes, summary, write
 from cachecost.live.probes import harness as bench
-from cachecost.live.probes.harness import Bench
-from cachecost.live.probes.model import Reading, Unsettled
-from cachecost.live.probes.rounds import agreed, together
+from cachecost.live.probes.harness import ProbeRun, ask_repeatedly, combine_rounds
+from cachecost.live.probes.model import RoundResult, Unsettled
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.rulefile import catalogue
@@ -41,13 +40,13 @@ NAMES = (
 
 
 def test_all_are_run_in_order_where_none_is_named() -> None:
-    assert tuple(probe.name for probe in registry.chosen()) == NAMES
-    assert [probe.name for probe in registry.chosen(["ttl", "minimum"])] == ["minimum", "ttl"]
+    assert tuple(probe.name for probe in select_probes()) == NAMES
+    assert [probe.name for probe in select_probes(["ttl", "minimum"])] == ["minimum", "ttl"]
 
 
 def test_every_unknown_probe_is_a_fault() -> None:
     with pytest.raises(InputError) as told:
-        registry.chosen(["tll", "minimum", "what"])
+        select_probes(["tll", "minimum", "what"])
     known = ", ".join(NAMES)
     assert str(told.value) == (
         f"--probe expected one of {known}; got 'tll' (did you mean 'ttl'?)\n--probe expected one of {known}; got 'what'"
@@ -55,11 +54,11 @@ def test_every_unknown_probe_is_a_fault() -> None:
 
 
 def test_the_plan_tells_calls_tokens_dollars_and_waiting() -> None:
-    (priced,) = plan("claude-opus-5-5", PRICES, RuleBook(), registry.chosen(["ttl_in_key"]), day=DAY)
+    (priced,) = plan("claude-opus-5-5", PRICES, RuleBook(), select_probes(["ttl_in_key"]), day=DAY)
     assert (priced.calls, priced.input_tokens, priced.output_tokens, priced.wait_s) == (18, 18 * 912, 18, 60.0)
     assert priced.dollars == (Decimal(18 * 912) * 8 + 18 * 20) / 10**6
-    assert priced.told == "ttl_in_key: at most 18 calls, 16,416 input tokens, $0.1317, 60 s of waiting"
-    assert summary([priced, priced]) == "2 probes: at most 36 calls and $0.26, 2 min of waiting besides them"
+    assert priced.announcement == "ttl_in_key: at most 18 calls, 16,416 input tokens, $0.1317, 60 s of waiting"
+    assert summary([priced, priced]) == "2 probes: at most 36 calls and $0.26, 2 min of waiting"
 
 
 def test_a_model_is_called_as_it_was_asked_for() -> None:
@@ -69,7 +68,7 @@ def test_a_model_is_called_as_it_was_asked_for() -> None:
 
 def test_a_model_that_nobody_knows_is_told_before_anything_is_sent() -> None:
     with pytest.raises(CannotEvaluate, match=r"unknown model 'claude-opus-9'"):
-        plan("claude-opus-9", PRICES, RuleBook(), registry.chosen())
+        plan("claude-opus-9", PRICES, RuleBook(), select_probes())
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-8", "claude-fable-5-2", "claude-haiku-5-5"])
@@ -92,7 +91,7 @@ def test_every_prompt_that_is_written_anew_has_the_nonce() -> None:
 
 
 def test_a_run_is_not_helped_by_an_earlier_one() -> None:
-    probes = plan("claude-sonnet-4-6", PRICES, RuleBook(), registry.chosen(["ttl_in_key"]), day=DAY)
+    probes = plan("claude-sonnet-4-6", PRICES, RuleBook(), select_probes(["ttl_in_key"]), day=DAY)
     clock = FakeClock()
     sender = SimulatedSender(clock, RuleBook())
 
@@ -110,22 +109,22 @@ def test_what_was_found_before_the_budget_ran_out_is_kept() -> None:
     run = tried(faults={6: fault_over_budget()})
     minimum, choice, *others = run.findings
     assert minimum.value == 1024
-    assert (choice.value, choice.told) == (None, "stopped: the next call could cost $0.02; $0.01 is left")
+    assert (choice.value, choice.explanation) == (None, "stopped: the next call could cost $0.02; $0.01 is left")
     assert len(choice.calls) == 1
-    assert {finding.told for finding in others} == {"not run: the budget was used up"}
+    assert {finding.explanation for finding in others} == {"not run: the budget was exhausted"}
     assert len(run.said) == len(NAMES)
 
 
 def test_a_call_that_fails_for_good_ends_the_run() -> None:
     run = tried(faults={5: CallFailed("overloaded, 5 attempts", 529, "overloaded_error")})
-    assert run.findings[1].told == "stopped: overloaded, 5 attempts"
-    assert {finding.told for finding in run.findings[2:]} == {"not run: a call had failed for good"}
+    assert run.findings[1].explanation == "stopped: overloaded, 5 attempts"
+    assert {finding.explanation for finding in run.findings[2:]} == {"not run: a call failed"}
     assert len(run.sender.bodies) == 5
 
 
 def test_a_refused_body_ends_one_probe_only() -> None:
     run = tried(refuses=lambda body: any("toolu_" in str(message) for message in body["messages"]))
-    assert run["lookback_runs"].told == "stopped: refused"
+    assert run["lookback_runs"].explanation == "stopped: refused"
     assert [finding.probe for finding in run.findings if finding.value is None] == ["lookback_runs"]
 
 
@@ -133,7 +132,7 @@ def test_bills_above_what_was_priced_end_a_probe(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bench, "MARGIN", 10_000)
     found = tried("ttl_in_key")["ttl_in_key"]
     assert (found.value, len(found.calls)) == (None, 2)
-    assert found.told == "it would take more than the 18 calls and tokens that were priced"
+    assert found.explanation == "it would exceed the 18 calls and the tokens that were priced"
 
 
 @pytest.mark.parametrize(
@@ -153,40 +152,42 @@ def test_bills_above_what_was_priced_end_a_probe(monkeypatch: pytest.MonkeyPatch
 def test_two_rounds_must_agree(values: str, answer: str | None, rounds: int) -> None:
     left = iter(values)
 
-    async def once(bench: Bench) -> Reading:
+    async def once(bench: ProbeRun) -> RoundResult:
         value = next(left)
         if value == "-":
             raise Unsettled("lost on the way")
-        return Reading(None, "told", is_final=True) if value == "." else Reading(value, value)
+        return RoundResult(None, "told", is_final=True) if value == "." else RoundResult(value, value)
 
-    found = asyncio.run(agreed(None, once))  # type: ignore[arg-type]
+    found = asyncio.run(ask_repeatedly(None, once))  # type: ignore[arg-type]
     assert (found.value, found.rounds) == (answer, rounds)
 
 
 def test_rounds_that_differ_are_all_told() -> None:
-    found = together([Reading("a", "reads all"), Reading("b", "reads nothing"), Reading(None, "lost")])
-    assert found.told == "reads all; but another round: reads nothing; but another round: lost"
+    found = combine_rounds(
+        [RoundResult("a", "reads all"), RoundResult("b", "reads nothing"), RoundResult(None, "lost")]
+    )
+    assert found.explanation == "reads all; another round: reads nothing; another round: lost"
 
 
 def test_a_finding_is_said_as_it_comes() -> None:
     run = tried("ttl_in_key", "minimum")
     assert run.said == [finding.line for finding in run.findings]
     assert run.said[1] == (
-        "ttl_in_key: false (2 of 2 rounds), 12 calls, $0.0265: written for 5m, a 1h mark reads 1150; "
-        "written for 1h, a 5m mark reads 1150"
+        "ttl_in_key: false (2 of 2 rounds), 12 calls, $0.0265: written with 5m, a 1h breakpoint reads 1150; "
+        "written with 1h, a 5m breakpoint reads 1150"
     )
 
 
 def test_a_finding_is_kept_as_it_comes() -> None:
-    kept: list[Finding] = []
+    kept: list[ProbeFinding] = []
     run = tried("ttl_in_key", "minimum", keep=kept.append)
     assert kept == run.findings
 
 
 def test_a_bill_above_all_that_was_possible_ends_the_run() -> None:
     run = tried(faults={5: OverBilled("billed $1.00, at most $0.02 was possible")})
-    assert run.findings[1].told == "stopped: billed $1.00, at most $0.02 was possible"
-    assert {one.told for one in run.findings[2:]} == {"not run: a bill was above what the call could cost"}
+    assert run.findings[1].explanation == "stopped: billed $1.00, at most $0.02 was possible"
+    assert {one.explanation for one in run.findings[2:]} == {"not run: a bill exceeded its upper bound"}
 
 
 def test_the_file_is_read_by_every_command(tmp_path: Path) -> None:
@@ -215,7 +216,7 @@ def test_what_is_not_settled_is_evidence_and_no_reading() -> None:
     assert [row["value"] for row in told["minimum_tokens"]] == [512]
     assert [row["probe"] for row in told["evidence"]] == list(NAMES)
     assert [row["verdict"] for row in told["evidence"]] == ["512", *["not settled"] * 10]
-    assert told["evidence"][-1]["told"] == "not run: the budget was used up"
+    assert told["evidence"][-1]["told"] == "not run: the budget was exhausted"
 
 
 def test_the_file_holds_numbers_and_nothing_that_was_sent() -> None:
@@ -234,9 +235,8 @@ def test_the_file_as_it_stands() -> None:
 
 
 FILE = """\
-# What the cache was measured to do on 2026-11-22, by cachecost live --verify-rules. Read it with --rules FILE, on any \
-command.
-# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] tells of every question asked.
+# Cache behavior measured on 2026-11-22 by cachecost live --verify-rules. Any command reads it with --rules FILE.
+# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.
 
 [data]
 host = "anthropic"
@@ -250,7 +250,7 @@ source = "cachecost live --verify-rules, 2 calls, run 5f1d"
 [[evidence]]
 probe = "ttl_in_key"
 model = "claude-sonnet-4-6"
-question = "can an entry written at one TTL be read by a mark of the other?"
+question = "can an entry written with one TTL be read by a breakpoint with the other?"
 verdict = "not settled"
 agreed = 0
 rounds = 0

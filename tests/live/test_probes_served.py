@@ -10,10 +10,10 @@ import pytest
 from probe_bench import DAY, PRICES, FakeClock
 from server_fakes import KEY, Says, served_by
 
-from cachecost.live.driver.money import Budget, Pricing
-from cachecost.live.driver.opening import sender_to
-from cachecost.live.driver.retrying import Retries
-from cachecost.live.probes import Finding, PricedProbe, plan, registry, rules_text, verify
+from cachecost.live.driver.money import CallPricing, DollarBudget
+from cachecost.live.driver.retries import RetryPolicy
+from cachecost.live.driver.sender import sender_to
+from cachecost.live.probes import PricedProbe, ProbeFinding, plan, rules_text, select_probes, verify
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
@@ -33,7 +33,7 @@ OTHERWISE = {
 
 
 def _planned() -> list[PricedProbe]:
-    return plan(MODEL, PRICES, RuleBook(), registry.chosen(), day=DAY)
+    return plan(MODEL, PRICES, RuleBook(), select_probes(), day=DAY)
 
 
 def _defaults() -> dict[str, object]:
@@ -42,14 +42,14 @@ def _defaults() -> dict[str, object]:
     return {name: getattr(default, name) for name in OTHERWISE} | {"lookback_runs": "collapsed"}
 
 
-def _run(budget: Budget, switches: dict[str, object], faults: Sequence[str] = ()) -> list[Finding]:
+def _run(budget: DollarBudget, switches: dict[str, object], faults: Sequence[str] = ()) -> list[ProbeFinding]:
     clock = FakeClock()
     meter = Meter(RuleBook(switches_from(switches)), PRICES, "anthropic")
     served = served_by(Says(first=0.5, seconds=1.5), meter, clock=clock, faults=faults_from(faults, 3))
 
-    async def run() -> list[Finding]:
+    async def run() -> list[ProbeFinding]:
         transport = Loopback(app_of(served))
-        pricing, retries = Pricing(PRICES), Retries(4, "5f1d")
+        pricing, retries = CallPricing(PRICES), RetryPolicy(4, "5f1d")
         async with sender_to(KEY, "http://test", pricing, budget, clock, retries, transport=transport) as sender:
             return await verify(sender, MODEL, clock, _planned(), "5f1d")
 
@@ -58,7 +58,7 @@ def _run(budget: Budget, switches: dict[str, object], faults: Sequence[str] = ()
 
 @pytest.mark.parametrize("switches", [{}, OTHERWISE])
 def test_every_reading_is_found(switches: dict[str, object]) -> None:
-    budget = Budget(sum((one.dollars for one in _planned()), Decimal(0)))
+    budget = DollarBudget(sum((one.dollars for one in _planned()), Decimal(0)))
     findings = _run(budget, switches)
     assert {one.switch: one.value for one in findings if one.switch} == {**_defaults(), **switches}
     assert budget.billed == sum(one.dollars for one in findings)
@@ -66,20 +66,20 @@ def test_every_reading_is_found(switches: dict[str, object]) -> None:
 
 
 def test_a_small_budget_is_kept_and_what_is_missing_is_said() -> None:
-    budget = Budget(Decimal("0.05"))
+    budget = DollarBudget(Decimal("0.05"))
     findings = _run(budget, {})
     assert budget.billed + budget.unknown <= Decimal("0.05")
     assert findings[0].value == 1024
-    assert [one.told for one in findings[2:]] == ["not run: the budget was used up"] * 9
-    assert findings[1].told.startswith("stopped: ")
+    assert [one.explanation for one in findings[2:]] == ["not run: the budget was exhausted"] * 9
+    assert findings[1].explanation.startswith("stopped: ")
 
 
 def test_failures_on_the_way_settle_nothing_wrong() -> None:
-    budget = Budget(Decimal(20))
+    budget = DollarBudget(Decimal(20))
     findings = _run(budget, OTHERWISE, ["429:0.1", "529:0.05"])
     assert all(one.value in (OTHERWISE[one.switch], None) for one in findings if one.switch)
     assert len([one for one in findings if one.value is not None]) >= 8
 
 
 def test_the_key_is_nowhere_in_the_file() -> None:
-    assert KEY not in rules_text(_run(Budget(Decimal(1)), {}), DAY)
+    assert KEY not in rules_text(_run(DollarBudget(Decimal(1)), {}), DAY)

@@ -30,9 +30,9 @@ from recorder_upstream import (
     upstream,
 )
 
-from cachecost.live.recorder.capture import Room
+from cachecost.live.loopback import listen
+from cachecost.live.recorder.capture import CaptureMemory
 from cachecost.live.recorder.headers import for_client, for_upstream
-from cachecost.live.recorder.serving import bound_to
 
 T = TypeVar("T")
 
@@ -326,7 +326,7 @@ def test_only_calls_are_kept() -> None:
 
 
 def test_what_is_too_much_to_keep_is_passed_on_all_the_same() -> None:
-    heard, room = Heard(), Room(2000)
+    heard, room = Heard(), CaptureMemory(2000)
     long = body("x" * 5000)
 
     async def go() -> list[bytes]:
@@ -360,6 +360,6 @@ def test_headers_of_one_hop_stay_there() -> None:
 
 
 def test_no_answer_waits_for_an_acknowledgement() -> None:
-    with bound_to(0) as bound:
+    with listen(0) as bound:
         assert bound.getsockname()[0] == "127.0.0.1"
         assert bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -144,7 +144,7 @@ def test_a_second_start_goes_on_in_the_same_file_and_remembers_it(api: Upstream,
         calls(running.port, body(f"call {number}"))
         running.stop(signal.SIGTERM)
         assert len(list(read_calls(path))) == number
-        assert (f"{path}: going on with it" in running.first) == (number == 2)
+        assert (f"{path}: appending to it" in running.first) == (number == 2)
 
 
 def test_what_a_kill_tore_is_taken_away_and_said(api: Upstream, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_two_recorders_never_write_one_file(api: Upstream, tmp_path: Path) -> No
     running = recorder(at(api), path)
     with pytest.raises(NotStarted) as stopped:
         recorder(at(api), path)
-    assert stopped.value.args == (2, [f"{path} another recorder is writing it", "1 error; nothing was run."])
+    assert stopped.value.args == (2, [f"{path} another process is recording to it", "1 error; nothing was run."])
     _, said = running.stop()
     assert f"0 calls recorded in {path}" in said
 
@@ -200,7 +200,7 @@ def test_what_fails_or_cannot_be_predicted_is_said_once(tmp_path: Path) -> None:
     assert [line for line in said if line.startswith("call ")] == [
         "call 1  claude-sonnet-4-5  failed with status 529 · $0.00 · total $0.00",
         "call 2  claude-odd  not predicted · billed read 0 write 0 · – · total $0.00",
-        "call 2: unknown model 'claude-odd' on host anthropic (did you mean 'claude-opus-5'?); said once",
+        "call 2: unknown model 'claude-odd' on host anthropic (did you mean 'claude-opus-5'?); reported once",
         "call 3  claude-odd  not predicted · billed read 0 write 0 · – · total $0.00",
     ]
     assert [call.status for call in read_calls(tmp_path / "r.jsonl")] == [529, 200, 200]
@@ -213,7 +213,7 @@ def test_without_content_no_word_is_written(tmp_path: Path, api: Upstream) -> No
     running = recorder(at(api), path, "--content", "digest")
     place = tmp_path / "r-2.jsonl"
     assert running.first[0] == (
-        f"{path} is there already; without content it cannot be gone on with, so this goes to {place}"
+        f"{path} exists, and a recording without content cannot be continued; writing to {place}"
     )
     calls(running.port, marked(), marked("Yes", "And then?"))
     until(lambda: running.said("^call 2 "))
@@ -267,10 +267,10 @@ def test_faults_before_it_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for more, words in (
-            (["-o", str(notes)], "expected a request log to go on with, or no file; got another file"),
+            (["-o", str(notes)], "expected a request log to continue, or a new file; got another format"),
             (
                 ["-o", str(tmp_path / "r.jsonl"), "--port", str(port)],
-                f"--port {port} cannot be used: Address already in use",
+                f"--port {port} is not available (Address already in use); use 0 to let the system choose",
             ),
             (["-o", str(notes / "r.jsonl")], "cannot be written: File exists"),
             (["--rule", "ttl=no"], "ttl"),

@@ -14,10 +14,10 @@ from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain,
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.digest import calls_in
-from cachecost.live.recorder.predicting import Predictor
+from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.helper_main import HelperLoop, Inbox
+from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
-from cachecost.live.recorder.watcher import Watcher, Wishes
-from cachecost.live.recorder.watching import Inbox, Watching
 
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the process in /proc")
@@ -44,10 +44,10 @@ def test_another_process_goes_on_where_the_one_that_writes_dies(tmp_path: Path) 
         call(running.port, *texts(0, 3))
         until(lambda: calls_in(path) == 3)
         os.kill(running.helper, signal.SIGKILL)
-        until(lambda: running.said("ended early"))
+        until(lambda: running.said("exited early"))
         call(running.port, *texts(3, 13))
         code, said = running.stop()
-    assert f"the process that writes {path} ended early (exit code -9); recording goes on in {second}" in said
+    assert f"the process that writes {path} exited early (exit code -9); recording goes on in {second}" in said
     assert f"13 calls recorded in {path} and {second}" in said
     assert (len(list(read_calls(path))), len(list(read_calls(second)))) == (3, 10)
     assert second.stat().st_mode & 0o077 == 0
@@ -81,7 +81,7 @@ def test_a_process_that_cannot_be_kept_running_is_given_up_and_said(tmp_path: Pa
         running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
         for number in range(1, 5):
             os.kill(running.helper, signal.SIGKILL)
-            until(lambda number=number: running.count("ended early") == number)
+            until(lambda number=number: running.count("exited early") == number)
         call(running.port, *texts(0, 3))
         code, said = running.stop()
     assert sum("nothing more is recorded" in line for line in said) == 1
@@ -94,10 +94,10 @@ def test_without_predictions_the_recording_is_whole(tmp_path: Path) -> None:
     with upstream_thread() as api:
         running = recorder(f"http://127.0.0.1:{api.port}", path)
         os.kill(running.helper, signal.SIGKILL)
-        until(lambda: running.said("ended early"))
+        until(lambda: running.said("exited early"))
         call(running.port, *texts(0, 3))
         code, said = running.stop()
-    words = "the process that predicts ended early (exit code -9): calls are recorded without predictions"
+    words = "the prediction process exited early (exit code -9); calls are recorded without predictions"
     assert said.count(words) == 1
     assert f"3 calls recorded in {path}" in said
     assert (len(list(read_calls(path))), code) == (3, 0)
@@ -109,11 +109,11 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
     def fails(self: Predictor, number: int, call: object) -> list[str]:
         raise ArithmeticError("no number")
 
-    monkeypatch.setattr(Predictor, "told", fails)
+    monkeypatch.setattr(Predictor, "describe", fails)
     inbox: Inbox = Queue()
     for one in (b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
         inbox.put(one)
-    Watching(Wishes(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
+    HelperLoop(HelperOptions(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
     assert calls_in(tmp_path / "r.jsonl") == 2
     said = capsys.readouterr().err
     assert said == "call 1: internal error, nothing more is predicted: ArithmeticError: no number\n"
@@ -122,7 +122,7 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
 def test_its_own_failure_is_one_line_and_an_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """It ends at once, although a thread still waits for its input."""
     heard, codes = list[bytes](), list[int]()
-    Watcher(Wishes(str(tmp_path), digest=True), heard.append, codes.append).close()
+    RecorderHelper(HelperOptions(str(tmp_path), digest=True), heard.append, codes.append).close()
     assert (heard, codes) == ([], [1])
     assert capfd.readouterr().err == f"{tmp_path}: IsADirectoryError: [Errno 21] Is a directory: '{tmp_path}'\n"
 
@@ -138,7 +138,7 @@ def test_a_line_that_does_not_read_ends_nothing(tmp_path: Path, capsys: pytest.C
     inbox: Inbox = Queue()
     for one in (b"begin 1", b"end 1 0", b"begin 2", b"end 2 5000", b"begin 3", b"gone 3", None):
         inbox.put(one)
-    Watching(Wishes(str(log))).run(inbox)
+    HelperLoop(HelperOptions(str(log))).run(inbox)
     assert capsys.readouterr().err == ""
 
 
@@ -199,7 +199,7 @@ def test_a_recording_without_content_is_put_in_order(tmp_path: Path) -> None:
         running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
         asyncio.run(load(running.port))
         _, said = running.stop()
-    assert f"{path}: calls are now in the order in which they started" in said
+    assert f"{path}: calls sorted by start time" in said
     starts = [call.start for call in read_calls(path)]
     assert starts == sorted(starts)
     sizes = [call.request.thread.message.blocks[0].size for call in read_calls(path)]

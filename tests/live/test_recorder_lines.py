@@ -14,8 +14,8 @@ from recorder_upstream import MODEL, body, events, message, usage
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import CallLog
-from cachecost.live.recorder.capture import Capture, Kept, Room
-from cachecost.live.recorder.lines import Line, Lines, NotRecorded
+from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
+from cachecost.live.recorder.log_lines import LogLine, LogLineBuilder, NotRecorded
 
 KEY = "sk-ant-api03-planted-1"
 JSON = {"content-type": "application/json"}
@@ -23,22 +23,22 @@ SSE = {"content-type": "text/event-stream; charset=utf-8"}
 START = 1_790_000_000.25
 
 
-def kept(*chunks: bytes, most: int = 1 << 20) -> Kept:
+def kept(*chunks: bytes, most: int = 1 << 20) -> BodyCopy:
     """Chunks that came a second apart, the first a second after the call's start."""
-    made = Kept(Room(), most)
+    made = BodyCopy(CaptureMemory(), most)
     for number, data in enumerate(chunks, 1):
         made.add(START + number, data)
     return made
 
 
-def capture(request: Kept | bytes, answer: Kept | bytes, **more: Any) -> Capture:
+def capture(request: BodyCopy | bytes, answer: BodyCopy | bytes, **more: Any) -> Capture:
     given = {"asked": {"x-api-key": KEY}, "answered": JSON, "status": 200, "end": START + 9, "is_cut": False, **more}
-    sides = [one if isinstance(one, Kept) else kept(one) for one in (request, answer)]
+    sides = [one if isinstance(one, BodyCopy) else kept(one) for one in (request, answer)]
     return Capture(1, START, given.pop("asked"), *sides, **given)
 
 
-def line(*given: Any, **more: Any) -> Line:
-    return Lines().line(capture(*given, **more))
+def line(*given: Any, **more: Any) -> LogLine:
+    return LogLineBuilder().line(capture(*given, **more))
 
 
 def test_an_answer_in_one_piece() -> None:
@@ -160,7 +160,7 @@ def test_what_was_too_long_is_said_and_the_rest_is_recorded() -> None:
     assert no_request.fields["usage"] == usage()
     assert "usage" not in no_answer.fields
     assert json.loads(neither.request)["model"] == "unknown"
-    words = "longer than 64 MiB, or more at once than is kept"
+    words = "longer than 64 MiB, or over the memory limit"
     assert no_request.notes == (f"its request is {words}: recorded without content",)
     assert no_answer.notes == (f"its answer is {words}: recorded without usage",)
 
@@ -174,11 +174,11 @@ def test_an_answer_in_an_unknown_packing_is_said() -> None:
 @pytest.mark.parametrize(
     ("sent", "why"),
     [
-        (b"", "it is no JSON"),
-        (b'{"model":"m","messages":[', "it is no JSON"),
+        (b"", "it is not JSON"),
+        (b'{"model":"m","messages":[', "it is not JSON"),
         (b'{"model":"m"}', "messages: expected an array of messages; got nothing"),
         (b'{"messages":[]}', "model: expected a model id; got nothing"),
-        (b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}', "it is no JSON"),
+        (b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}', "it is not JSON"),
     ],
 )
 def test_what_would_spoil_the_file_is_not_recorded(sent: bytes, why: str) -> None:
@@ -191,11 +191,11 @@ def test_an_odd_answer_does_not_take_the_request_with_it() -> None:
     made = line(body(), json.dumps(odd).encode())
     assert not {"usage", "response"} & made.fields.keys()
     (note,) = made.notes
-    assert note.startswith("its answer is left out: usage.input_tokens: expected a whole number of tokens; got")
+    assert note.startswith("its answer is omitted: usage.input_tokens: expected a whole number of tokens; got")
 
 
 def test_lines_read_as_calls(tmp_path: Path) -> None:
-    lines, path = Lines(), tmp_path / "calls.jsonl"
+    lines, path = LogLineBuilder(), tmp_path / "calls.jsonl"
     pretty = json.dumps(json.loads(body("one")), indent=2).encode()
     with CallLog(path) as log:
         for one in (

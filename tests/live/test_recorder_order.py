@@ -7,13 +7,13 @@ from itertools import permutations
 from pathlib import Path
 
 from cachecost.live.recorder.digest import free_place
-from cachecost.live.recorder.order import InOrder
 from cachecost.live.recorder.sorting import put_in_order
+from cachecost.live.recorder.start_order import StartOrder
 
 
 def test_whoever_ends_first_waits_for_those_before() -> None:
     for ends in permutations((1, 2, 3)):
-        order: InOrder[int] = InOrder()
+        order: StartOrder[int] = StartOrder()
         for number in (1, 2, 3):
             order.begin(number)
         told: list[int] = []
@@ -26,7 +26,7 @@ def test_whoever_ends_first_waits_for_those_before() -> None:
 
 
 def test_patience_has_an_end() -> None:
-    order: InOrder[str] = InOrder(patience_s=60.0)
+    order: StartOrder[str] = StartOrder(patience_s=60.0)
     for number in (1, 2, 3, 4):
         order.begin(number)
     order.end(3, "third", 10.0)
@@ -40,7 +40,7 @@ def test_patience_has_an_end() -> None:
 
 
 def test_what_is_not_recorded_holds_nobody_up() -> None:
-    order: InOrder[str] = InOrder()
+    order: StartOrder[str] = StartOrder()
     order.begin(1)
     order.begin(2)
     order.end(2, "second", 0.0)
@@ -49,7 +49,7 @@ def test_what_is_not_recorded_holds_nobody_up() -> None:
 
 
 def test_at_the_end_everything_is_told_in_order() -> None:
-    order: InOrder[int] = InOrder()
+    order: StartOrder[int] = StartOrder()
     for number in (1, 2, 3):
         order.begin(number)
     order.end(3, 3, 0.0)

@@ -95,7 +95,7 @@ def test_a_taken_port_is_one_clear_sentence(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert command("--port", str(port)) == 2
-    assert f"port {port} of 127.0.0.1 cannot be used (Address already in use)" in capsys.readouterr().err
+    assert f"--port {port} is not available (Address already in use)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_record_that_is_another_file_is_left_alone(tmp_path, capsys):
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
     assert command("--port", "0", "--record", str(path)) == 2
-    assert "expected a request log to go on with" in capsys.readouterr().err
+    assert "expected a request log to continue, or a new file; got another format" in capsys.readouterr().err
     assert path.read_text() == "mine\n"
 
 

@@ -9,7 +9,7 @@ from server_fakes import BLOCKS, BODY, Letters, Says, client_of, lines_of, post,
 
 from cachecost.live.log import CallLog
 from cachecost.live.server.app import app_of
-from cachecost.live.server.faults import Cut, Fault, Faults, faults_from
+from cachecost.live.server.faults import ConnectionCut, FaultSchedule, InjectedFault, faults_from
 
 STREAM = {**BODY, "stream": True}
 
@@ -17,15 +17,15 @@ STREAM = {**BODY, "stream": True}
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("3:529", Fault("529", 3)),
-        ("1:cut", Fault("cut", 1)),
-        ("2:429", Fault("429", 2, seconds=1.0)),
-        ("2:429=7", Fault("429", 2, seconds=7.0)),
-        ("4:slow=2.5", Fault("slow", 4, seconds=2.5)),
-        ("slow:0.1", Fault("slow", chance=0.1, seconds=30.0)),
-        ("slow=5:.5", Fault("slow", chance=0.5, seconds=5.0)),
-        ("529:1", Fault("529", chance=1.0)),
-        ("garbage:0", Fault("garbage", chance=0.0)),
+        ("3:529", InjectedFault("529", 3)),
+        ("1:cut", InjectedFault("cut", 1)),
+        ("2:429", InjectedFault("429", 2, seconds=1.0)),
+        ("2:429=7", InjectedFault("429", 2, seconds=7.0)),
+        ("4:slow=2.5", InjectedFault("slow", 4, seconds=2.5)),
+        ("slow:0.1", InjectedFault("slow", chance=0.1, seconds=30.0)),
+        ("slow=5:.5", InjectedFault("slow", chance=0.5, seconds=5.0)),
+        ("529:1", InjectedFault("529", chance=1.0)),
+        ("garbage:0", InjectedFault("garbage", chance=0.0)),
     ],
 )
 def test_what_is_asked_for(text, fault):
@@ -148,12 +148,12 @@ def test_a_timeout_ends_when_the_server_stops():
 
 def test_the_plain_transport_hands_a_cut_on():
     async def run():
-        app = app_of(served_by(faults=Faults((Fault("cut", 1),))))
+        app = app_of(served_by(faults=FaultSchedule((InjectedFault("cut", 1),))))
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://test") as client:
             head = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
             await client.post("/v1/messages", headers=head, json=BODY)
 
-    with pytest.raises(Cut):
+    with pytest.raises(ConnectionCut):
         asyncio.run(run())
 
 

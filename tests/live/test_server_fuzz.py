@@ -14,13 +14,13 @@ from server_fakes import BODY, HEAD, lines_of, post, served_by
 from cachecost.conversations.readers.request_log.reader import calls
 from cachecost.live.clock import SteppingClock
 from cachecost.live.log import CallLog
-from cachecost.live.server.answers.agent import Agent
+from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
 from cachecost.live.server.arrival import MOST_NESTED
 from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.page import routes
-from cachecost.live.server.served import Served
+from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from loopback import Loopback
@@ -36,7 +36,11 @@ def served(tmp_path):
     meter = Meter(rules, PriceBook.load(), "anthropic", "bytes")
     clock = SteppingClock(1.0, 1_780_000_000.0)
     with CallLog(tmp_path / "log.jsonl") as log:
-        yield Served(Agent(), meter, clock, log, models=models_of(rules, "anthropic"), say=said.append), meter, said
+        yield (
+            ServerState(AgentAnswerer(), meter, clock, log, models=models_of(rules, "anthropic"), say=said.append),
+            meter,
+            said,
+        )
 
 
 def request_of(dice):

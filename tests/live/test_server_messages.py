@@ -16,8 +16,8 @@ from cachecost.live.clock import ScaledClock
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import CallLog
 from cachecost.live.server.app import app_of
-from cachecost.live.server.ids import Ids
 from cachecost.live.server.message import events_of, pieces
+from cachecost.live.server.state import Ids
 
 
 def test_a_whole_answer_has_the_fields_of_the_api():

@@ -13,9 +13,10 @@ from server_fakes import BLOCKS, BODY, HEAD, Letters, Says, lines_of, served_by
 from cachecost.live.clock import ScaledClock
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import CallLog
+from cachecost.live.loopback import PortTaken, listen
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
-from cachecost.live.server.serving import PortTaken, listening, serving
+from cachecost.live.server.serving import serving
 
 STREAM = {**BODY, "stream": True}
 
@@ -133,18 +134,17 @@ def test_chunked_bodies_and_head():
 
 
 def test_a_taken_port_is_told():
-    with listening(0) as taken:
+    with listen(0) as taken:
         port = taken.getsockname()[1]
-        taken.listen()
         with pytest.raises(PortTaken) as error:
-            listening(port)
+            listen(port)
     assert str(error.value) == (
-        f"port {port} of 127.0.0.1 cannot be used (Address already in use); --port 0 lets the system choose"
+        f"--port {port} is not available (Address already in use); use 0 to let the system choose"
     )
 
 
 def test_only_loopback_is_listened_on():
-    with listening(0) as taken:
+    with listen(0) as taken:
         assert taken.getsockname()[0] == "127.0.0.1"
         assert taken.family == socket.AF_INET
         assert taken.proto == socket.IPPROTO_TCP

@@ -9,8 +9,8 @@ from server_fakes import BODY, MODEL, Letters, Says, lines_of, post, sdk_of, ser
 
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import faults_from
-from cachecost.live.server.model import Answer
-from cachecost.live.server.threads import Resolved, Threads, unmarked
+from cachecost.live.server.model import ModelAnswer
+from cachecost.live.server.threads import ResolvedCall, Threads, without_marks
 
 CREATE = {"type": "create"}
 MARK = {"type": "ephemeral"}
@@ -83,8 +83,8 @@ def test_the_oldest_threads_go_first(monkeypatch):
     monkeypatch.setattr("cachecost.live.server.threads.MOST", 2)
     threads = Threads()
     for number in range(3):
-        threads.keep("w", Resolved({"messages": []}, keeps=True), {"id": f"m{number}", "content": []})
-    assert [isinstance(threads.resolve("w", {"thread": going_on(f"m{n}")}), Resolved) for n in range(3)] == [
+        threads.keep("w", ResolvedCall({"messages": []}, keeps=True), {"id": f"m{number}", "content": []})
+    assert [isinstance(threads.resolve("w", {"thread": going_on(f"m{n}")}), ResolvedCall) for n in range(3)] == [
         False, True, True,
     ]  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_marks_are_taken_off_blocks_and_off_nothing_else():
     }
     message = {"role": "user", "content": [call, result]}
     before = copy.deepcopy(message)
-    bare = unmarked(message)
+    bare = without_marks(message)
     assert message == before
     assert bare["content"] == [call, {"type": "tool_result", "content": [{"type": "text", "text": "x"}]}]
 
@@ -112,8 +112,8 @@ def agent(asked):
     """Two tool calls, then the end."""
     if asked.turn < 2:
         call = {"type": "tool_use", "id": f"toolu_{asked.turn}", "name": "add", "input": {"a": asked.turn, "b": 1}}
-        return Answer((call,), "tool_use")
-    return Answer(({"type": "text", "text": "Done."},))
+        return ModelAnswer((call,), "tool_use")
+    return ModelAnswer(({"type": "text", "text": "Done."},))
 
 
 @pytest.mark.parametrize("streams", [False, True])

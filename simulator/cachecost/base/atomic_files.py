@@ -49,11 +49,22 @@ def open_whole(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
         raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write the file, with its folders, or leave what was there. Raises OSError."""
+@contextmanager
+def open_replacement(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A stream that becomes `path` when the block ends; if the block raises, `path` is unchanged. Raises OSError.
+
+    `mode` are the permissions of the new file, before the umask.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_when_done(path) as part:
-        part.write_bytes(content)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as stream:
+            yield stream
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write the file, with its folders, or leave what was there. Raises OSError."""
+    with open_replacement(path) as stream:
+        stream.write(content)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -24,11 +24,11 @@ from cachecost.commands.options import json_option, prices_option, rule_option, 
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
-    from cachecost.live.driver.driving import Drive, Driven
     from cachecost.live.driver.journal import Journal
-    from cachecost.live.driver.model import Sent
-    from cachecost.live.driver.money import Budget
-    from cachecost.live.driver.planning import Options, Plan, Step
+    from cachecost.live.driver.live_run import LiveResult, LiveRun
+    from cachecost.live.driver.model import AnsweredCall
+    from cachecost.live.driver.money import DollarBudget
+    from cachecost.live.driver.planning import LiveCall, Options, Plan
     from cachecost.scenario import Scenario
 
 JOURNAL = "journal.jsonl"
@@ -229,29 +229,29 @@ class _Live:
         """The run's id and the time it was planned at: those of the journal that it goes on with."""
         if self.told["resume"] is None:
             return (DRY_RUN if self.told["dry_run"] else token_hex(4)), time.time()
-        from cachecost.live.driver.journal import read
+        from cachecost.live.driver.journal import read_journal
 
-        story = read(self.told["resume"])
+        story = read_journal(self.told["resume"])
         return story.run, story.at
 
     def _show_plan(self, plan: Plan) -> None:
-        from cachecost.live.driver import shown
+        from cachecost.live.driver import output
 
         parallel, is_dry = self.told["parallel"], self.told["dry_run"]
         if self.told["as_json"]:
             if is_dry:
-                sys.stdout.write(json.dumps(shown.plan_json(plan, self.limit, parallel), indent=2) + "\n")
+                sys.stdout.write(json.dumps(output.plan_json(plan, self.limit, parallel), indent=2) + "\n")
         else:
-            shown.print_plan(plan, self.limit, parallel)
-        for sentence in shown.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
+            output.print_plan(plan, self.limit, parallel)
+        for sentence in output.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
             print_diagnostic(sentence)
 
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.driving import Drive
+        from cachecost.live.driver.live_run import LiveRun
 
         told = self.told
-        given = Drive(
+        given = LiveRun(
             plan,
             os.environ[KEY],
             self.limit,
@@ -275,33 +275,33 @@ class _Live:
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
 
-    def _tell(self, driven: Driven) -> int:
-        from cachecost.live.driver import shown
+    def _tell(self, driven: LiveResult) -> int:
+        from cachecost.live.driver import output
 
         fidelity = _validated(driven)
         if self.told["as_json"]:
             from cachecost.views.fidelity.json_output import fidelity_object
 
-            told = {**shown.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+            told = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
             sys.stdout.write(json.dumps(told, indent=2) + "\n")
         else:
-            shown.print_driven(driven)
+            output.print_driven(driven)
             if fidelity:
                 from cachecost.views.fidelity.text import print_fidelity
 
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
-        for sentence in shown.sentences(driven):
+        for sentence in output.sentences(driven):
             print_diagnostic(sentence)
         ended = driven.ended
         return ExitCode.NOT_EVALUATED if ended.why or ended.failed or ended.undone else ExitCode.OK
 
 
-def _driven(given: Drive, journal: Journal) -> Driven:
+def _driven(given: LiveRun, journal: Journal) -> LiveResult:
     """Run to the end; whoever interrupts is told how to go on."""
     import asyncio
 
-    from cachecost.live.driver.driving import drive
+    from cachecost.live.driver.live_run import drive
 
     try:
         return asyncio.run(drive(given, journal, _print_call))
@@ -310,17 +310,17 @@ def _driven(given: Drive, journal: Journal) -> Driven:
         raise
 
 
-def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
+def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> None:
     from cachecost.base.formatting import dollars
 
     usage = sent.usage
     print_diagnostic(
         f"{step.label}  read {usage.read:,}  written {usage.write:,}  uncached {usage.input_tokens:,}  "
-        f"{dollars(budget.spent)} of {dollars(budget.limit)}"
+        f"{dollars(budget.spent_usd)} of {dollars(budget.limit)}"
     )
 
 
-def _validated(driven: Driven) -> Fidelity | None:
+def _validated(driven: LiveResult) -> Fidelity | None:
     """What `cachecost validate` says of the recording; None where nothing was answered."""
     from cachecost.analysis.fidelity.validation import Validation
 

@@ -17,7 +17,7 @@ from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import Ground, content_option, ground_options, port_option
 
 if TYPE_CHECKING:
-    from cachecost.live.recorder.session import Recorded
+    from cachecost.live.recorder.session import RecordingResult
 
 UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
@@ -51,12 +51,12 @@ def record(
     and no key is stored. Ctrl-C stops it when the running calls have ended; a second Ctrl-C cuts them off.
     """
     require("cachecost record", "uvicorn", "httpx2")
+    from cachecost.live.recorder.helper import HelperOptions
     from cachecost.live.recorder.session import record as recorded
-    from cachecost.live.recorder.watcher import Wishes
 
     path = out or Path(f"recording-{datetime.now().astimezone():%Y-%m-%d}.jsonl")
     asked = base.asked
-    wishes = Wishes(
+    wishes = HelperOptions(
         str(path),
         base.readings,
         str(asked.rules_file) if asked.rules_file else None,
@@ -87,7 +87,7 @@ def _url(text: str) -> Any:
     return url
 
 
-def _tell(recorded: Recorded, base: Ground) -> None:
+def _tell(recorded: RecordingResult, base: Ground) -> None:
     """The summary: what was recorded, and how good predictions of it are."""
     lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
     calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"

@@ -20,14 +20,14 @@ from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import COUNTED, Ground, ground_options, port_option
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
-from cachecost.live.server.faults import FORM, Faults, faults_from
+from cachecost.live.server.faults import FORM, FaultSchedule, faults_from
 from cachecost.providers.rules import data_date
 from cachecost.tokens.ctok_ import require_ctok
 
 if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
-    from cachecost.live.server.served import Served
+    from cachecost.live.server.state import ServerState
 
 PORT = 8787
 COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
@@ -46,7 +46,7 @@ class _Options:
     clock: Clock
     clock_told: str
     begin: float | None
-    faults: Faults
+    faults: FaultSchedule
     ground: Ground
     tokens: str
     record: Path | None
@@ -131,17 +131,18 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     """Serve until stopped; the meter, with what was billed, and how many calls the recording lacks."""
+    from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.page import routes
-    from cachecost.live.server.serving import PortTaken, address_of, listening, serve_until_stopped
+    from cachecost.live.server.serving import serve_until_stopped
 
     base = options.ground
     meter = Meter(base.rules, base.prices, base.host, options.tokens)
     meter.notes = lambda: notes_of(options.answerer)
     try:
-        taken = listening(port)
+        taken = listen(port)
     except PortTaken as error:
         raise click.UsageError(str(error)) from None
     with taken, CallLog(options.record) if options.record else nullcontext() as log:
@@ -154,12 +155,12 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     return meter, lost
 
 
-def _served(options: _Options, meter: Meter, log: CallLog | None) -> Served:
+def _served(options: _Options, meter: Meter, log: CallLog | None) -> ServerState:
     from cachecost.live.server.catalogue import models_of
-    from cachecost.live.server.served import Served
+    from cachecost.live.server.state import ServerState
 
     base = options.ground
-    return Served(
+    return ServerState(
         options.answerer,
         meter,
         options.clock,
@@ -189,11 +190,11 @@ def _clock_in_words(options: _Options) -> str:
     return f"{options.clock_told} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _tell_end(served: Served, log: CallLog | None) -> int:
+def _tell_end(served: ServerState, log: CallLog | None) -> int:
     """Say what is in the log and what could not be; how many calls are lost."""
     if log is None:
         return 0
-    lines = log.recorded()
+    lines = log.count_recorded()
     lost = max(0, served.calls - served.unreadable - lines)
     print_diagnostic(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:

@@ -18,7 +18,7 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 
 if TYPE_CHECKING:
-    from cachecost.live.probes import Finding
+    from cachecost.live.probes import ProbeFinding
 
 SEED_BYTES = 4
 
@@ -37,7 +37,7 @@ class Verifying:
         self.out = out or Path(f"rules-{model}-{self.day}.toml")
         self.book = PriceBook.load(prices, self.day)
         self.planned = probes.plan(
-            model, self.book, RuleBook(as_of=self.day), probes.registry.chosen(names), day=self.day
+            model, self.book, RuleBook(as_of=self.day), probes.select_probes(names), day=self.day
         )
 
     def show(self) -> None:
@@ -45,14 +45,14 @@ class Verifying:
         from cachecost.live import probes
 
         for priced in self.planned:
-            click.echo(priced.told)
+            click.echo(priced.announcement)
         click.echo(f"{probes.summary(self.planned)}; the budget is ${self.limit}")
 
     def run(self, key: str, base_url: str | None, retries: int) -> int:
         """Send the probes, say each finding as it comes, and write the rules file. Exit code 3 if any was not run."""
         from cachecost.live import probes
 
-        findings: list[Finding] = []
+        findings: list[ProbeFinding] = []
         try:
             asyncio.run(_verified(self, os.environ[key], base_url, retries, findings))
         finally:
@@ -61,23 +61,25 @@ class Verifying:
                 print_diagnostic(f"{self.out} written: read it with --rules {self.out}")
         spent = sum((finding.dollars for finding in findings), Decimal(0))
         sys.stdout.write(f"{len(findings)} questions asked, {_settled(findings)} settled, ${spent:.4f} billed\n")
-        is_incomplete = any(finding.told.startswith(("not run", "stopped")) for finding in findings)
+        is_incomplete = any(finding.explanation.startswith(("not run", "stopped")) for finding in findings)
         return ExitCode.NOT_EVALUATED if is_incomplete else ExitCode.OK
 
 
-def _settled(findings: Sequence[Finding]) -> int:
+def _settled(findings: Sequence[ProbeFinding]) -> int:
     return sum(finding.value is not None for finding in findings)
 
 
-async def _verified(asked: Verifying, key: str, base_url: str | None, retries: int, findings: list[Finding]) -> None:
+async def _verified(
+    asked: Verifying, key: str, base_url: str | None, retries: int, findings: list[ProbeFinding]
+) -> None:
     """Findings go into the list as they come, so that an interruption keeps those there are."""
     from cachecost.live import probes
     from cachecost.live.clock import ScaledClock
-    from cachecost.live.driver.money import Budget, Pricing
-    from cachecost.live.driver.opening import sender_to
-    from cachecost.live.driver.retrying import Retries
+    from cachecost.live.driver.money import CallPricing, DollarBudget
+    from cachecost.live.driver.retries import RetryPolicy
+    from cachecost.live.driver.sender import sender_to
 
     clock, nonce = ScaledClock(), token_hex(SEED_BYTES)
-    pricing, budget = Pricing(asked.book), Budget(asked.limit)
-    async with sender_to(key, base_url, pricing, budget, clock, Retries(retries, nonce)) as sender:
+    pricing, budget = CallPricing(asked.book), DollarBudget(asked.limit)
+    async with sender_to(key, base_url, pricing, budget, clock, RetryPolicy(retries, nonce)) as sender:
         await probes.verify(sender, asked.model, clock, asked.planned, nonce, say=click.echo, keep=findings.append)

@@ -1,6 +1,6 @@
-"""What time it is, for those who talk to a network: the only clock of the house.
+"""Clocks: the only place where the package asks for the time.
 
-asyncio is imported where somebody waits: `cachecost --help` loads this module, too.
+asyncio is imported lazily, because `cachecost --help` loads this module.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-CLOCKS = "'real', a factor like 'x60' (an hour in a minute), or a step like '+2s' (each call so much after the last)"
+CLOCKS = "'real', a factor like 'x60' (an hour in a minute), or a step like '+2s' (2 s between calls)"
 
 
 class Clock(Protocol):
     """Seconds since the epoch, as the simulated cache counts them."""
 
     def now(self) -> float:
-        """The time at which a call starts. Calls that ask one after another never get an earlier time."""
+        """The start time of a call. It never goes back."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until so many of these seconds have passed."""
+        """Wait for `seconds` of this clock."""
         ...
 
 
 class ScaledClock:
-    """Begins at `start` (None: now) and runs `factor` times as fast as the wall's clock. Factor 1 is real time."""
+    """Starts at `start` (None: now) and runs `factor` times as fast as real time."""
 
     def __init__(
         self, factor: float = 1.0, start: float | None = None, wall: Callable[[], float] = time.monotonic
@@ -46,7 +46,7 @@ class ScaledClock:
 
 
 class SteppingClock:
-    """Begins at `start` and goes on by `step_s` for each call, whatever the wall says: same calls, same times."""
+    """Starts at `start` and advances by `step_s` for each call, so the same calls get the same times."""
 
     def __init__(self, step_s: float = 2.0, start: float = 0.0) -> None:
         self._step_s = step_s
@@ -57,7 +57,7 @@ class SteppingClock:
         return at
 
     async def sleep(self, seconds: float) -> None:
-        """Nobody waits; the next call comes so much later."""
+        """Advance the clock without waiting."""
         import asyncio
 
         self._next += seconds
@@ -65,7 +65,7 @@ class SteppingClock:
 
 
 def clock_from(text: str, start: float | None = None) -> Clock:
-    """The clock that `text` asks for: see CLOCKS. Raises ValueError."""
+    """The clock that `text` names: see CLOCKS. Raises ValueError."""
     if text == "real":
         return ScaledClock(1.0, start)
     if found := re.fullmatch(r"x(\d+(?:\.\d+)?)", text):

@@ -1,4 +1,4 @@
-"""API keys: taken from the environment, told apart by digest, and never written anywhere."""
+"""API keys: identified by a digest, and removed from everything that is written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ SECRET_HEADERS = ("x-api-key", "authorization", "proxy-authorization", "cookie",
 """Headers whose value is a secret."""
 HIDDEN = "[key]"
 SHORTEST = 8
-"""Shorter values of a secret header are no secret: nothing is cut out of a text for their sake."""
+"""Shorter values of a secret header are not treated as secrets."""
 
 
 def workspace_of(headers: Mapping[str, str]) -> str:
-    """Who shares a cache: a digest of the key that a call came with; "" without one."""
+    """The workspace, whose calls share a cache: a digest of the call's API key; "" without one."""
     key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
     return blake2b(key.encode(), digest_size=4, person=b"workspace").hexdigest() if key else ""
 
@@ -30,7 +30,7 @@ def _bare(value: str) -> str:
 
 
 def without(data: bytes, secrets: Iterable[str]) -> bytes:
-    """`data` with every secret taken out, wherever it stands: as it is, or as JSON escapes it."""
+    """`data` with every secret replaced by HIDDEN, also where JSON escapes it."""
     for form in _forms(secrets):
         data = data.replace(form, HIDDEN.encode())
     return data

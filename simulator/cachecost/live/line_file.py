@@ -1,16 +1,19 @@
-"""A file of lines that grows while calls go on, and that is whole at any moment, also on a full disk.
+"""A file of lines that is valid at any moment, even on a full disk.
 
-Lines are appended with one write. What a write could not put down completely is cut off again, before anything else
-is written. Whoever kills the writer loses at most the line being written.
+Lines are appended with one write. What an incomplete write left is cut off before the next one. Killing the writer
+loses at most the line being written.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from cachecost.base.errors import Fault, InputError
 
 CHUNK = 1 << 16
 
@@ -20,7 +23,7 @@ class InUse(Exception):
 
 
 class LineFile:
-    """The file at `path`, opened for appending by this process alone; made if it is not there, private to the user.
+    """The file at `path`, opened for appending and locked; created if missing, readable by the user only.
 
     `begin` is its size when it was opened. Raises OSError, InUse.
     """
@@ -41,7 +44,7 @@ class LineFile:
         return os.fstat(self._file).st_size
 
     def append(self, lines: bytes) -> int:
-        """Write whole lines; the offset at which they begin. Raises OSError; then the file is what it was before."""
+        """Write whole lines and return their offset. Raises OSError; the file is then unchanged."""
         self._cut_torn()
         begin = self.size
         try:
@@ -72,8 +75,19 @@ class LineFile:
         os.close(self._file)
 
 
+@contextmanager
+def input_errors(path: Path, in_use: str) -> Iterator[None]:
+    """Raises InputError instead of OSError and InUse; `in_use` says who else writes the file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
+    except InUse:
+        raise InputError([Fault(str(path), in_use)]) from None
+
+
 def lines_in(path: Path, begin: int = 0, prefix: bytes = b"") -> int:
-    """How many whole lines after offset `begin` are in the file, starting with `prefix`; 0 without a file."""
+    """How many complete lines after offset `begin` start with `prefix`; 0 without a file."""
     try:
         with path.open("rb") as stream:
             stream.seek(begin)
@@ -83,7 +97,7 @@ def lines_in(path: Path, begin: int = 0, prefix: bytes = b"") -> int:
 
 
 def last_line_end(stream: BinaryIO, size: int) -> int:
-    """Where the last whole line ends, from the file's start; 0 if there is none."""
+    """The offset after the last complete line; 0 if there is none."""
     end = size
     while end > 0:
         begin = max(0, end - CHUNK)
@@ -102,7 +116,7 @@ def _write(file: int, data: bytes) -> None:
 
 
 def _lock(file: int) -> None:
-    """A lock that goes with its holder, however that ends. Raises InUse."""
+    """Lock the file until this process closes it or ends. Raises InUse."""
     if sys.platform != "win32":  # where there is no such lock
         import fcntl
 

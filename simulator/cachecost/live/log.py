@@ -1,13 +1,10 @@
-"""A request log that is written while calls go on, and that can be read at any moment.
-
-See line_file.py for what becomes of it when the writer is killed or the disk is full.
-"""
+"""A request log that can be read while it is written; line_file.py covers kills and full disks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,45 +12,40 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.request_log.reader import sniff
-from cachecost.live.line_file import InUse, LineFile, last_line_end, lines_in
+from cachecost.live.line_file import LineFile, input_errors, last_line_end, lines_in
 
 HEAD = 1 << 20
 
 
 class CallLog:
-    """Appends to the request log at `path` (docs/formats.md); begins it where there is none.
+    """Appends to the request log at `path` (docs/formats.md), or creates it.
 
-    `cut` is how many bytes of a torn last line were taken away when the file was opened: what a killed writer left
-    behind. Raises InputError where `path` cannot be written, is something other than JSON Lines, or is being written
-    by another process.
+    `cut` is how many bytes of an incomplete last line, left by a killed writer, were removed on opening. Raises
+    InputError if `path` cannot be written, is not a request log, or is being written by another process.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with _as_input_errors(path):
+        with input_errors(path, "another process is recording to it"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = LineFile(path)
             try:
-                self.cut = _mended(path)
+                self.cut = _mend_last_line(path)
             except BaseException:
                 self._file.close()
                 raise
         self._file.begin = self._file.size
 
     def append(self, fields: Mapping[str, Any], request: bytes) -> int:
-        """Write one call: its `fields` (those that are None are left out), and the body as it was sent.
+        """Write one call and return the offset of its line. Fields that are None are omitted.
 
-        A body that is one line of JSON is kept byte for byte. Gives the offset of the line. Raises OSError where the
-        disk is full; the file is then as it was.
+        A body that is one line of JSON is kept byte for byte. Raises OSError if the disk is full; the file is then
+        unchanged.
         """
-        told = {name: value for name, value in fields.items() if value is not None}
-        head = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        body = request.strip() if b"\n" not in request and b"\r" not in request else _on_one_line(request)
-        comma = b"," if told else b""
-        return self._file.append(b'%b%b"request":%b}\n' % (head[:-1], comma, body))
+        return self._file.append(call_line(fields, request))
 
-    def recorded(self) -> int:
-        """How many calls of this log are in the file at `path` now, without those that were there before it."""
+    def count_recorded(self) -> int:
+        """How many calls written since opening are in the file at `path` now."""
         with suppress(OSError):
             self._file.sync()
         return lines_in(self.path, self._file.begin)
@@ -70,14 +62,12 @@ class CallLog:
         self.close()
 
 
-@contextmanager
-def _as_input_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
-    except InUse:
-        raise InputError([Fault(str(path), "another recorder is writing it")]) from None
+def call_line(fields: Mapping[str, Any], request: bytes) -> bytes:
+    """The line of a call, as `CallLog.append` writes it."""
+    present = {name: value for name, value in fields.items() if value is not None}
+    head = json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    comma = b"," if present else b""
+    return b'%b%b"request":%b}\n' % (head[:-1], comma, _on_one_line(request))
 
 
 def moment(seconds: float) -> str:
@@ -86,12 +76,12 @@ def moment(seconds: float) -> str:
 
 
 def _on_one_line(body: bytes) -> bytes:
-    """JSON that was sent over several lines. Between values a line's end means nothing; inside, JSON forbids it."""
+    """JSON on one line. A line break means nothing between values, and JSON forbids it inside one."""
     return body.replace(b"\r", b" ").replace(b"\n", b" ").strip()
 
 
-def _mended(path: Path) -> int:
-    """Cut off a last line that was torn; how many bytes that were. One that is whole gets its end."""
+def _mend_last_line(path: Path) -> int:
+    """Cut off an incomplete last line and return its size in bytes; complete JSON gets its line break instead."""
     if not path.exists() or not (size := path.stat().st_size):
         return 0
     with path.open("rb+") as stream:
@@ -106,9 +96,9 @@ def _mended(path: Path) -> int:
 
 
 def _check(path: Path, head: bytes) -> None:
-    """Nothing is ever cut from, or added to, a file that is no request log."""
+    """Only request logs may be changed. Raises InputError."""
     if not sniff(head):
-        raise InputError([Fault(str(path), "expected a request log to go on with, or no file; got another file")])
+        raise InputError([Fault(str(path), "expected a request log to continue, or a new file; got another format")])
 
 
 def _is_json(line: bytes) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from cachecost.live.server.arrival import arrived
-from cachecost.live.server.calls import answer_call, counted
+from cachecost.live.server.arrival import receive_call
+from cachecost.live.server.calls import answer_call, count_tokens
 from cachecost.live.server.errors import error_body, not_found
-from cachecost.live.server.message import as_bytes, encoded, events_of
-from cachecost.live.server.model import Refused
-from cachecost.live.server.served import Served
+from cachecost.live.server.message import as_bytes, encode_json, events_of
+from cachecost.live.server.model import ApiError
+from cachecost.live.server.state import ServerState
 
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
 Made = TypeVar("Made")
@@ -36,24 +36,24 @@ class Sent:
     body: bytes = field(repr=False)
 
 
-def respond(served: Served, sent: Sent) -> Response:
+def respond(served: ServerState, sent: Sent) -> Response:
     """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
     if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
         return _refused(not_found("Not Found"), _request_id(served, sent))
-    came = at_once(arrived(sent.headers, _chunks(sent.body)))
-    if isinstance(came, Refused):
+    came = at_once(receive_call(sent.headers, _chunks(sent.body)))
+    if isinstance(came, ApiError):
         return _refused(came, _request_id(served, sent))
     if sent.path == COUNT:
-        told = counted(served, came)
+        told = count_tokens(served, came)
         name = _request_id(served, sent)
-        return _refused(told, name) if isinstance(told, Refused) else _response(encoded(told), name)
+        return _refused(told, name) if isinstance(told, ApiError) else _response(encode_json(told), name)
     answered = answer_call(served, came)
-    if isinstance(answered.message, Refused):
+    if isinstance(answered.message, ApiError):
         return _refused(answered.message, answered.request_id)
     if answered.streams:
         events = b"".join(as_bytes(events_of(answered.message)))
         return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
-    return _response(encoded(answered.message), answered.request_id)
+    return _response(encode_json(answered.message), answered.request_id)
 
 
 async def _chunks(body: bytes) -> AsyncIterator[bytes]:
@@ -71,12 +71,12 @@ def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
     raise RuntimeError("the coroutine waits for something")
 
 
-def _request_id(served: Served, sent: Sent) -> str:
+def _request_id(served: ServerState, sent: Sent) -> str:
     return "req_" + served.ids.next(sent.method.encode(), sent.path.encode())
 
 
-def _refused(refused: Refused, name: str) -> Response:
-    response = _response(encoded(error_body(refused, name)), name)
+def _refused(refused: ApiError, name: str) -> Response:
+    response = _response(encode_json(error_body(refused, name)), name)
     return Response(refused.status, {**response.headers, **refused.headers}, response.body)
 
 

@@ -16,7 +16,7 @@ from cachecost.live.server.arrival import PLACEHOLDER
 from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer
-from cachecost.live.server.served import Served
+from cachecost.live.server.state import ServerState
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
@@ -56,7 +56,7 @@ class SimulatedAPI:
         self._log = CallLog(folder / "calls.jsonl")
         self._open.callback(self._log.close)
         self._faults: list[str] = []
-        self._served = Served(
+        self._served = ServerState(
             answerer,
             self._meter,
             self._clock,
@@ -142,7 +142,7 @@ def _sdk() -> Any:
     return anthropic
 
 
-def _serving(served: Served) -> Any:
+def _serving(served: ServerState) -> Any:
     require("cache_cost.base_url", "starlette", "uvicorn")
     from cachecost.live.server.app import app_of
     from cachecost.live.server.serving import serving

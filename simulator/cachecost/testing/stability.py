@@ -8,7 +8,7 @@ from typing import Any
 
 from cachecost.analysis.explain.alignment import first_difference
 from cachecost.analysis.lint.excerpts import excerpt, texts
-from cachecost.live.server.meter import Taken
+from cachecost.live.server.meter import MeteredCall
 from cachecost.prompts.blocks import Block, Layer, Thread
 from cachecost.prompts.request import Request
 
@@ -33,7 +33,7 @@ class Change:
     now: str = ""
 
 
-def changes(taken: Sequence[Taken], layers: Sequence[str], across: bool) -> tuple[int, list[Change]]:
+def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -> tuple[int, list[Change]]:
     """(how many calls were compared with another, the first difference of each layer of each).
 
     `across` compares tools and system with the call before, whichever conversation it is of.
@@ -42,9 +42,9 @@ def changes(taken: Sequence[Taken], layers: Sequence[str], across: bool) -> tupl
     return len(pairs), [one for old, new in pairs for layer in layers if (one := _change(old, new, layer))]
 
 
-def _pairs(taken: Sequence[Taken], across: bool) -> Iterator[tuple[Taken, Taken]]:
+def _pairs(taken: Sequence[MeteredCall], across: bool) -> Iterator[tuple[MeteredCall, MeteredCall]]:
     """Each call with the last one of its conversation, or with the one before it."""
-    latest: dict[object, Taken] = {}
+    latest: dict[object, MeteredCall] = {}
     for one in taken:
         talk: object = None if across else _talk(one)
         if (before := latest.get(talk)) is not None:
@@ -52,11 +52,11 @@ def _pairs(taken: Sequence[Taken], across: bool) -> Iterator[tuple[Taken, Taken]
         latest[talk] = one
 
 
-def _talk(one: Taken) -> object:
+def _talk(one: MeteredCall) -> object:
     return one.workspace, one.row.model, one.first
 
 
-def _change(old: Taken, new: Taken, layer: str) -> Change | None:
+def _change(old: MeteredCall, new: MeteredCall, layer: str) -> Change | None:
     numbers = new.row.call, old.row.call
     if layer == Layer.MESSAGES:
         return _of_messages(old, new)
@@ -68,7 +68,7 @@ def _part(request: Request, layer: str) -> Sequence[Block]:
     return request.tools.blocks if layer == Layer.TOOLS else request.system.blocks
 
 
-def _of_messages(old: Taken, new: Taken) -> Change | None:
+def _of_messages(old: MeteredCall, new: MeteredCall) -> Change | None:
     """The first message that is not as it was; a call of another conversation has nothing to be compared with."""
     before, after = _messages(old.request.thread), _messages(new.request.thread)
     numbers = new.row.call, old.row.call

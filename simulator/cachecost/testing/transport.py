@@ -9,7 +9,7 @@ import importlib
 from types import TracebackType
 from typing import Any, Self
 
-from cachecost.live.server.served import Served
+from cachecost.live.server.state import ServerState
 from cachecost.testing.endpoint import Response, Sent, respond
 
 LIBRARIES = ("httpx2", "httpx")
@@ -18,7 +18,7 @@ LIBRARIES = ("httpx2", "httpx")
 class Transport:
     """`httpx2.Client(transport=…)`, `httpx.Client(transport=…)`."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServerState) -> None:
         self._served = served
 
     def handle_request(self, request: Any) -> Any:
@@ -43,7 +43,7 @@ class Transport:
 class AsyncTransport:
     """`httpx2.AsyncClient(transport=…)`, `httpx.AsyncClient(transport=…)`."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServerState) -> None:
         self._served = served
 
     async def handle_async_request(self, request: Any) -> Any:

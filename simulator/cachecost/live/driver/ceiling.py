@@ -1,4 +1,4 @@
-"""How many input tokens a body can be billed at most, and bodies for which nobody can tell."""
+"""Upper bounds on the input tokens of a body, and bodies that have none."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 COUNT_SHARE = 0.05
 COUNT_TOKENS = 200
-"""Margin over what count_tokens says, which calls itself an estimate: 5 % and 200 tokens."""
+"""Margin over count_tokens, which is documented as an estimate: 5% and 200 tokens."""
 HIDDEN_TOKENS = 3_000
-"""What the API adds that no byte shows: the tool prompt is the largest part, below 1,000 tokens on every model."""
+"""Tokens that the API adds itself. The tool prompt is the largest part, below 1,000 tokens on every model."""
 BLOCK_TOKENS = 60
-"""What stands around a block: a tool's frame is the largest."""
+"""Tokens around a block; a tool's are the most."""
 CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_")
-"""Tools that the client runs. All others run in the API, call after call within one, at prices of their own."""
+"""Tools that the client runs. Others run in the API, possibly many times in one call, at separate prices."""
 UNMEASURED = frozenset({"image", "document"})
-"""Blocks whose bytes tell nothing of their tokens."""
+"""Blocks whose size in bytes says nothing about their tokens."""
 
 
 def from_count(counted: int) -> int:
-    """The most tokens that are billed where count_tokens says `counted`."""
+    """The most tokens that can be billed when count_tokens says `counted`."""
     return counted + int(counted * COUNT_SHARE) + COUNT_TOKENS
 
 
 def from_bytes(body: Mapping[str, Any]) -> int | None:
-    """The most tokens that `body` can be: no token is shorter than a byte. None where bytes do not tell."""
+    """The most tokens that `body` can have, at one per byte. None where its bytes do not limit them."""
     blocks = list(_objects({name: body.get(name) for name in ("tools", "system", "messages")}))
     if any(block.get("type") in UNMEASURED for block in blocks):
         return None
@@ -33,17 +33,17 @@ def from_bytes(body: Mapping[str, Any]) -> int | None:
     return len(text) + BLOCK_TOKENS * len(blocks) + HIDDEN_TOKENS
 
 
-def unbounded(body: Mapping[str, Any]) -> str | None:
-    """Why nobody can say what this call costs at most; None where one can."""
+def unbounded_reason(body: Mapping[str, Any]) -> str | None:
+    """Why this call's cost has no upper bound; None if it has one."""
     for tool in body.get("tools") or ():
         kind = str(tool.get("type") or "custom")
         if not kind.startswith(CLIENT_TOOLS):
-            return f"the tool '{tool.get('name')}' ({kind}) runs in the API, and what that costs has no bound"
+            return f"the tool '{tool.get('name')}' ({kind}) runs in the API, so its cost has no upper bound"
     if body.get("mcp_servers"):
-        return "MCP servers are called by the API, and what that costs has no bound"
+        return "the API calls MCP servers, so the cost has no upper bound"
     edits = (body.get("context_management") or {}).get("edits") or ()
     if any(str(edit.get("type")).startswith("compact") for edit in edits):
-        return "compaction by the API is billed apart, and what it costs has no bound"
+        return "compaction by the API is billed separately, so the cost has no upper bound"
     if int(body["max_tokens"]) < 0:
         return "max_tokens is below 0"
     return None

@@ -1,15 +1,14 @@
-"""The journal of a run: a line before each attempt and after, so that a run that was killed goes on without paying
-again.
+"""The journal of a run: a line before each attempt and after, so that a run that was killed resumes without paying
+twice.
 
 JSON Lines, each line one write. `run` names the run, its plan's digest and the scenario; `reserved` stands before an
-attempt, with the most it can cost; then `done`, `released` (not billed), `lost` (perhaps billed), `failed` (for good).
-A reservation that nothing follows was cut off: it counts as spent.
+attempt, with the most it can cost; then `done`, `released` (not billed), `lost` (perhaps billed), `failed` (no retry).
+A reservation without a later line was interrupted: it counts as spent.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -21,32 +20,33 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
 from cachecost.conversations.wire_usage import parse_usage
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.model import CallFailed, Sent
-from cachecost.live.driver.wire import Begun, NotAnswered
+from cachecost.live.driver.model import AnsweredCall, CallFailed
+from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
+from cachecost.live.line_file import LineFile, input_errors, last_line_end
 from cachecost.prompts.wire import NotAMessage
 
 
 @dataclass(slots=True)
-class Story:
-    """What a journal tells: calls by label, and dollars. `unknown` are worst cases of attempts without a bill."""
+class RunState:
+    """The state of a run: calls by label, and dollars. `unknown` is the upper bound of attempts without a bill."""
 
     run: str = ""
     digest: str = ""
     at: float = 0.0
-    done: dict[str, Sent] = field(default_factory=dict)
+    done: dict[str, AnsweredCall] = field(default_factory=dict)
     dollars: dict[str, Decimal] = field(default_factory=dict)
-    begun: list[tuple[str, Begun]] = field(default_factory=list)
+    begun: list[tuple[str, PartialAnswer]] = field(default_factory=list)
     unknown_calls: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     unknown: Decimal = ZERO
     open: dict[str, Decimal] = field(default_factory=dict)
 
     @property
-    def billed(self) -> Decimal:
+    def billed_usd(self) -> Decimal:
         return sum(self.dollars.values(), ZERO)
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """One line. Raises KeyError, ValueError, TypeError, NotAMessage where it is none of a journal."""
+        """Apply one line. Raises KeyError, ValueError, TypeError, NotAMessage if it is damaged."""
         kind = line["kind"]
         if kind == "run":
             self.run, self.digest, self.at = str(line["id"]), str(line["digest"]), float(line["planned_at"])
@@ -58,7 +58,7 @@ class Story:
         elif kind == "done":
             self.open.pop(call, None)
             usage = parse_usage(line["usage"], "usage")
-            self.done[call] = Sent(usage, float(line["start"]), float(line["first_token_s"]), line["response"])
+            self.done[call] = AnsweredCall(usage, float(line["start"]), float(line["first_token_s"]), line["response"])
             self.dollars[call] = Decimal(line["usd"])
             self.failed.pop(call, None)
         elif kind == "released":
@@ -66,7 +66,7 @@ class Story:
         elif kind == "lost":
             self._cut_off(call)
             if line["start"] is not None:
-                self.begun.append((call, Begun(float(line["start"]), float(line["first_token_s"]))))
+                self.begun.append((call, PartialAnswer(float(line["start"]), float(line["first_token_s"]))))
         elif kind == "failed":
             self.failed[call] = str(line["message"])
         else:
@@ -78,26 +78,26 @@ class Story:
             self.unknown_calls[call] = self.unknown_calls.get(call, 0) + 1
 
     def close(self) -> None:
-        """What is still reserved at the end was cut off."""
+        """Count what is still reserved as interrupted."""
         for call in list(self.open):
             self._cut_off(call)
 
 
-def read(path: Path) -> Story:
-    """The story of a journal; a last line that was torn is left out. Raises InputError with every fault."""
-    story, faults = Story(), []
+def read_journal(path: Path) -> RunState:
+    """The state in a journal; an incomplete last line is ignored. Raises InputError with every error."""
+    state, faults = RunState(), []
     lines = _text(path).split("\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
-            story.take(json.loads(line))
+            state.take(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, NotAMessage) as error:
             faults.append(Fault(str(path), f"expected a line of a journal; got a damaged one ({error})", number))
-    if not faults and not story.run:
-        faults.append(Fault(str(path), "expected the journal of a run; got a file that names none"))
+    if not faults and not state.run:
+        faults.append(Fault(str(path), "expected the journal of a run; got a file without one"))
     if faults:
         raise InputError(faults)
-    story.close()
-    return story
+    state.close()
+    return state
 
 
 def _text(path: Path) -> str:
@@ -108,28 +108,33 @@ def _text(path: Path) -> str:
 
 
 class Journal:
-    """Writes the journal at `path`, and goes on with one that is there: its story is told in `story`."""
+    """Writes the journal at `path`, or continues it; `state` is what it holds."""
 
     def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
         self.path = path
-        self._file = _opened(path)
+        with input_errors(path, "another `cachecost live` continues this run"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = LineFile(path)
         try:
-            is_old = os.fstat(self._file).st_size > 0
-            self.story = read(path) if is_old else Story(run, digest, at)
-            if self.story.digest != digest:
-                told = "expected the same scenario, options and version as when it was begun"
+            is_old = self._file.size > 0
+            self.state = read_journal(path) if is_old else RunState(run, digest, at)
+            if self.state.digest != digest:
+                told = "expected the same scenario, options and version as when the run started"
                 raise InputError([Fault(str(path), told)])
-            _mend(path, self._file)
+            with path.open("rb") as stream:
+                self._file.cut(last_line_end(stream, self._file.size))
         except BaseException:
-            os.close(self._file)
+            self._file.close()
             raise
         if not is_old:
             self._add("run", id=run, format=1, scenario=scenario, digest=digest, planned_at=at, options=dict(options))
 
-    def reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+    def add_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
         self._add("reserved", call=label, retry=retry, usd=exact(dollars))
 
-    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def add_answered(
+        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
+    ) -> None:
         self._add(
             "done",
             call=label,
@@ -141,10 +146,10 @@ class Journal:
             response=sent.response,
         )
 
-    def released(self, label: str, retry: int, fault: NotAnswered) -> None:
+    def add_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
         self._add("released", call=label, retry=retry, status=fault.status, message=str(fault))
 
-    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def add_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
         begun = fault.begun
         self._add(
             "lost",
@@ -157,11 +162,11 @@ class Journal:
             first_token_s=begun.first_token_s if begun else None,
         )
 
-    def failed(self, label: str, fault: CallFailed) -> None:
+    def add_failed(self, label: str, fault: CallFailed) -> None:
         self._add("failed", call=label, status=fault.status, message=str(fault))
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -173,38 +178,5 @@ class Journal:
 
     def _add(self, kind: str, **fields: Any) -> None:
         line = {"kind": kind, **fields}
-        view = memoryview(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        while view:
-            view = view[os.write(self._file, view) :]
-        self.story.take(line)
-
-
-def _opened(path: Path) -> int:
-    """The file, for appending, and locked. Raises InputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
-    _lock(path, file)
-    return file
-
-
-def _lock(path: Path, file: int) -> None:
-    """Two that go on with one run would pay twice. Whoever is killed lets go. Raises InputError."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has none
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(file)
-        raise InputError([Fault(str(path), "another `cachecost live` is at this run")]) from None
-
-
-def _mend(path: Path, file: int) -> None:
-    """Cut off a last line that was torn."""
-    data = path.read_bytes()
-    if not data.endswith(b"\n"):
-        os.ftruncate(file, data.rfind(b"\n") + 1)
+        self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self.state.take(line)

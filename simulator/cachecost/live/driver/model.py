@@ -1,4 +1,4 @@
-"""How something is sent, whoever sends it: what the probes and the strategies' runs stand on."""
+"""What sends a call, for probes and for runs of strategies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class AnsweredCall:
     """One answered call. `start` is seconds since the epoch, `first_token_s` seconds until its first token."""
 
     usage: Usage
@@ -20,11 +20,11 @@ class Sent:
 
 
 class OverBudget(Exception):
-    """The worst case of the next call does not fit into what is left; nothing was sent."""
+    """The upper bound of the next call exceeds what is left of the budget; nothing was sent."""
 
 
 class CallFailed(Exception):
-    """The API refused a call, or it failed for good; `status` is None where there was no answer."""
+    """The API refused a call, or its last retry failed; `status` is None where there was no answer."""
 
     def __init__(self, message: str, status: int | None = None, kind: str = "") -> None:
         super().__init__(message)
@@ -33,9 +33,9 @@ class CallFailed(Exception):
 
 
 class Sender(Protocol):
-    """Sends bodies within a budget, one that is never exceeded."""
+    """Sends bodies within a budget that is never exceeded."""
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         """Send one Messages call. Raises OverBudget before, CallFailed after the last retry."""
         ...
 

@@ -1,4 +1,4 @@
-"""Dollars of live calls: what one costs, what it can cost at most, and a budget that is never exceeded."""
+"""Dollars of live calls: the cost of a call, its upper bound, and a budget that is never exceeded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Pricing:
+class CallPricing:
     """What calls cost on a host."""
 
     book: PriceBook
@@ -29,15 +29,16 @@ class Pricing:
         return sum(self._prices(body, usage.total_input, day).cost(usage).values(), ZERO)
 
     def worst(self, body: Mapping[str, Any], tokens: int, day: date) -> Decimal:
-        """The most a call of at most `tokens` of input can cost: all of them at the dearest class that it can be
-        charged, and all the output it may have. Raises CannotEvaluate.
+        """The upper bound of a call of at most `tokens` of input, in USD. Raises CannotEvaluate.
+
+        All input is priced at the most expensive class that the body allows, with all the output it may have.
         """
         tiers = [self._prices(body, length, day) for length in (0, tokens)]
         ttls = _ttls(body)
         names = ["input", *(["write_5m"] if ttls else []), *(["write_1h"] if "1h" in ttls else [])]
-        dearest: Decimal = max(getattr(prices, name) for prices in tiers for name in names)
+        highest: Decimal = max(getattr(prices, name) for prices in tiers for name in names)
         output = max(prices.output for prices in tiers)
-        most: Decimal = (tokens * dearest + int(body["max_tokens"]) * output).scaleb(-6)
+        most: Decimal = (tokens * highest + int(body["max_tokens"]) * output).scaleb(-6)
         return most
 
     def _prices(self, body: Mapping[str, Any], tokens: int, day: date) -> Prices:
@@ -45,7 +46,7 @@ class Pricing:
 
 
 def _ttls(value: Any) -> set[str]:
-    """The lifetimes of all marks anywhere in a body."""
+    """The TTLs of all breakpoints in a body."""
     if isinstance(value, list):
         return set().union(*map(_ttls, value))
     if not isinstance(value, Mapping):
@@ -56,74 +57,72 @@ def _ttls(value: Any) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
-    """What an attempt may cost, kept free for it."""
+class Reservation:
+    """Dollars reserved for an attempt."""
 
     number: int
     dollars: Decimal
 
 
 class OverBilled(Exception):
-    """A bill above what the call could cost at most: whoever sees it stops at once."""
+    """A bill above the call's upper bound: the run stops at once."""
 
 
-class Budget:
-    """`limit` dollars, for a run as a whole. What is spent and what is kept free never exceed it.
+class DollarBudget:
+    """`limit` dollars for a whole run. What is spent and what is reserved never exceed it.
 
-    Reserving has no `await` between looking and taking, so calls in parallel cannot both take the last dollars.
+    `reserve` has no `await` between its check and its update, so parallel calls cannot both take the last dollars.
     """
 
     def __init__(self, limit: Decimal, spent: Decimal = ZERO, unknown: Decimal = ZERO) -> None:
         self.limit = limit
         self.billed = spent
         self.unknown = unknown
-        """Worst cases of attempts that nobody knows the bill of."""
+        """Upper bound of attempts whose bill is unknown."""
         self._reserved: dict[int, Decimal] = {}
         self._number = 0
         self._freed = asyncio.Event()
 
     @property
-    def spent(self) -> Decimal:
+    def spent_usd(self) -> Decimal:
         """Dollars that were billed or may have been."""
         return self.billed + self.unknown
 
     @property
-    def left(self) -> Decimal:
-        return self.limit - self.spent - sum(self._reserved.values(), ZERO)
+    def remaining_usd(self) -> Decimal:
+        return self.limit - self.spent_usd - sum(self._reserved.values(), ZERO)
 
-    async def reserve(self, dollars: Decimal) -> Reserved:
-        """Keep so much free; waits for calls under way, if that may help. Raises OverBudget."""
-        while dollars > self.left:
-            if not self._reserved or dollars > self.limit - self.spent:
-                raise OverBudget(
-                    f"the next call may cost {exact_dollars(dollars)}, and {exact_dollars(max(self.left, ZERO))} "
-                    f"of {exact_dollars(self.limit)} is left"
-                )
+    async def reserve(self, dollars: Decimal) -> Reservation:
+        """Reserve `dollars`; waits for running calls if they may free enough. Raises OverBudget."""
+        while dollars > self.remaining_usd:
+            if not self._reserved or dollars > self.limit - self.spent_usd:
+                limit, remaining = exact_dollars(self.limit), exact_dollars(max(self.remaining_usd, ZERO))
+                raise OverBudget(f"the next call may cost {exact_dollars(dollars)}; {remaining} of {limit} is left")
             self._freed.clear()
             await self._freed.wait()
         self._number += 1
         self._reserved[self._number] = dollars
-        return Reserved(self._number, dollars)
+        return Reservation(self._number, dollars)
 
-    def settle(self, kept: Reserved, billed: Decimal) -> None:
-        """The call was billed. Raises OverBilled if that is more than it could be."""
-        self._free(kept)
+    def settle(self, reservation: Reservation, billed: Decimal) -> None:
+        """The call was billed. Raises OverBilled if that exceeds the reservation."""
+        self._free(reservation)
         self.billed += billed
-        if billed > kept.dollars:
+        if billed > reservation.dollars:
             raise OverBilled(
-                f"a call was billed {exact_dollars(billed)}, and {exact_dollars(kept.dollars)} was held to be the most "
-                "it could cost: stopped, because the rest could cost more than was promised, too"
+                f"a call was billed {exact_dollars(billed)}, above its upper bound of "
+                f"{exact_dollars(reservation.dollars)}; stopped because other calls could exceed their bounds too"
             )
 
-    def release(self, kept: Reserved) -> None:
+    def release(self, reservation: Reservation) -> None:
         """The attempt was not billed."""
-        self._free(kept)
+        self._free(reservation)
 
-    def keep(self, kept: Reserved) -> None:
-        """Nobody knows what the attempt was billed: it counts as spent at its worst case."""
-        self._free(kept)
-        self.unknown += kept.dollars
+    def keep(self, reservation: Reservation) -> None:
+        """The attempt's bill is unknown: its upper bound counts as spent."""
+        self._free(reservation)
+        self.unknown += reservation.dollars
 
-    def _free(self, kept: Reserved) -> None:
-        del self._reserved[kept.number]
+    def _free(self, reservation: Reservation) -> None:
+        del self._reserved[reservation.number]
         self._freed.set()

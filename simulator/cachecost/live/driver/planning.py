@@ -1,4 +1,4 @@
-"""A scenario's strategies as the very calls that will be sent, priced: nothing is sent here."""
+"""The calls that a scenario's strategies will send, priced. Nothing is sent here."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.ledger.results import ZERO, CallRow
-from cachecost.live.driver.ceiling import from_count, unbounded
-from cachecost.live.driver.materials.filling import Material
+from cachecost.live.driver.ceiling import from_count, unbounded_reason
+from cachecost.live.driver.materials.filling import FillerContent
 from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
 from cachecost.live.driver.materials.order import faults_in
-from cachecost.live.driver.money import Pricing
+from cachecost.live.driver.money import CallPricing
 from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
@@ -32,12 +32,12 @@ from cachecost.strategies.spec import StrategySpec
 
 HOST = "anthropic"
 ANCHORED, DEFAULT_TOKENS = "anchored", "tiktoken"
-BATCH = "Calls of a batch are sent one by one, and cost what such calls cost."
+BATCH = "Batch calls are sent one by one, at the price of ordinary calls."
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run is told besides its scenario. `pace` scales pauses; `output` is the most output tokens of a call."""
+    """Options of a run. `pace` scales pauses; `output` is the most output tokens of a call."""
 
     output: int = 16
     pace: float = 1.0
@@ -45,11 +45,11 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LiveCall:
     """One call to be sent: `offset` is seconds after the first call of its strategy, pauses scaled.
 
-    `row` is the prediction under these offsets, `worst` the most it should cost by the counts of the plan;
-    `refused` is why it is not sent at all (the API would refuse it).
+    `row` is the prediction at these offsets, `worst` its upper bound in USD by the plan's token counts;
+    `refused` is why the API would refuse it (None: it is sent).
     """
 
     label: str
@@ -62,26 +62,26 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A strategy's calls in the order they start, and what must be known of them."""
+class PlannedStrategy:
+    """A strategy's calls in the order they start, with notes for the user."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[LiveCall, ...]
     notes: tuple[str, ...]
     rules: Mapping[str, Any]
 
     @property
-    def groups(self) -> Iterator[list[Step]]:
+    def groups(self) -> Iterator[list[LiveCall]]:
         """Calls that start at once."""
         for _, steps in groupby(self.steps, key=lambda step: step.offset):
             yield list(steps)
 
     @property
-    def predicted(self) -> Decimal:
+    def predicted_usd(self) -> Decimal:
         return sum((step.row.cost.total for step in self.steps), ZERO)
 
     @property
-    def worst(self) -> Decimal:
+    def worst_usd(self) -> Decimal:
         return sum((step.worst for step in self.steps if not step.refused), ZERO)
 
     @property
@@ -97,27 +97,27 @@ class Plan:
     run: str
     at: float
     terms: Terms
-    strategies: tuple[Planned, ...]
+    strategies: tuple[PlannedStrategy, ...]
 
     @property
     def digest(self) -> str:
-        """Of everything that would be sent: another scenario, option or version of the planner has another one."""
+        """A digest of everything to be sent; it changes with the scenario, the options and the planner."""
         digest = blake2b(digest_size=16, person=b"live plan")
         for step in self.steps:
             digest.update(json.dumps([step.label, step.body]).encode())
         return digest.hexdigest()
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[LiveCall]:
         return [step for planned in self.strategies for step in planned.steps]
 
     @property
     def faults(self) -> list[str]:
-        """Why the API would refuse what is planned, or nobody can bound its cost; each strategy's first one."""
+        """Why the API would refuse a call, or its cost has no upper bound; one for each strategy."""
         found = []
         for planned in self.strategies:
             sent = [step for step in planned.steps if not step.refused]
-            told = ((step, why) for step in sent for why in (*faults_in(step.body), unbounded(step.body)) if why)
+            told = ((step, why) for step in sent for why in (*faults_in(step.body), unbounded_reason(step.body)) if why)
             found += [f"{step.label}: {why}" for step, why in [*told][:1]]
         return found
 
@@ -125,14 +125,14 @@ class Plan:
 def plan(scenario: Scenario, folder: Path, run: str, now: float, options: Options, prices: Path | None = None) -> Plan:
     """What `cachecost live` would send from `now` on. Raises CannotEvaluate, InputError."""
     if scenario.host != HOST:
-        raise CannotEvaluate(f"live speaks to Anthropic's API; the scenario's host is {scenario.host}")
+        raise CannotEvaluate(f"live supports only Anthropic's API; the scenario's host is {scenario.host}")
     own = prices or (folder / scenario.prices if scenario.prices else None)
     counter = DEFAULT_TOKENS if scenario.tokens in (None, ANCHORED) else str(scenario.tokens)
     terms = Terms(scenario.model, day_of(now), PriceBook.load(own), HOST, counter, scenario.rules)
     talks = talks_of(scenario, folder).conversations
     chosen = [spec for spec in scenario.strategies if not options.only or _name(spec) in options.only]
     planner = _Planner(terms, run, now, options)
-    return Plan(scenario, run, now, terms, tuple(planner.planned(spec, talks) for spec in chosen))
+    return Plan(scenario, run, now, terms, tuple(planner.plan_strategy(spec, talks) for spec in chosen))
 
 
 def _name(spec: StrategySpec | str) -> str:
@@ -146,36 +146,38 @@ class _Planner:
     now: float
     options: Options
 
-    def planned(self, spec: StrategySpec | str, talks: list[Any]) -> Planned:
-        """One strategy. Its calls all stand in one tree, and have its nonce."""
+    def plan_strategy(self, spec: StrategySpec | str, talks: list[Any]) -> PlannedStrategy:
+        """The calls of one strategy. They share a message tree and a nonce."""
         terms = self.terms
         book = terms.book()
         strategy = build(spec, model=terms.model, facts=lambda model: book.rules(HOST, model))
         rules = getattr(strategy, "rules", {})
         generation = book.rules(HOST, terms.model or "").generation
-        material, intake = Material(terms.counter(generation)), Intake(keep_content=True)
+        material, intake = FillerContent(terms.counter(generation)), Intake(keep_content=True)
         simulation = Simulation(terms.book(rules), terms.prices, terms.counter, HOST, strategy.name)
         calls = list(in_time(strategy, talks))
         nonce = nonce_of(self.run, strategy.name)
         steps = []
         for number, call in enumerate(calls, 1):
-            body = with_nonce(body_of(material.filled(self._sized(call.request))), nonce)
+            body = with_nonce(body_of(material.fill_request(self._limit_output(call.request))), nonce)
             request = intake.body(body)
             offset = (call.start - calls[0].start) * self.options.pace
             steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
         told = [note for talk in talks for note in strategy.notes(talk)]
         batch = [BATCH] if any(call.is_batch for call in calls) else []
-        return Planned(strategy.name, tuple(steps), tuple(dict.fromkeys([*told, *material.notes, *batch])), rules)
+        return PlannedStrategy(
+            strategy.name, tuple(steps), tuple(dict.fromkeys([*told, *material.notes, *batch])), rules
+        )
 
-    def _sized(self, request: Request) -> Request:
-        """`request` with the output that it may have here; a call that only warms the cache keeps its none."""
+    def _limit_output(self, request: Request) -> Request:
+        """`request` with `max_tokens` limited to the option; a call that only warms the cache keeps 0."""
         if request.params.get("max_tokens") == 0:
             return request
         thinking = request.params.get("thinking") or {}
         budget = int(thinking.get("budget_tokens") or 0) if thinking.get("type") == "enabled" else 0
         return replace(request, params={**request.params, "max_tokens": budget + self.options.output})
 
-    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> Step:
+    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> LiveCall:
         start, body = self.now + offset, body_of(request)
         output = int(body["max_tokens"])
         row = simulation.row(
@@ -193,8 +195,8 @@ class _Planner:
         if row.error_type == "not_evaluated":
             raise CannotEvaluate(f"{label}: {row.error}")
         worst = ZERO if row.error else self._worst(body, row, start)
-        return Step(label, offset, request, body, row, worst, row.error)
+        return LiveCall(label, offset, request, body, row, worst, row.error)
 
     def _worst(self, body: Mapping[str, Any], row: CallRow, start: float) -> Decimal:
         tokens = from_count(row.usage.total_input)
-        return Pricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))
+        return CallPricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))

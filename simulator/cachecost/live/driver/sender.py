@@ -1,46 +1,43 @@
-"""Sends calls within a budget: reserve the worst case, send, settle by the bill; again where that is worth it."""
+"""Sends calls within a budget: reserve the upper bound, send, settle by the bill, retry if that may help."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
+
+import httpx2
+from anthropic import AsyncAnthropic
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.live.clock import Clock
-from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded
-from cachecost.live.driver.model import CallFailed, Sent
-from cachecost.live.driver.money import Budget, OverBilled, Pricing, Reserved
-from cachecost.live.driver.retrying import Retries
-from cachecost.live.driver.wire import NotAnswered, Wire
+from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded_reason
+from cachecost.live.driver.model import AnsweredCall, CallFailed
+from cachecost.live.driver.money import CallPricing, DollarBudget, OverBilled, Reservation
+from cachecost.live.driver.retries import RetryPolicy
+from cachecost.live.driver.wire import AttemptFailed, Wire
 
 NO_ACCESS = frozenset({401, 403})
 
 
-class Watcher(Protocol):
-    """Is told of every attempt, before it is sent and after; the journal is one. `label` names the call."""
+class AttemptObserver:
+    """Is notified of each attempt, before it is sent and after. `label` names the call. By default it does nothing."""
 
-    def reserved(self, label: str, retry: int, dollars: Decimal) -> None: ...
-    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None: ...
-    def released(self, label: str, retry: int, fault: NotAnswered) -> None: ...
-    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None: ...
+    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+        """An attempt that costs at most `dollars` is about to be sent."""
 
+    def on_answered(
+        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
+    ) -> None:
+        """The attempt was answered, and billed `dollars`."""
 
-class Unwatched:
-    """Nobody is told."""
+    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
+        """The attempt failed and was not billed."""
 
-    def reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        pass
-
-    def done(self, label: str, retry: int, sent: Sent, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        pass
-
-    def released(self, label: str, retry: int, fault: NotAnswered) -> None:
-        pass
-
-    def lost(self, label: str, retry: int, fault: NotAnswered, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        pass
+    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        """The attempt failed and may have been billed, `dollars` at most."""
 
 
 class BudgetedSender:
@@ -49,27 +46,27 @@ class BudgetedSender:
     def __init__(
         self,
         wire: Wire,
-        pricing: Pricing,
-        budget: Budget,
+        pricing: CallPricing,
+        budget: DollarBudget,
         clock: Clock,
-        retries: Retries,
-        watcher: Watcher | None = None,
+        retries: RetryPolicy,
+        observer: AttemptObserver | None = None,
     ) -> None:
         self.budget = budget
         self.pricing = pricing
         self._wire = wire
         self._clock = clock
         self._retries = retries
-        self._watcher = watcher or Unwatched()
+        self._observer = observer or AttemptObserver()
 
-    async def send(self, body: Mapping[str, Any], label: str = "") -> Sent:
+    async def send(self, body: Mapping[str, Any], label: str = "") -> AnsweredCall:
         """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
         worst = await self.worst(body)
         for retry in range(self._retries.most + 1):
-            kept = await self.budget.reserve(worst)
+            reservation = await self.budget.reserve(worst)
             try:
-                return await self._attempt(body, label, retry, kept)
-            except NotAnswered as fault:
+                return await self._attempt(body, label, retry, reservation)
+            except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, label)
         raise AssertionError("the last retry is not waited for")
 
@@ -78,13 +75,13 @@ class BudgetedSender:
         for retry in range(self._retries.most + 1):
             try:
                 return await self._wire.count(body, retry)
-            except NotAnswered as fault:
+            except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, "count_tokens")
         raise AssertionError("the last retry is not waited for")
 
     async def worst(self, body: Mapping[str, Any]) -> Decimal:
-        """Dollars that a call can cost at most. Raises CallFailed where nobody can tell."""
-        if why := unbounded(body):
+        """The upper bound of a call in USD. Raises CallFailed if it has none."""
+        if why := unbounded_reason(body):
             raise CallFailed(f"not sent: {why}", None, "unbounded")
         try:
             return self.pricing.worst(body, await self._most_tokens(body), day_of(self._clock.now()))
@@ -99,44 +96,77 @@ class BudgetedSender:
             if fault.status in NO_ACCESS:
                 raise
             if most is None:
-                words = "not sent: count_tokens did not answer, and the bytes of images tell no tokens"
+                words = "not sent: count_tokens failed, and the size of images gives no token count"
                 raise CallFailed(f"{words} ({fault})", None, "unbounded") from None
             return most
 
-    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved) -> Sent:
-        """One attempt; whatever becomes of it, what was kept for it is settled, or stays charged."""
-        self._watcher.reserved(label, retry, kept.dollars)
+    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation) -> AnsweredCall:
+        """One attempt. In any case its reservation is settled, or stays charged."""
+        self._observer.on_reserved(label, retry, reservation.dollars)
         try:
             sent = await self._wire.post(body, retry)
-        except NotAnswered as fault:
-            self._unanswered(body, label, retry, kept, fault)
+        except AttemptFailed as fault:
+            self._settle_failure(body, label, retry, reservation, fault)
             raise
         except BaseException:
-            self.budget.keep(kept)
+            self.budget.keep(reservation)
             raise
-        self._settle(body, label, retry, kept, sent)
+        self._settle(body, label, retry, reservation, sent)
         return sent
 
-    def _settle(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved, sent: Sent) -> None:
+    def _settle(
+        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, sent: AnsweredCall
+    ) -> None:
         try:
             dollars = self.pricing.cost(body, sent.usage, day_of(sent.start))
         except CannotEvaluate as error:
-            self.budget.keep(kept)
+            self.budget.keep(reservation)
             raise OverBilled(f"a bill that cannot be priced: {error}") from None
-        self._watcher.done(label, retry, sent, dollars, body)
-        self.budget.settle(kept, dollars)
+        self._observer.on_answered(label, retry, sent, dollars, body)
+        self.budget.settle(reservation, dollars)
 
-    def _unanswered(self, body: Mapping[str, Any], label: str, retry: int, kept: Reserved, fault: NotAnswered) -> None:
+    def _settle_failure(
+        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, fault: AttemptFailed
+    ) -> None:
         if fault.is_billable:
-            self.budget.keep(kept)
-            self._watcher.lost(label, retry, fault, kept.dollars, body)
+            self.budget.keep(reservation)
+            self._observer.on_lost(label, retry, fault, reservation.dollars, body)
         else:
-            self.budget.release(kept)
-            self._watcher.released(label, retry, fault)
+            self.budget.release(reservation)
+            self._observer.on_released(label, retry, fault)
 
-    async def _wait(self, fault: NotAnswered, retry: int, label: str) -> None:
-        """Wait before the next attempt. Raises CallFailed where there is to be none."""
+    async def _wait(self, fault: AttemptFailed, retry: int, label: str) -> None:
+        """Wait before the next attempt. Raises CallFailed if there is none."""
         wait = self._retries.wait(fault, retry, label, self._clock.now())
         if wait is None:
             raise CallFailed(str(fault), fault.status, fault.kind) from None
         await self._clock.sleep(wait)
+
+
+TIMEOUT_S = 300.0
+"""Seconds without a byte after which an answer is given up."""
+
+
+@asynccontextmanager
+async def sender_to(
+    key: str,
+    base_url: str | None,
+    pricing: CallPricing,
+    budget: DollarBudget,
+    clock: Clock,
+    retries: RetryPolicy,
+    observer: AttemptObserver | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+    betas: tuple[str, ...] = (),
+    timeout_s: float = TIMEOUT_S,
+) -> AsyncIterator[BudgetedSender]:
+    """A BudgetedSender while the body runs. `base_url` None is the API itself; tests give a `transport`.
+
+    Redirects are not followed: they would carry the key elsewhere.
+    """
+    timeout = httpx2.Timeout(timeout_s, connect=10.0)
+    async with (
+        httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
+        AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http) as client,
+    ):
+        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, observer)

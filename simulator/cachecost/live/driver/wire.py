@@ -1,4 +1,4 @@
-"""One attempt over the wire, through the official SDK: what came of it, and whether it may have been billed."""
+"""One attempt through the official SDK: its answer, or its error and whether it may have been billed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import httpx2
 from anthropic import AsyncAnthropic, AsyncStream
 
 from cachecost.conversations.wire_usage import parse_usage
-from cachecost.live.driver.model import Sent
+from cachecost.live.driver.model import AnsweredCall
 from cachecost.live.keys import without
 from cachecost.providers.usage import Usage
 
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-"""Faults after which nothing can have reached the API."""
+"""Errors after which nothing can have reached the API."""
 MAYBE_ANSWERED = frozenset({408, 502, 504, 520, 522, 524})
-"""Answers of whoever stands between: the API itself may have gone on, and billed."""
+"""Statuses of a gateway: the API may have answered, and billed."""
 COUNTED = (
     "model",
     "system",
@@ -38,18 +38,18 @@ LONGEST_MESSAGE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """An answer that began and did not end: when the call was sent, and seconds until its answer began."""
+class PartialAnswer:
+    """An answer that started and did not end: when the call was sent, and seconds until its answer started."""
 
     start: float
     first_token_s: float
 
 
-class NotAnswered(Exception):
-    """An attempt without an answer that can be used. `status` is None where there was none at all.
+class AttemptFailed(Exception):
+    """An attempt without a usable answer. `status` is None where there was none.
 
-    `is_billable`: it may have been billed all the same. `begun`: it was answered in part. `headers` are those of
-    the answer, lower case.
+    `is_billable`: it may still have been billed. `begun`: it was answered in part. `headers` are those of the answer,
+    with names in lower case.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class NotAnswered(Exception):
         kind: str = "",
         headers: Mapping[str, str] | None = None,
         is_billable: bool = False,
-        begun: Begun | None = None,
+        begun: PartialAnswer | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -70,7 +70,7 @@ class NotAnswered(Exception):
 
 
 class Wire:
-    """Sends bodies as they are, once each. `now` tells the time in seconds since the epoch.
+    """Sends bodies unchanged, once each. `now` is the time in seconds since the epoch.
 
     The client must not retry by itself. `betas` go into the header `anthropic-beta`.
     """
@@ -80,9 +80,9 @@ class Wire:
         self._now = now
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
 
-    async def post(self, body: Mapping[str, Any], retry: int = 0) -> Sent:
+    async def post(self, body: Mapping[str, Any], retry: int = 0) -> AnsweredCall:
         """One Messages call, streamed. Raises NotAnswered."""
-        reading = _Reading(self._now(), self._now)
+        reading = _StreamReader(self._now(), self._now)
         try:
             stream = await self._client.post(
                 "/v1/messages",
@@ -93,7 +93,7 @@ class Wire:
                 stream_cls=AsyncStream[Any],
             )
             await reading.read(aiter(stream))
-            sent = reading.sent()
+            sent = reading.answered_call()
             return replace(sent, response=json.loads(self._without_key(json.dumps(sent.response))))
         except Exception as error:  # whatever an answer holds, the call may have been billed
             raise self._fault(error, reading) from None
@@ -112,26 +112,26 @@ class Wire:
     def _at_retry(self, retry: int) -> dict[str, str]:
         return {**self._headers, "x-stainless-retry-count": str(retry)}
 
-    def _fault(self, error: Exception, reading: _Reading | None) -> NotAnswered:
+    def _fault(self, error: Exception, reading: _StreamReader | None) -> AttemptFailed:
         began = reading.begun if reading else None
         told = self._harmless(str(error) or type(error).__name__)
         if isinstance(error, anthropic.APIStatusError):
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             status = error.status_code
-            words, kind = _told(error.body)
+            words, kind = _error_parts(error.body)
             message = self._harmless(words) if words else told
             if status < 300:  # an error event inside a stream that had begun
-                return NotAnswered(message, None, kind, headers, True, began)
-            return NotAnswered(message, status, kind, headers, status in MAYBE_ANSWERED, began)
+                return AttemptFailed(message, None, kind, headers, True, began)
+            return AttemptFailed(message, status, kind, headers, status in MAYBE_ANSWERED, began)
         if isinstance(error, anthropic.APITimeoutError):
             told = "no answer in time"
         elif isinstance(error, anthropic.APIConnectionError):
             told = self._harmless(f"no connection: {error.__cause__ or error}")
         sent = not isinstance(error.__cause__, NEVER_SENT)
-        return NotAnswered(told, None, "connection" if not sent else "lost", {}, sent, began)
+        return AttemptFailed(told, None, "connection" if not sent else "lost", {}, sent, began)
 
     def _harmless(self, text: str) -> str:
-        """`text` without the key, on one line and not too long: errors of a network may quote anything."""
+        """`text` without the key, on one line and not too long: network errors may quote anything."""
         line = " ".join(self._without_key(text).split())
         return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
 
@@ -140,7 +140,7 @@ class Wire:
         return without(text.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
 
 
-def _told(body: object) -> tuple[str, str]:
+def _error_parts(body: object) -> tuple[str, str]:
     """(message, error type) that an API error body holds; "" where it holds none."""
     inner = body.get("error") if isinstance(body, Mapping) else None
     if not isinstance(inner, Mapping):
@@ -148,12 +148,12 @@ def _told(body: object) -> tuple[str, str]:
     return str(inner.get("message") or ""), str(inner.get("type") or "")
 
 
-class _Reading:
-    """A stream while it is read: usage, content and the time it began."""
+class _StreamReader:
+    """Reads a stream: usage, content and the time it started."""
 
     def __init__(self, start: float, now: Callable[[], float]) -> None:
         self.start = start
-        self.begun: Begun | None = None
+        self.begun: PartialAnswer | None = None
         self._now = now
         self._message: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
@@ -165,19 +165,19 @@ class _Reading:
         async for event in events:
             self._take(event)
 
-    def sent(self) -> Sent:
-        """What was answered. Raises ValueError where the stream ended before the message did."""
+    def answered_call(self) -> AnsweredCall:
+        """The answer. Raises ValueError if the stream ended before the message did."""
         if self.begun is None or not self._is_whole:
             raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
         usage: Usage = parse_usage(self._usage, "usage")
         content = [self._blocks[number] for number in sorted(self._blocks)]
         response = {**self._message, "content": content, "usage": self._usage}
-        return Sent(usage, self.start, self.begun.first_token_s, response)
+        return AnsweredCall(usage, self.start, self.begun.first_token_s, response)
 
     def _take(self, event: Any) -> None:
         kind = event["type"]
         if kind == "message_start":
-            self.begun = Begun(self.start, max(0.0, self._now() - self.start))
+            self.begun = PartialAnswer(self.start, max(0.0, self._now() - self.start))
             self._message = dict(event["message"])
             self._usage = dict(self._message["usage"])
         elif kind == "content_block_start":
@@ -191,7 +191,7 @@ class _Reading:
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """What a delta adds to its block; the JSON of a tool's input stays text, as it may be cut off."""
+    """Add a delta to its block; the JSON of a tool's input stays text, because it may be cut off."""
     kinds = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
     if (kind := delta.get("type")) == "input_json_delta":
         block["partial_json"] = block.get("partial_json", "") + delta["partial_json"]

@@ -1,13 +1,62 @@
-"""Probes: small sequences of real calls that settle the open questions of the rulebook, each priced beforehand.
+"""Probes: small sequences of real calls that settle open questions of the rulebook, priced beforehand.
 
-`registry.chosen` picks them, `plan` prices them, `verify` runs them, `write` makes a rules file of what they found.
+`select_probes` selects them, `plan` prices them, `verify` runs them, `write` writes a rules file.
 """
 
-from cachecost.live.probes import registry
-from cachecost.live.probes.harness import PricedProbe, Probe
-from cachecost.live.probes.model import Finding
-from cachecost.live.probes.planning import plan, summary
-from cachecost.live.probes.verifying import verify
-from cachecost.live.probes.writing import rules_text, write
+from __future__ import annotations
 
-__all__ = ["Finding", "PricedProbe", "Probe", "plan", "registry", "rules_text", "summary", "verify", "write"]
+from collections.abc import Iterable, Mapping
+
+from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.live.probes.harness import PricedProbe, Probe
+from cachecost.live.probes.lookback import RUNS, WINDOW
+from cachecost.live.probes.minimum import MINIMUM
+from cachecost.live.probes.model import ProbeFinding
+from cachecost.live.probes.parameters import EFFORT, STRUCTURED, THINKING, TOOL_CHOICE
+from cachecost.live.probes.planning import plan, summary
+from cachecost.live.probes.rules_file import rules_text, write
+from cachecost.live.probes.ttls import LIFETIME, SHALLOW_MARKS, TTL_IN_KEY
+from cachecost.live.probes.verification import verify
+from cachecost.live.probes.visibility import VISIBILITY
+
+__all__ = [
+    "PROBES",
+    "PricedProbe",
+    "Probe",
+    "ProbeFinding",
+    "plan",
+    "rules_text",
+    "select_probes",
+    "summary",
+    "verify",
+    "write",
+]
+
+PROBES: Mapping[str, Probe] = {
+    probe.name: probe
+    for probe in (
+        MINIMUM,
+        TOOL_CHOICE,
+        THINKING,
+        STRUCTURED,
+        EFFORT,
+        TTL_IN_KEY,
+        WINDOW,
+        RUNS,
+        VISIBILITY,
+        LIFETIME,
+        SHALLOW_MARKS,
+    )
+}
+
+
+def select_probes(names: Iterable[str] = ()) -> list[Probe]:
+    """The probes of these names, or all, in the order they are run. Raises InputError."""
+    wanted = set(names)
+    if faults := [Fault("--probe", _unknown(name)) for name in sorted(wanted - set(PROBES))]:
+        raise InputError(faults)
+    return [probe for name, probe in PROBES.items() if name in wanted or not wanted]
+
+
+def _unknown(name: str) -> str:
+    return f"expected one of {', '.join(PROBES)}; got '{name}'{nearest(name, PROBES)}"

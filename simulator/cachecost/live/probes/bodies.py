@@ -1,4 +1,4 @@
-"""Bodies of probes: plain dicts of readable filler, as long as a question needs them."""
+"""Bodies of probes: dicts of readable filler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from cachecost.live.probes.harness import Bench
+from cachecost.live.probes.harness import ProbeRun
 
 Body = dict[str, Any]
 FILLER = ("the", "river", "runs", "past", "an", "old", "stone", "house")
@@ -14,20 +14,20 @@ SAMPLE = 256
 MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 ASK = "Say ok."
 SPARE = 32
-"""Tokens above the minimum that a prefix gets, so that it is surely cached."""
+"""Tokens above the minimum, so that a prefix is certainly cached."""
 
 
 def filler(words: int) -> str:
-    """So many words."""
+    """Filler of `words` words."""
     return " ".join(FILLER[number % len(FILLER)] for number in range(words))
 
 
 def text(words: str, ttl: str | None = None) -> Body:
-    """A text block, marked where a TTL is given."""
-    return marked({"type": "text", "text": words}, ttl)
+    """A text block, with a breakpoint if a TTL is given."""
+    return with_mark({"type": "text", "text": words}, ttl)
 
 
-def marked(block: Body, ttl: str | None) -> Body:
+def with_mark(block: Body, ttl: str | None) -> Body:
     return {**block, "cache_control": MARKS[ttl]} if ttl else block
 
 
@@ -40,23 +40,23 @@ def asking(words: str = ASK) -> Body:
     return {"messages": [user(text(words))]}
 
 
-async def words_for(bench: Bench, tokens: int) -> int:
-    """How many words of filler are at least so many tokens of the model, as its own count of a sample tells."""
-    empty = await bench.count(asking())
-    whole = await bench.count(asking(f"{ASK} {filler(SAMPLE)}"))
+async def words_for(probe_run: ProbeRun, tokens: int) -> int:
+    """How many words of filler have at least `tokens` tokens, by the model's count of a sample."""
+    empty = await probe_run.count(asking())
+    whole = await probe_run.count(asking(f"{ASK} {filler(SAMPLE)}"))
     return ceil(tokens * SAMPLE / max(1, whole - empty)) + len(FILLER)
 
 
-async def prefix_words(bench: Bench) -> int:
-    """Words of filler that surely reach the believed minimum."""
-    return await words_for(bench, bench.priced.minimum + SPARE)
+async def prefix_words(probe_run: ProbeRun) -> int:
+    """Words of filler that certainly reach the assumed minimum."""
+    return await words_for(probe_run, probe_run.priced.minimum + SPARE)
 
 
-def headed(head: str, ttl: str | None, asked: str = ASK, **fields: Any) -> Body:
+def body_with_prefix(head: str, ttl: str | None, asked: str = ASK, **fields: Any) -> Body:
     """A body whose cacheable prefix is one system text."""
     return {"system": [text(head, ttl)], "messages": [user(text(asked))], **fields}
 
 
 def tool(description: str, ttl: str | None = None) -> Body:
     schema: Mapping[str, Any] = {"type": "object", "properties": {}}
-    return marked({"name": "note", "description": description, "input_schema": schema}, ttl)
+    return with_mark({"name": "note", "description": description, "input_schema": schema}, ttl)

@@ -1,4 +1,4 @@
-"""A probe, and where it works: it sends within what was priced, waits, and takes down every bill."""
+"""Probes and their runs: a run sends within what was priced, waits, and keeps every bill."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.live.clock import Clock
-from cachecost.live.driver.model import CallFailed, Sender, Sent
-from cachecost.live.probes.model import SETTLE_S, Answer, Taken, Unsettled
+from cachecost.live.driver.model import AnsweredCall, CallFailed, Sender
+from cachecost.live.probes.model import SETTLE_S, ProbeAnswer, RoundResult, Unsettled
 from cachecost.providers.prices import Prices
 
 MARGIN = 64
-"""Tokens that a bill may be above what count_tokens said beforehand."""
+"""Tokens by which a bill may exceed count_tokens."""
 REFUSED = 400
 
 
@@ -21,15 +21,14 @@ REFUSED = 400
 class Probe:
     """A small sequence of real calls that settles one question.
 
-    `sizes` are pairs: so many calls at most, whose prompts are at most so many tokens longer than the model's
-    minimum. It waits `lives` lifetimes of a 5m entry and `settles` times SETTLE_S, at most. `output_tokens` may
-    be written in all calls together besides one token a call. `switch` is the switch of the rulebook that
-    it settles (None: it is evidence only).
+    `sizes` are pairs: the most calls, and by how many tokens their prompts exceed the model's minimum at most. It waits
+    at most `lives` TTLs of a 5m entry and `settles` times SETTLE_S. `output_tokens` is the output of all calls, in
+    addition to one token per call. `switch` is the assumption of the rulebook that it settles (None: evidence only).
     """
 
     name: str
     question: str
-    run: Callable[[Bench], Awaitable[Answer]]
+    run: Callable[[ProbeRun], Awaitable[ProbeAnswer]]
     sizes: tuple[tuple[int, int], ...]
     settles: int = 0
     lives: float = 0.0
@@ -37,7 +36,7 @@ class Probe:
     uses_1h: bool = False
     switch: str | None = None
     reaches: int = 0
-    """Tokens that the longest prompts have at least, whatever the model's minimum is believed to be."""
+    """The least tokens of the longest prompts, regardless of the model's assumed minimum."""
 
     @property
     def calls(self) -> int:
@@ -46,10 +45,10 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class PricedProbe:
-    """A probe, and the most it can take: calls, tokens over all calls, dollars, seconds of waiting.
+    """A probe with upper bounds: calls, tokens over all calls, dollars, seconds of waiting.
 
-    `minimum` is the believed minimum of `model` that its prompts are sized for (tokens), `ttl_s` the believed
-    lifetime of a 5m entry, `lookback` the believed window in positions.
+    `minimum` is the assumed minimum of `model` that its prompts are sized for (tokens), `ttl_s` the assumed TTL of a 5m
+    entry, `lookback` the assumed window in positions.
     """
 
     probe: Probe
@@ -65,20 +64,20 @@ class PricedProbe:
     prices: Prices
 
     @property
-    def told(self) -> str:
-        """One line for people, before anything is sent."""
+    def announcement(self) -> str:
+        """One line for the user, before anything is sent."""
         return (
             f"{self.probe.name}: at most {self.calls} calls, {self.input_tokens:,} input tokens, "
             f"${self.dollars:.4f}, {self.wait_s:,.0f} s of waiting"
         )
 
 
-class Bench:
-    """Sends the bodies of one probe. `nonce` stands in all of them, so that no earlier run's entry helps."""
+class ProbeRun:
+    """Sends the bodies of one probe. All contain `nonce`, so that they read no entry of an earlier run."""
 
     def __init__(self, sender: Sender, clock: Clock, priced: PricedProbe, nonce: str) -> None:
         self.priced = priced
-        self.taken: list[Taken] = []
+        self.taken: list[AnsweredCall] = []
         self.waited_s = 0.0
         self._sender = sender
         self._clock = clock
@@ -89,7 +88,7 @@ class Bench:
         self._output = priced.output_tokens
 
     def fresh(self) -> str:
-        """A beginning that no other body of any run has."""
+        """A first line that no other body of any run has."""
         self._number += 1
         return f"Run {self._nonce}, {self.priced.probe.name}, part {self._number}."
 
@@ -97,26 +96,26 @@ class Bench:
         """Input tokens of a body, free of charge."""
         return await self._sender.count({"model": self.priced.model, **body})
 
-    async def send(self, body: Mapping[str, Any]) -> Sent:
-        """Send a body for one token of output, if it says nothing else. Raises Unsettled beyond what was priced."""
+    async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
+        """Send a body, for one token of output by default. Raises Unsettled beyond what was priced."""
         whole = {"model": self.priced.model, "max_tokens": 1, **body}
         tokens = await self.count(body) + MARGIN
         if not self._calls or tokens > self._input or whole["max_tokens"] > self._output:
-            raise Unsettled(f"it would take more than the {self.priced.calls} calls and tokens that were priced")
+            raise Unsettled(f"it would exceed the {self.priced.calls} calls and the tokens that were priced")
         sent = await self._sender.send(whole)
-        self.taken.append(Taken(sent.usage, sent.start, sent.first_token_s))
+        self.taken.append(sent)
         self._calls -= 1
         self._input -= tokens
         self._output -= whole["max_tokens"]
         return sent
 
-    def uncached(self) -> Unsettled:
-        """What to say where a fresh prefix, longer than the believed minimum, was not cached."""
+    def not_cached_error(self) -> Unsettled:
+        """The error if a fresh prefix above the assumed minimum was not cached."""
         words = f"a fresh prefix of more than {self.priced.minimum} tokens was not cached"
-        return Unsettled(f"{words}: first ask the probe minimum, then run again with --rules FILE")
+        return Unsettled(f"{words}: run the probe minimum first, then run again with --rules FILE")
 
-    async def tried(self, body: Mapping[str, Any]) -> Sent | None:
-        """As `send`; None where the API refuses such a body, which costs nothing."""
+    async def send_unless_refused(self, body: Mapping[str, Any]) -> AnsweredCall | None:
+        """As `send`; None if the API refuses the body, which costs nothing."""
         try:
             return await self.send(body)
         except CallFailed as error:
@@ -125,7 +124,7 @@ class Bench:
             return None
 
     async def settle(self) -> None:
-        """Wait until what was written can surely be read."""
+        """Wait until what was written can certainly be read."""
         await self._sleep(SETTLE_S)
 
     async def wait(self, seconds: float) -> None:
@@ -139,3 +138,39 @@ class Bench:
         if seconds > 0:
             self.waited_s += seconds
             await self._clock.sleep(seconds)
+
+
+MOST = 3
+ENOUGH = 2
+
+
+async def ask_repeatedly(probe_run: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> ProbeAnswer:
+    """Two rounds, and a third if they differ. A round that failed counts as one without a value."""
+    readings: list[RoundResult] = []
+    while len(readings) < MOST and combine_rounds(readings).value is None:
+        readings.append(await _round(probe_run, once))
+        if readings[-1].is_final or _have_no_value(readings):
+            break
+    return combine_rounds(readings)
+
+
+def _have_no_value(readings: list[RoundResult]) -> bool:
+    """Whether two rounds have no value: a third would not help."""
+    return len(readings) == ENOUGH and all(one.value is None for one in readings)
+
+
+async def _round(probe_run: ProbeRun, once: Callable[[ProbeRun], Awaitable[RoundResult]]) -> RoundResult:
+    try:
+        return await once(probe_run)
+    except Unsettled as error:
+        return RoundResult(None, str(error))
+
+
+def combine_rounds(readings: list[RoundResult]) -> ProbeAnswer:
+    """The answer of all rounds; no value unless two agree."""
+    for reading in readings:
+        same = sum(other.value == reading.value for other in readings)
+        if reading.value is not None and same >= ENOUGH:
+            return ProbeAnswer(reading.value, reading.explanation, same, len(readings))
+    told = list(dict.fromkeys(reading.explanation for reading in readings))
+    return ProbeAnswer(None, "; another round: ".join(told), 0, len(readings))

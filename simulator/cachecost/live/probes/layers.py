@@ -1,6 +1,6 @@
-"""Where a changed parameter stands in the prompt: a body with a mark at the end of each layer, sent unlike and again.
+"""In which layer a changed parameter is rendered: a body with a breakpoint after each layer, sent with and without.
 
-The ends of the layers are read off bills, not counted: read + written is the prefix up to the last mark.
+The ends of the layers come from bills, not counts: read + written is the prefix up to the last breakpoint.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, words_for
-from cachecost.live.probes.harness import Bench
+from cachecost.live.probes.harness import ProbeRun
 from cachecost.live.probes.model import Unsettled
 
 LAYERS = ("tools", "system", "messages")
 NEAR = 2
-"""Tokens that two bills of one prefix may differ by."""
+"""Tokens by which two bills of one prefix may differ."""
 STEP = 150
-"""Tokens of the system prompt, and of the message: enough to tell the layers' ends apart."""
+"""Tokens of the system prompt and of the message, enough to separate the ends of the layers."""
 NOTHING = "nothing"
 Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Layered:
+class LayeredBody:
     """A body with text in each layer. `ends` are tokens up to the end of tools, system and messages, as billed."""
 
     start: str
@@ -32,7 +32,7 @@ class Layered:
     ends: tuple[int, ...] = ()
 
     def body(self, fields: Fields, marks: int = len(LAYERS)) -> Body:
-        """The body with `fields` besides, the first so many layers marked."""
+        """The body with `fields`, and breakpoints after the first `marks` layers."""
         tools, system, messages = ("5m" if number < marks else None for number in range(len(LAYERS)))
         return {
             "tools": [tool(f"{self.start} {self.head}", tools)],
@@ -42,42 +42,42 @@ class Layered:
         }
 
     def level(self, read: int) -> str:
-        """The last layer that was read whole, "nothing", or the number where it is no layer's end."""
+        """The last layer that was read completely, "nothing", or the number of tokens if no layer ends there."""
         if not read:
             return NOTHING
         ends = zip(LAYERS, self.ends, strict=True)
         return next((layer for layer, end in ends if abs(read - end) <= NEAR), f"{read} tokens")
 
 
-async def layered(bench: Bench, fields: Fields) -> Layered:
-    """A fresh body, written layer by layer. Raises Unsettled where nothing of it was cached."""
-    start, head = bench.fresh(), filler(await prefix_words(bench))
-    plain = Layered(start, head, filler(await words_for(bench, STEP)))
-    ends = [await _end(bench, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
+async def write_layers(probe_run: ProbeRun, fields: Fields) -> LayeredBody:
+    """A fresh body, written layer by layer. Raises Unsettled if nothing of it was cached."""
+    start, head = probe_run.fresh(), filler(await prefix_words(probe_run))
+    plain = LayeredBody(start, head, filler(await words_for(probe_run, STEP)))
+    ends = [await _end(probe_run, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
     if not ends[0]:
-        raise bench.uncached()
+        raise probe_run.not_cached_error()
     if ends[1] - ends[0] <= NEAR or ends[2] - ends[1] <= NEAR:
-        raise Unsettled(f"the ends of the three layers should be told apart, and were billed at {ends}")
-    return Layered(start, plain.head, plain.step, tuple(ends))
+        raise Unsettled(f"the ends of the three layers should differ, and were billed at {ends}")
+    return LayeredBody(start, plain.head, plain.step, tuple(ends))
 
 
-async def _end(bench: Bench, body: Body) -> int:
-    usage = (await bench.send(body)).usage
-    await bench.settle()
+async def _end(probe_run: ProbeRun, body: Body) -> int:
+    usage = (await probe_run.send(body)).usage
+    await probe_run.settle()
     return usage.read + usage.write
 
 
-async def level_after(bench: Bench, base: Layered, fields: Fields, changed: Fields) -> str | None:
-    """Up to where the changed body reads what the unchanged one wrote; None where the API refuses it.
+async def level_after(probe_run: ProbeRun, base: LayeredBody, fields: Fields, changed: Fields) -> str | None:
+    """How far the changed body reads what the unchanged one wrote; None if the API refuses it.
 
-    The unchanged one is sent again: its entries must still be there, or nothing was shown. Raises Unsettled.
+    The unchanged one is sent again: its entries must still exist, or the result means nothing. Raises Unsettled.
     """
-    sent = await bench.tried(base.body({**fields, **changed}))
+    sent = await probe_run.send_unless_refused(base.body({**fields, **changed}))
     if sent is None:
         return None
-    await bench.settle()
-    again = base.level((await bench.send(base.body(fields))).usage.read)
-    await bench.settle()
+    await probe_run.settle()
+    again = base.level((await probe_run.send(base.body(fields))).usage.read)
+    await probe_run.settle()
     if again != LAYERS[-1]:
-        raise Unsettled(f"the unchanged body, sent again, read {again} and should have read messages")
+        raise Unsettled(f"the unchanged body read {again} when sent again, instead of messages")
     return base.level(sent.usage.read)

@@ -1,4 +1,4 @@
-"""What probes tell: the calls that were made, what a round says, what all say together, and the finding."""
+"""Results of probes: of a round, of all rounds, and the finding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.ledger.results import ZERO
-from cachecost.providers.usage import Usage
+from cachecost.live.driver.model import AnsweredCall
 
 NOT_SETTLED = "not settled"
 SETTLE_S = 5.0
@@ -15,42 +15,33 @@ Value = str | bool | int
 
 
 class Unsettled(Exception):
-    """A probe cannot tell; the text says why. Never a fault of the one who asked."""
+    """A probe cannot settle its question; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """One answered call of a probe: its bill, its start (seconds since the epoch), seconds to the first token."""
-
-    usage: Usage
-    start: float
-    first_token_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What one round says. `value` None: it fits no reading of the rule; with `is_final` no round will change that."""
+class RoundResult:
+    """The result of one round. `value` None: it fits no assumption, finally if `is_final`."""
 
     value: Value | None
-    told: str
+    explanation: str
     is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What all rounds say together: `agreed` of `rounds` found `value` (None: not settled). `told` has the numbers."""
+class ProbeAnswer:
+    """The result of all rounds: `agreed` of `rounds` found `value` (None: not settled)."""
 
     value: Value | None
-    told: str
+    explanation: str
     agreed: int = 1
     rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a probe found. `value` is None where the question stays open, or was not asked; `told` then says why.
+class ProbeFinding:
+    """The finding of a probe. `value` is None if the question is open or was not asked; `explanation` then says why.
 
-    `dollars` are those of the calls that were answered. `run` is the nonce of all its prompts.
+    `dollars` is the bill of the answered calls. `run` is the nonce of all its prompts.
     """
 
     probe: str
@@ -58,11 +49,11 @@ class Finding:
     model: str
     host: str
     value: Value | None
-    told: str
+    explanation: str
     switch: str | None = None
     agreed: int = 0
     rounds: int = 0
-    calls: tuple[Taken, ...] = ()
+    calls: tuple[AnsweredCall, ...] = ()
     dollars: Decimal = ZERO
     run: str = ""
 
@@ -75,6 +66,6 @@ class Finding:
 
     @property
     def line(self) -> str:
-        """One line for people, when it is done."""
+        """One line for the user."""
         sure = f" ({self.agreed} of {self.rounds} rounds)" if self.value is not None and self.rounds > 1 else ""
-        return f"{self.probe}: {self.verdict}{sure}, {len(self.calls)} calls, ${self.dollars:.4f}: {self.told}"
+        return f"{self.probe}: {self.verdict}{sure}, {len(self.calls)} calls, ${self.dollars:.4f}: {self.explanation}"

@@ -1,4 +1,4 @@
-"""What probes cost at most, told before anything is sent."""
+"""Upper bounds of what probes cost, before anything is sent."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def plan(
     host: str = "anthropic",
     day: date | None = None,
 ) -> list[PricedProbe]:
-    """Each probe on `model` with the most it can take. Raises CannotEvaluate for an unknown model or price.
+    """Each probe on `model` with its upper bounds. Raises CannotEvaluate for an unknown model or price.
 
-    Every call's whole input is priced at the dearest class that its marks allow. Attempts whose bill never came are
-    not in it: the sender's budget bounds them.
+    All input is priced at the most expensive class that the breakpoints allow. Attempts without a bill are not
+    included: the sender's budget bounds them.
     """
     known = rules.rules(host, model, day)
-    return [_priced(probe, model, known, prices) for probe in probes]
+    return [_price_probe(probe, model, known, prices) for probe in probes]
 
 
 def summary(planned: Sequence[PricedProbe]) -> str:
-    """All of them in one line."""
+    """The totals in one line."""
     calls, dollars = sum(one.calls for one in planned), sum((one.dollars for one in planned), Decimal(0))
     minutes = sum(one.wait_s for one in planned) / 60
-    return f"{len(planned)} probes: at most {calls} calls and ${dollars:.2f}, {minutes:.0f} min of waiting besides them"
+    return f"{len(planned)} probes: at most {calls} calls and ${dollars:.2f}, {minutes:.0f} min of waiting"
 
 
-def _priced(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> PricedProbe:
+def _price_probe(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> PricedProbe:
     longest = [max(rules.minimum_tokens + extra, probe.reaches) for _, extra in probe.sizes]
     tokens = sum(calls * size for (calls, _), size in zip(probe.sizes, longest, strict=True))
     output = probe.calls + probe.output_tokens
@@ -48,7 +48,7 @@ def _priced(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> P
         calls=probe.calls,
         input_tokens=tokens,
         output_tokens=output,
-        dollars=_dearest(tokens, output, probe.uses_1h, quote),
+        dollars=_highest_cost(tokens, output, probe.uses_1h, quote),
         wait_s=probe.lives * rules.ttl_s["5m"] + probe.settles * SETTLE_S,
         minimum=rules.minimum_tokens,
         ttl_s=rules.ttl_s["5m"],
@@ -57,7 +57,7 @@ def _priced(probe: Probe, model: str, rules: ModelRules, prices: PriceBook) -> P
     )
 
 
-def _dearest(tokens: int, output: int, uses_1h: bool, prices: Prices) -> Decimal:
+def _highest_cost(tokens: int, output: int, uses_1h: bool, prices: Prices) -> Decimal:
     classes = [Usage(input_tokens=tokens), Usage(write_5m=tokens), Usage(read=tokens)]
     if uses_1h:
         classes.append(Usage(write_1h=tokens))

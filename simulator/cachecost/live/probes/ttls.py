@@ -1,58 +1,57 @@
-"""Who lives how long: TTL in the key (switch ttl_in_key), shallow marks (switch shallow_marks), the TTL itself."""
+"""TTLs: whether they are in the cache key (ttl_in_key), what refreshes entries (shallow_marks), how long they last."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.live.probes.bodies import ASK, Body, filler, headed, prefix_words, text, user
-from cachecost.live.probes.harness import Bench, Probe
+from cachecost.live.probes.bodies import ASK, Body, body_with_prefix, filler, prefix_words, text, user
+from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly, combine_rounds
 from cachecost.live.probes.layers import NEAR
-from cachecost.live.probes.model import Answer, Reading, Unsettled
-from cachecost.live.probes.rounds import agreed, together
+from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
 
 SETS = 2
-"""Probes that wait for minutes wait once: their rounds run side by side."""
+"""Rounds of probes that wait for minutes, which run in parallel."""
 TOUCHED, DEAD = 0.66, 1.4
-"""Of an entry's lifetime: when it is touched, and when it is surely dead if that did not help it."""
+"""As a share of the TTL: when an entry is read again, and when it has expired unless that refreshed it."""
 TOLERANCE_S = 10.0
 AGES = (-TOLERANCE_S, TOLERANCE_S, 3 * TOLERANCE_S, 9 * TOLERANCE_S)
-"""Seconds around the believed TTL at which entries are looked for, each by a call of its own."""
+"""Seconds relative to the assumed TTL at which entries are looked for, each by its own call."""
 
 
-async def _ttl_in_key(bench: Bench) -> Answer:
-    return await agreed(bench, _ttl_in_key_once)
+async def _ttl_in_key(probe_run: ProbeRun) -> ProbeAnswer:
+    return await ask_repeatedly(probe_run, _ttl_in_key_once)
 
 
-async def _ttl_in_key_once(bench: Bench) -> Reading:
-    found = [await _crossed(bench, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
-    told = f"written for 5m, a 1h mark reads {found[0]}; written for 1h, a 5m mark reads {found[1]}"
+async def _ttl_in_key_once(probe_run: ProbeRun) -> RoundResult:
+    found = [await _read_across(probe_run, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
+    told = f"written with 5m, a 1h breakpoint reads {found[0]}; written with 1h, a 5m breakpoint reads {found[1]}"
     values = {bool(read) for read in found}
-    return Reading(not values.pop() if len(values) == 1 else None, told)
+    return RoundResult(not values.pop() if len(values) == 1 else None, told)
 
 
-async def _crossed(bench: Bench, written: str, asked: str) -> int:
-    """What a mark of one TTL reads of an entry of the other, which its own kind of mark surely reads."""
-    head = f"{bench.fresh()} {filler(await prefix_words(bench))}"
-    await _written(bench, headed(head, written))
-    await bench.settle()
-    if not (await bench.send(headed(head, written))).usage.read:
-        raise Unsettled(f"an entry written for {written} was not read by its own kind of mark")
-    await bench.settle()
-    return (await bench.send(headed(head, asked))).usage.read
+async def _read_across(probe_run: ProbeRun, written: str, asked: str) -> int:
+    """Tokens that a breakpoint with one TTL reads of an entry with the other."""
+    head = f"{probe_run.fresh()} {filler(await prefix_words(probe_run))}"
+    await _write_prefix(probe_run, body_with_prefix(head, written))
+    await probe_run.settle()
+    if not (await probe_run.send(body_with_prefix(head, written))).usage.read:
+        raise Unsettled(f"an entry written with {written} was not read by a breakpoint with the same TTL")
+    await probe_run.settle()
+    return (await probe_run.send(body_with_prefix(head, asked))).usage.read
 
 
-async def _written(bench: Bench, body: Body) -> float:
-    """Write a fresh prefix; when that call started."""
-    sent = await bench.send(body)
+async def _write_prefix(probe_run: ProbeRun, body: Body) -> float:
+    """Write a fresh prefix; returns the start of the call."""
+    sent = await probe_run.send(body)
     if not sent.usage.write:
-        raise bench.uncached()
+        raise probe_run.not_cached_error()
     return sent.start
 
 
 @dataclass(frozen=True, slots=True)
-class Depths:
-    """A prefix with two places to mark: shallow after the system text, deep after the message's first block."""
+class TwoMarkPrefix:
+    """A prefix with two breakpoints: shallow after the system text, deep after the first block of the message."""
 
     head: str
 
@@ -62,94 +61,96 @@ class Depths:
 
     def alone(self) -> Body:
         """Looks for the shallow entry only."""
-        return headed(self.head, "5m", f"{ASK} Only that.")
+        return body_with_prefix(self.head, "5m", f"{ASK} Only that.")
 
 
-async def _shallow(bench: Bench) -> Answer:
-    """Three prefixes a set, written together with both marks, then touched at 2/3 of their life:
+async def _shallow(probe_run: ProbeRun) -> ProbeAnswer:
+    """Three prefixes per set, written with both breakpoints and read again after 2/3 of their TTL.
 
-    the first with both marks, the others with the deep mark only. When an untouched shallow entry is dead, the third
-    is sent with both marks. Who has a shallow entry then?
+    The first is read with both breakpoints, the others with the deep one. When an unread shallow entry has expired, the
+    third is sent with both. Which ones have a shallow entry then?
     """
-    head = filler(await prefix_words(bench))
-    sets = [[Depths(f"{bench.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
+    head = filler(await prefix_words(probe_run))
+    sets = [[TwoMarkPrefix(f"{probe_run.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
     every = [one for prefixes in sets for one in prefixes]
-    starts = [await _written(bench, one.body(True, True)) for one in every]
-    ttl_s = bench.priced.ttl_s
-    await bench.until(starts[0] + TOUCHED * ttl_s)
+    starts = [await _write_prefix(probe_run, one.body(True, True)) for one in every]
+    ttl_s = probe_run.priced.ttl_s
+    await probe_run.until(starts[0] + TOUCHED * ttl_s)
     for one in every:
-        await _deep_read(bench, one, shallow=any(one is prefixes[0] for prefixes in sets))
-    await bench.until(starts[-1] + DEAD * ttl_s)
-    return together([await _who_lives(bench, *prefixes) for prefixes in sets])
+        await _deep_read(probe_run, one, shallow=any(one is prefixes[0] for prefixes in sets))
+    await probe_run.until(starts[-1] + DEAD * ttl_s)
+    return combine_rounds([await _find_survivors(probe_run, *prefixes) for prefixes in sets])
 
 
-async def _deep_read(bench: Bench, one: Depths, shallow: bool) -> None:
-    usage = (await bench.send(one.body(shallow, True))).usage
+async def _deep_read(probe_run: ProbeRun, one: TwoMarkPrefix, shallow: bool) -> None:
+    usage = (await probe_run.send(one.body(shallow, True))).usage
     if not usage.read or usage.write:
         raise Unsettled(f"the deep entry should be read, and {usage.read} tokens were read, {usage.write} written")
 
 
-async def _who_lives(bench: Bench, touched: Depths, untouched: Depths, late: Depths) -> Reading:
-    refreshed = await _lives(bench, touched)
-    unmarked = await _lives(bench, untouched)
-    await _deep_read(bench, late, shallow=True)
-    await bench.settle()
-    written = await _lives(bench, late)
+async def _find_survivors(
+    probe_run: ProbeRun, touched: TwoMarkPrefix, untouched: TwoMarkPrefix, late: TwoMarkPrefix
+) -> RoundResult:
+    refreshed = await _is_alive(probe_run, touched)
+    unmarked = await _is_alive(probe_run, untouched)
+    await _deep_read(probe_run, late, shallow=True)
+    await probe_run.settle()
+    written = await _is_alive(probe_run, late)
     told = (
-        f"after {DEAD:g} lifetimes the shallow entry is {_word(refreshed)} if its mark was sent at {TOUCHED:g}, "
-        f"{_word(unmarked)} if only the deep mark was, and {_word(written)} once both were sent late"
+        f"after {DEAD:g} TTLs the shallow entry is {_word(refreshed)} if its breakpoint was sent at {TOUCHED:g}, "
+        f"{_word(unmarked)} if only the deep breakpoint was, and {_word(written)} once both were sent late"
     )
     readings = {(True, True): "rewrite", (True, False): "refresh", (False, False): "ignore"}
-    return Reading(None if unmarked else readings.get((refreshed, written)), told)
+    return RoundResult(None if unmarked else readings.get((refreshed, written)), told)
 
 
-async def _lives(bench: Bench, one: Depths) -> bool:
-    return (await bench.send(one.alone())).usage.read > 0
+async def _is_alive(probe_run: ProbeRun, one: TwoMarkPrefix) -> bool:
+    return (await probe_run.send(one.alone())).usage.read > 0
 
 
 def _word(lives: bool) -> str:
     return "alive" if lives else "gone"
 
 
-async def _lifetime(bench: Bench) -> Answer:
-    """Prefixes written together, each looked for once, at another age."""
-    head = filler(await prefix_words(bench))
-    ages = [bench.priced.ttl_s + age for age in AGES]
+async def _lifetime(probe_run: ProbeRun) -> ProbeAnswer:
+    """Prefixes written together, each looked for once, at different ages."""
+    head = filler(await prefix_words(probe_run))
+    ages = [probe_run.priced.ttl_s + age for age in AGES]
     starts = []
-    bodies = [[headed(f"{bench.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
+    bodies = [[body_with_prefix(f"{probe_run.fresh()} {head}", "5m") for _ in range(SETS)] for _ in ages]
     for of_age in bodies:
-        starts.append([await _written(bench, body) for body in of_age])
-    return _last_seen([await _seen(bench, *one) for one in zip(bodies, starts, ages, strict=True)])
+        starts.append([await _write_prefix(probe_run, body) for body in of_age])
+    return _bracket_ttl([await _look_for(probe_run, *one) for one in zip(bodies, starts, ages, strict=True)])
 
 
-async def _seen(
-    bench: Bench, bodies: Sequence[Body], starts: Sequence[float], age: float
+async def _look_for(
+    probe_run: ProbeRun, bodies: Sequence[Body], starts: Sequence[float], age: float
 ) -> tuple[float, float, list[bool]]:
-    """The least and the largest age at which they were really looked for, and who was there."""
+    """The least and the largest actual age, and which entries were found."""
     found, looked = [], []
     for body, start in zip(bodies, starts, strict=True):
-        await bench.until(start + age)
-        sent = await bench.send(body)
+        await probe_run.until(start + age)
+        sent = await probe_run.send(body)
         looked.append(sent.start - start)
         found.append(sent.usage.read > NEAR)
     return min(looked), max(looked), found
 
 
-def _last_seen(seen: Sequence[tuple[float, float, list[bool]]]) -> Answer:
-    """The answer is "between x and y s" if all were there up to x, and none from y on."""
+def _bracket_ttl(seen: Sequence[tuple[float, float, list[bool]]]) -> ProbeAnswer:
+    """The answer is "between x and y s" if all were found up to x, and none from y on."""
     told = "; ".join(f"at {low:.1f}-{high:.1f} s {sum(found)} of {len(found)} read" for low, high, found in seen)
-    told += "; ages from the start of the call that wrote; these calls are too short to tell its start from its end"
+    told += "; ages count from the start of the writing call, which is too short to tell its start from its end"
     there = [all(found) for *_, found in seen]
     alive = sum(there)
     is_clear = there == sorted(there, reverse=True) and not any(any(found) for *_, found in seen[alive:])
     if not is_clear or not 0 < alive < len(seen):
-        return Answer(None, told, 0, SETS)
-    return Answer(f"between {seen[alive - 1][0]:.0f} and {seen[alive][1]:.0f} s", told, SETS, SETS)
+        return ProbeAnswer(None, told, 0, SETS)
+    return ProbeAnswer(f"between {seen[alive - 1][0]:.0f} and {seen[alive][1]:.0f} s", told, SETS, SETS)
 
 
 TTL_IN_KEY = Probe(
     "ttl_in_key",
-    "can an entry written at one TTL be read by a mark of the other?",
+    "can an entry written with one TTL be read by a breakpoint with the other?",
     _ttl_in_key,
     ((18, 400),),
     settles=12,
@@ -158,7 +159,7 @@ TTL_IN_KEY = Probe(
 )
 SHALLOW_MARKS = Probe(
     "shallow_marks",
-    "what becomes of a mark before the hit whose entry has run out?",
+    "what happens to a breakpoint before the hit whose entry has expired?",
     _shallow,
     ((10 * SETS, 500),),
     settles=SETS,
@@ -167,7 +168,7 @@ SHALLOW_MARKS = Probe(
 )
 LIFETIME = Probe(
     "ttl",
-    "how long does an entry written for 5m live, from the start of its call?",
+    "how long after the start of its call does a 5m entry expire?",
     _lifetime,
     ((2 * SETS * len(AGES), 400),),
     settles=int(AGES[-1] // 5) + 1,

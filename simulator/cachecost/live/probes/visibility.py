@@ -1,35 +1,35 @@
-"""From when on an entry can be read (rule 11): a share of a few tries, never a verdict."""
+"""When an entry becomes readable (rule 11): the share of a few attempts, never a verdict."""
 
 from __future__ import annotations
 
-from cachecost.live.probes.bodies import filler, headed, prefix_words
-from cachecost.live.probes.harness import Bench, Probe
-from cachecost.live.probes.model import Answer
+from cachecost.live.probes.bodies import body_with_prefix, filler, prefix_words
+from cachecost.live.probes.harness import Probe, ProbeRun
+from cachecost.live.probes.model import ProbeAnswer
 
 TRIES = 5
 LATER_S = 3.0
 
 
-async def _run(bench: Bench) -> Answer:
-    """A call writes one token, so its end is its first token: the second call follows at once, or a little later."""
-    at_once = [await _read_after(bench, 0.0) for _ in range(TRIES)]
-    later = [await _read_after(bench, LATER_S) for _ in range(TRIES)]
+async def _run(probe_run: ProbeRun) -> ProbeAnswer:
+    """A call outputs one token, so its end is its first token. The second call follows at once, or a little later."""
+    at_once = [await _read_after(probe_run, 0.0) for _ in range(TRIES)]
+    later = [await _read_after(probe_run, LATER_S) for _ in range(TRIES)]
     after = sorted(gap for _, gap in at_once)
     told = (
         f"{_share(at_once)} read at once, {after[0]:.1f} to {after[-1]:.1f} s after the first token; "
         f"{_share(later)} read {LATER_S:g} s later than that"
     )
-    return Answer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", told)
+    return ProbeAnswer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", told)
 
 
-async def _read_after(bench: Bench, wait_s: float) -> tuple[bool, float]:
-    """Whether the second call reads, and seconds from the first one's first token to its start."""
-    body = headed(f"{bench.fresh()} {filler(await prefix_words(bench))}", "5m")
-    first = await bench.send(body)
+async def _read_after(probe_run: ProbeRun, wait_s: float) -> tuple[bool, float]:
+    """Whether the second call reads, and its start in seconds after the first token of the first."""
+    body = body_with_prefix(f"{probe_run.fresh()} {filler(await prefix_words(probe_run))}", "5m")
+    first = await probe_run.send(body)
     if not first.usage.write:
-        raise bench.uncached()
-    await bench.wait(wait_s)
-    second = await bench.send(body)
+        raise probe_run.not_cached_error()
+    await probe_run.wait(wait_s)
+    second = await probe_run.send(body)
     return second.usage.read > 0, second.start - first.start - first.first_token_s
 
 
@@ -39,7 +39,7 @@ def _share(found: list[tuple[bool, float]]) -> str:
 
 VISIBILITY = Probe(
     "visibility_lag_s",
-    "is an entry readable from the first token of its writer's answer on?",
+    "can an entry be read from the first token of the answer that wrote it?",
     _run,
     ((4 * TRIES, 400),),
     settles=4,

@@ -1,4 +1,4 @@
-"""What a captured answer says: the message, its usage, an error, and when its first token came."""
+"""Parses a captured answer: the message, its usage, an error, and the time of its first token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from cachecost.conversations.readers.anthropic_batch.results import STATUS
 from cachecost.conversations.readers.http.bodies import answer, decode_content
 from cachecost.conversations.readers.http.streams import join_events
-from cachecost.live.recorder.capture import MOST_BYTES, Kept
+from cachecost.live.recorder.capture import MOST_BYTES, BodyCopy
 from cachecost.prompts.wire import NotAMessage, Word
 
 FIRST_CONTENT = b"event: content_block_start"
@@ -19,11 +19,11 @@ INFLATED = ("gzip", "x-gzip", "deflate")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An answer. `message` has no usage; `status` is that of an error that came after a good status.
+class ParsedAnswer:
+    """An answer. `message` has no usage; `status` is that of an error inside a stream.
 
-    `first_content_at` is when the first content of a stream came, in seconds since the epoch (None: it was no
-    stream, or nothing came). `is_whole`: a stream told its end.
+    `first_content_at` is when the first content of a stream came, in seconds since the epoch (None: not a stream, or no
+    content). `is_whole`: the stream was complete.
     """
 
     message: Mapping[str, Any] | None = None
@@ -34,20 +34,20 @@ class Said:
     is_whole: bool = False
 
 
-def said(kept: Kept, headers: Mapping[str, str]) -> Said:
-    """Read an answer. Raises NotAMessage where it is damaged, or packed in a way that is not known here."""
+def parse_answer(copy: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
+    """Parse an answer. Raises NotAMessage if it is damaged or its encoding is unknown."""
     encoding = headers.get("content-encoding", "")
-    data = decoded(kept.data, encoding, "response")
+    data = decode_body(copy.data, encoding, "response")
     if not data.strip():
-        return Said()
+        return ParsedAnswer()
     told = answer(data, headers.get("content-type", ""), "response")
     if isinstance(told, list):
-        return _streamed(told, _first_content(kept.chunks, encoding))
-    return _said(told, None, is_whole=True)
+        return _parse_stream(told, _first_content(copy.chunks, encoding))
+    return _parse_message(told, None, is_whole=True)
 
 
-def decoded(data: bytes, encoding: str, at: str) -> bytes:
-    """A body without its content coding. Raises NotAMessage: damaged, unknown, or longer than MOST_BYTES."""
+def decode_body(data: bytes, encoding: str, at: str) -> bytes:
+    """A body without its content coding. Raises NotAMessage if damaged, unknown, or longer than MOST_BYTES."""
     coding = encoding.strip().lower()
     if not coding or coding == "identity":
         return data
@@ -64,18 +64,18 @@ def decoded(data: bytes, encoding: str, at: str) -> bytes:
 
 
 def _inflating(coding: str, head: bytes) -> zlib._Decompress:
-    """What unpacks gzip, and both of the things that are called deflate: with zlib's header, and bare."""
+    """A decompressor for gzip and both kinds of deflate: with and without zlib's header."""
     return zlib.decompressobj(-15 if coding == "deflate" and head[:1] != b"\x78" else 47)
 
 
-def _streamed(events: list[dict[str, Any]], first_content_at: float | None) -> Said:
+def _parse_stream(events: list[dict[str, Any]], first_content_at: float | None) -> ParsedAnswer:
     is_whole = any(event.get("type") == "message_stop" for event in events)
     failed = next((event for event in events if event.get("type") == "error"), {})
-    return _said({**_message(events), **_error_of(failed)}, first_content_at, is_whole)
+    return _parse_message({**_message(events), **_error_of(failed)}, first_content_at, is_whole)
 
 
 def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The message that a stream comes to, with what its last events tell of its end (`stop_reason` …)."""
+    """The message of a stream, with the fields of its last events (`stop_reason` …)."""
     message = join_events(events, "messages")
     for event in events:
         if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
@@ -87,12 +87,12 @@ def _error_of(event: Mapping[str, Any]) -> dict[str, Any]:
     return {"error": event["error"]} if "error" in event else {}
 
 
-def _said(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> Said:
+def _parse_message(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
     error = told.get("error")
     kind = str(error.get("type") or "unknown") if isinstance(error, Mapping) else None
     usage = told.get("usage")
     is_message = isinstance(told.get("content"), list)
-    return Said(
+    return ParsedAnswer(
         {name: value for name, value in told.items() if name not in ("usage", "error")} if is_message else None,
         usage if isinstance(usage, Mapping) else None,
         kind,
@@ -103,7 +103,7 @@ def _said(told: Mapping[str, Any], first_content_at: float | None, is_whole: boo
 
 
 def _first_content(chunks: Sequence[tuple[float, bytes]], encoding: str) -> float | None:
-    """When the first event with content came; of a stream that cannot be unpacked in pieces, when its first bytes."""
+    """When the first event with content came; the first bytes, if the encoding cannot be decoded in pieces."""
     coding = encoding.strip().lower()
     if coding and coding != "identity" and coding not in INFLATED:
         return chunks[0][0] if chunks else None

@@ -1,4 +1,4 @@
-"""What is kept of a call while its bytes pass by: copies, within limits."""
+"""Copies of a call's bytes while they are forwarded, within limits."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MOST_BYTES = 64 << 20
-"""Longest body that is recorded, as sent and unpacked; the API takes 32 MB. A longer one is passed on all the same."""
+"""The longest body that is recorded, encode_record or decoded; the API accepts 32 MB. A longer one is only forwarded."""
 ROOM = 512 << 20
-"""Bytes of all calls that are kept at once; what comes when it is full is passed on and not kept."""
+"""Bytes of all calls that are kept at once; beyond that, bytes are forwarded and not kept."""
 PER_CHUNK = 128
-"""Bytes that a chunk takes besides its own."""
+"""Overhead of a chunk in bytes."""
 
 
 @dataclass(slots=True)
-class Room:
-    """How many bytes may still be kept."""
+class CaptureMemory:
+    """How many more bytes may be kept."""
 
     left: int = ROOM
 
@@ -27,10 +27,10 @@ class Room:
 
 
 @dataclass(slots=True)
-class Kept:
-    """One body, chunk by chunk, each with the time at which it came. Not `is_whole`: it was too long, and is gone."""
+class BodyCopy:
+    """The chunks of a body, each with its time of arrival. Not `is_whole`: it was too long and is dropped."""
 
-    room: Room
+    room: CaptureMemory
     most: int = MOST_BYTES
     is_whole: bool = True
     size: int = 0
@@ -38,7 +38,7 @@ class Kept:
     _taken: int = 0
 
     def add(self, at: float, data: bytes) -> None:
-        """Keep a chunk, if there is room."""
+        """Keep a chunk, if there is memory left."""
         self.size += len(data)
         if not self.is_whole:
             return
@@ -50,7 +50,7 @@ class Kept:
             self.chunks.append((at, data))
 
     def drop(self) -> None:
-        """Give the room back."""
+        """Release the memory."""
         self.room.left += self._taken
         self._taken = 0
         self.chunks = []
@@ -64,15 +64,15 @@ class Kept:
 class Capture:
     """One call to the Messages API. Times are seconds since the epoch; `number` counts calls by their start, from 1.
 
-    `asked` and `answered` are headers, by their names in lower case; they are looked at and never stored. `is_cut`:
-    the answer's end was not passed on (yet), because the upstream broke off or the client left.
+    `asked` and `answered` are headers by lower-case name; they are never stored. `is_cut`: the answer's end was not
+    forwarded (yet), because the upstream broke off or the client left.
     """
 
     number: int
     start: float
     asked: Mapping[str, str]
-    request: Kept
-    answer: Kept
+    request: BodyCopy
+    answer: BodyCopy
     answered: Mapping[str, str] = field(default_factory=dict)
     status: int | None = None
     end: float = 0.0

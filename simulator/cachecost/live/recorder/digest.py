@@ -16,13 +16,13 @@ from cachecost.tokens.raw import count_content
 
 KEY_BYTES = 32
 CALL = b'{"call":'
-"""How the line of a call begins; the other lines of such a file are what calls refer to."""
+"""The start of a call's line; calls refer to the other lines of the file."""
 
 
 class DigestFile:
-    """The recording at `path`, under a random key that nobody keeps: no other process can go on with it.
+    """The recording at `path`, under a random key that is not stored, so no other process can continue it.
 
-    Later lines refer to earlier ones. So what the disk does not take is kept and written before the next call.
+    Later lines refer to earlier ones, so what the disk rejects is kept and written before the next call.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +34,7 @@ class DigestFile:
         self._numbers: list[int] = []
 
     def add(self, number: int, call: RecordedCall) -> None:
-        """Make the lines of a call; `write` puts them down."""
+        """Make the lines of a call, for `write`."""
         self._calls.append(call)
         is_whole = False
         while not is_whole:
@@ -44,7 +44,7 @@ class DigestFile:
         self._numbers.append(number)
 
     def write(self) -> list[int]:
-        """Write what is not written yet, at once; the numbers of these calls. Raises OSError: they are kept."""
+        """Write pending lines and return the numbers of their calls. Raises OSError; the lines are then kept."""
         if self._unwritten:
             self._file.append(self._unwritten)
         written, self._numbers, self._unwritten = self._numbers, [], b""
@@ -52,19 +52,19 @@ class DigestFile:
 
 
 def calls_in(path: Path) -> int:
-    """How many calls such a recording holds."""
+    """How many calls the recording has."""
     return lines_in(path, prefix=CALL)
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off what a writer that was killed left of its last line. Raises OSError."""
+    """Remove an incomplete last line, left by a killed writer. Raises OSError."""
     with path.open("rb+") as stream:
         size = path.stat().st_size
         stream.truncate(last_line_end(stream, size))
 
 
 def free_place(path: Path) -> Path:
-    """`path`, or NAME-2, NAME-3 … beside it where there is a file already."""
+    """`path`, or NAME-2, NAME-3 … in its folder if it exists."""
     number, place = 1, path
     while place.exists():
         number += 1

@@ -1,4 +1,4 @@
-"""Which headers are for one hop only (RFC 9110, 7.6.1), and are therefore not passed on."""
+"""Hop-by-hop headers (RFC 9110, 7.6.1), which are not forwarded."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CHUNKED = (b"transfer-encoding", b"chunked")
 
 
 def for_upstream(pairs: Iterable[tuple[bytes, bytes]], host: bytes) -> Pairs:
-    """What a client sent, as it is sent on: `host` is the upstream's, a body without a length is sent in chunks."""
+    """A client's headers as they are forwarded: with the upstream's `host`; a body without a length is chunked."""
     pairs = list(pairs)
-    dropped = _dropped(pairs)
-    return [(b"host", host), *(pair for name, value in pairs for pair in _sent(name, value, dropped))]
+    dropped = _dropped_names(pairs)
+    return [(b"host", host), *(pair for name, value in pairs for pair in _for_upstream(name, value, dropped))]
 
 
-def _sent(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
+def _for_upstream(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
     lower = name.lower()
     if lower == b"transfer-encoding":
         return [CHUNKED]
@@ -26,18 +26,18 @@ def _sent(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
 
 
 def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
-    """What the upstream answered, as it is passed on: in the same order, with every duplicate."""
+    """The upstream's headers as they are forwarded: in the same order, with all duplicates."""
     pairs = list(pairs)
-    dropped = _dropped(pairs)
+    dropped = _dropped_names(pairs)
     return [(name, value) for name, value in pairs if name.lower() not in dropped]
 
 
-def _dropped(pairs: Pairs) -> frozenset[bytes]:
-    """The names that are of this hop, with those that a `connection` header names."""
+def _dropped_names(pairs: Pairs) -> frozenset[bytes]:
+    """Hop-by-hop names, with those in a `connection` header."""
     named = (value.split(b",") for name, value in pairs if name.lower() == b"connection")
     return HOP_BY_HOP | {one.strip().lower() for each in named for one in each}
 
 
 def looked_up(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by their names in lower case; the last of one name wins."""
+    """Headers by lower-case name; the last one of a name wins."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}

@@ -1,41 +1,41 @@
-"""The recorder as a server on this machine: it starts, runs until it is told to stop, and lets running calls end."""
+"""The recorder's server: runs until it is stopped, and lets running calls end."""
 
 from __future__ import annotations
 
-import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 
 import httpx2
-import uvicorn
 
+from cachecost.live.callbacks import Say
 from cachecost.live.clock import ScaledClock
-from cachecost.live.recorder.loops import LOOPBACK, token_for
-from cachecost.live.recorder.passing import Listener, Passing
+from cachecost.live.loopback import QuietServer
+from cachecost.live.recorder.own_calls import token_for
+from cachecost.live.recorder.proxy import Listener, Proxy
 
 MOST_HEADER_BYTES = 1 << 20
 IDLE_S = 5.0
 """How long a connection to the upstream is kept for the next call."""
 
 
-class Server(uvicorn.Server):
-    """Ends at the first SIGINT or SIGTERM when its calls have ended; at the second it cuts them. It raises nothing."""
+class Server(QuietServer):
+    """Ends at the first SIGINT or SIGTERM once its calls have ended; at the second it cuts them off.
 
-    def __init__(self, passing: Passing) -> None:
-        super().__init__(_config(passing))
+    It adds nothing of uvicorn's: no header, no upgrade to websockets, no reading of proxy headers.
+    """
+
+    def __init__(self, passing: Proxy) -> None:
+        super().__init__(
+            passing,
+            http="h11",
+            ws="none",
+            proxy_headers=False,
+            date_header=False,
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        )
         self._passing = passing
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
@@ -49,41 +49,13 @@ async def serve(
     bound: socket.socket,
     listener: Listener,
     ready: Callable[[], None],
-    say: Callable[[str], None],
+    say: Say,
 ) -> None:
-    """Pass calls on to `upstream` until a signal comes; what then still runs after a second one is cut."""
+    """Pass calls on to `upstream` until a signal comes; a second signal cuts off those still running."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)
     async with httpx2.AsyncHTTPTransport(limits=limits, trust_env=False) as transport:
         clock = ScaledClock(wall=time.time)
-        passing = Passing(upstream, transport, listener, clock, token=token_for(upstream), say=say)
+        passing = Proxy(upstream, transport, listener, clock, token=token_for(upstream), say=say)
         ready()
         await Server(passing).serve(sockets=[bound])
         await passing.stop()
-
-
-def _config(passing: Passing) -> uvicorn.Config:
-    """Nothing of uvicorn's own: no header, no log, no lifespan, no look at who forwarded what."""
-    return uvicorn.Config(
-        passing,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
-    )
-
-
-def bound_to(port: int) -> socket.socket:
-    """A socket that listens on this machine only; port 0 is any that is free. Raises OSError.
-
-    What is written goes out at once: asyncio sees to that only for sockets that it made itself, and without it the
-    last bytes of an answer wait 40 ms for the client's acknowledgement of those before.
-    """
-    bound = socket.create_server((LOOPBACK, port), backlog=2048)
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return bound

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,121 +13,120 @@ from typing import Any
 import httpx2
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
+from cachecost.live.loopback import PortTaken, address_of, listen
+from cachecost.live.recorder.call_writer import CallWriter, LogSink
 from cachecost.live.recorder.digest import calls_in, free_place
-from cachecost.live.recorder.digesting import ToDigest
-from cachecost.live.recorder.loops import LOOP, LOOPBACK, is_itself
-from cachecost.live.recorder.serving import bound_to, serve
+from cachecost.live.recorder.digest_sink import DigestSink
+from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.own_calls import LOOP, is_itself
+from cachecost.live.recorder.serving import serve
 from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
-from cachecost.live.recorder.watcher import Watcher, Wishes
-from cachecost.live.recorder.writing import Say, ToLog, Writer
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """What came of it: the files, how many calls of this recorder are in them now, and how many are not."""
+class RecordingResult:
+    """The files, how many calls of this recorder are in them, and how many are missing."""
 
     paths: tuple[Path, ...]
     calls: int
     lost: int
 
 
-def record(upstream: httpx2.URL, port: int, wishes: Wishes, say: Say) -> Recorded:
-    """Pass calls on and record them, until a signal comes. Raises InputError."""
-    with _bound(port) as bound:
+def record(upstream: httpx2.URL, port: int, options: HelperOptions, say: Say) -> RecordingResult:
+    """Forward calls and record them until a signal comes. Raises InputError."""
+    with _listen(port) as bound:
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
-        recording = _digest if wishes.digest else _kept
-        return recording(wishes, say, lambda writer, path: _run(upstream, bound, writer, path, say))
+        recording = _record_digest if options.digest else _record_log
+        return recording(options, say, lambda writer, path: _run(upstream, bound, writer, path, say))
 
 
-Run = Callable[[Writer, Path], None]
+Run = Callable[[CallWriter, Path], None]
 
 
-def _kept(wishes: Wishes, say: Say, run: Run) -> Recorded:
-    path = Path(wishes.path)
+def _record_log(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
+    path = Path(options.path)
     with CallLog(path) as log:
         if log.cut:
             say(f"{path}: {log.cut:,} bytes of an incomplete call removed")
         size = path.stat().st_size
         if size:
-            say(f"{path}: going on with it")
-        watcher = _predicting(replace(wishes, earlier_bytes=size), say) if wishes.prints else None
-        writer = Writer(ToLog(log, watcher), say)
+            say(f"{path}: appending to it")
+        watcher = _predicting(replace(options, earlier_bytes=size), say) if options.prints else None
+        writer = CallWriter(LogSink(log, watcher), say)
         try:
             run(writer, path)
         finally:  # whatever happens, what has ended is written
             writer.close()
             if watcher:
                 watcher.close()
-        recorded = _counted((path,), log.recorded(), writer, say)
+        recorded = _count_result((path,), log.count_recorded(), writer, say)
         _in_order(path, say)
     return recorded
 
 
-def _predicting(wishes: Wishes, say: Say) -> Watcher:
+def _predicting(options: HelperOptions, say: Say) -> RecorderHelper:
     def ended(code: int) -> None:
         if code:
-            say(f"the process that predicts ended early (exit code {code}): calls are recorded without predictions")
+            say(f"the prediction process exited early (exit code {code}); calls are recorded without predictions")
 
-    return Watcher(wishes, ended=ended)
+    return RecorderHelper(options, ended=ended)
 
 
-def _digest(wishes: Wishes, say: Say, run: Run) -> Recorded:
-    path = free_place(Path(wishes.path))
-    if str(path) != wishes.path:
-        say(f"{wishes.path} is there already; without content it cannot be gone on with, so this goes to {path}")
-    _claimed(path).close()
-    sink = ToDigest(replace(wishes, path=str(path)), say)
-    writer = Writer(sink, say)
+def _record_digest(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
+    path = free_place(Path(options.path))
+    if str(path) != options.path:
+        say(f"{options.path} exists, and a recording without content cannot be continued; writing to {path}")
+    _create_file(path).close()
+    sink = DigestSink(replace(options, path=str(path)), say)
+    writer = CallWriter(sink, say)
     try:
         run(writer, path)
     finally:
         writer.close()
         sink.close()
-    recorded = _counted(tuple(sink.paths), sink.calls, writer, say, len(sink.unwritten))
+    recorded = _count_result(tuple(sink.paths), sink.calls, writer, say, len(sink.unwritten))
     for one in sink.paths:
         if calls_in(one):
             _in_order(one, say, put_recording_in_order)
     return recorded
 
 
-def _counted(paths: tuple[Path, ...], calls: int, writer: Writer, say: Say, unwritten: int = 0) -> Recorded:
-    """The calls that are in the files now: whatever was written, only that can be read again."""
+def _count_result(
+    paths: tuple[Path, ...], calls: int, writer: CallWriter, say: Say, unwritten: int = 0
+) -> RecordingResult:
+    """Count the calls that are in the files now, and report those that are missing."""
     lost = max(0, writer.taken + writer.lost - calls)
     if gone := max(0, lost - writer.lost - unwritten):
         were = "call was" if gone == 1 else "calls were"
-        say(f"{gone:,} {were} written and cannot be found in {paths[0]}: it was moved, removed or changed meanwhile")
-    return Recorded(paths, calls, lost)
+        say(f"{gone:,} {were} written but missing from {paths[0]}: the file was moved, removed or changed")
+    return RecordingResult(paths, calls, lost)
 
 
 def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) -> None:
     try:
         if put(path):
-            say(f"{path}: calls are now in the order in which they started")
+            say(f"{path}: calls sorted by start time")
     except (OSError, InputError):
-        say(f"{path}: calls stay in the order in which they ended; `cachecost recording concat` sorts them")
+        say(f"{path}: calls are in the order they ended; `cachecost recording concat` sorts them")
 
 
-def _run(upstream: httpx2.URL, bound: Any, writer: Writer, path: Path, say: Say) -> None:
-    port = bound.getsockname()[1]
-    words = f"recording what goes to {upstream} into {path}; set ANTHROPIC_BASE_URL=http://{LOOPBACK}:{port}"
-    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C ends"), say))
+def _run(upstream: httpx2.URL, bound: socket.socket, writer: CallWriter, path: Path, say: Say) -> None:
+    words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
+    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
 
 
-@contextmanager
-def _bound(port: int) -> Iterator[Any]:
+def _listen(port: int) -> socket.socket:
     try:
-        bound = bound_to(port)
-    except OSError as error:
-        words = f"{port} cannot be used: {error.strerror} (0 is any that is free)"
-        raise InputError([Fault("--port", words)]) from None
-    with bound:
-        yield bound
+        return listen(port)
+    except PortTaken as error:
+        raise InputError([Fault("--port", str(error).removeprefix("--port "))]) from None
 
 
-def _claimed(path: Path) -> Any:
-    """The file, made if it is not there, for nobody else to read. Raises InputError."""
+def _create_file(path: Path) -> Any:
+    """Open the file, created if missing and readable by the user only. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.fdopen(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), "rb")

@@ -1,16 +1,15 @@
-"""A request log whose calls are put in the order in which they started: they were written as they ended."""
+"""Sorts the calls of a recording by start time; they were written as they ended."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from cachecost.base.atomic_files import open_replacement
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import records
 from cachecost.conversations.readers.call_recording import reader as recording
@@ -19,21 +18,21 @@ from cachecost.conversations.start_times import parse_time
 from cachecost.prompts.wire import NotAMessage
 
 
-class _Timed(msgspec.Struct):
+class _LineTime(msgspec.Struct):
     timestamp: str | None = None
 
 
 def put_in_order(path: Path) -> bool:
-    """Sort the lines by their times, under another name that then becomes this one; whether anything moved.
+    """Sort the lines of a log by time; returns whether anything moved.
 
-    A log with a line that tells no time stays as it is. Raises OSError.
+    A log with a line without a time stays unchanged. Raises OSError.
     """
     with path.open("rb") as stream:
         places = list(_places(stream))
         times = [at for at, _, _ in places]
         if None in times or all(one <= other for one, other in pairwise(times)):  # type: ignore[operator]
             return False
-        _rewrite(path, stream, sorted(places))  # of equal times, the one that was written first
+        _rewrite(path, stream, sorted(places))  # of equal times, the first one written
     return True
 
 
@@ -48,40 +47,30 @@ def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
 
 def _time(line: bytes) -> float | None:
     try:
-        told = msgspec.json.decode(line, type=_Timed).timestamp
+        told = msgspec.json.decode(line, type=_LineTime).timestamp
         return None if told is None else parse_time(told)
     except (msgspec.DecodeError, NotAMessage):
         return None
 
 
 def _rewrite(path: Path, stream: BinaryIO, places: list[tuple[float | None, int, int]]) -> None:
-    with _replacing(path) as sorted_:
+    with open_replacement(path, _mode(path)) as sorted_:
         for _, offset, length in places:
             stream.seek(offset)
             sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
 
 
 def put_recording_in_order(path: Path) -> bool:
-    """The same for a recording without content, whose lines refer to earlier ones. Raises OSError, InputError."""
+    """As `put_in_order`, for a recording without content. Raises OSError, InputError."""
     calls = list(recording.calls(path))
     if all(one.start <= other.start for one, other in pairwise(calls)):
         return False
     lines = records(recording.title(path), sorted(calls, key=lambda call: call.start), BlockWriter())
-    with _replacing(path) as stream:
+    with open_replacement(path, _mode(path)) as stream:
         stream.write(encode_record({**next(lines), "content": "digest"}))
         stream.writelines(map(encode_record, lines))
     return True
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream that becomes `path`, with its rights, when all is written, and nothing before. Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, path.stat().st_mode & 0o777)
-        with open(file, "wb") as stream:  # noqa: PTH123 - opened with the rights of the file it replaces
-            yield stream
-        part.replace(path)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777

@@ -1,1 +1,1 @@
-"""A local server that speaks the Messages API and bills as the simulated cache would."""
+"""A local server that implements the Messages API and bills by the simulated cache."""

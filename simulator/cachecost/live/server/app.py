@@ -1,4 +1,4 @@
-"""The simulated API as an ASGI application: paths, methods, and an error body for everything else."""
+"""The simulated API as an ASGI application, with the API's error bodies for unknown paths and methods."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from cachecost.live.keys import without
-from cachecost.live.server.arrival import arrived, header_fault, secrets_of
-from cachecost.live.server.calls import answer_call, counted
-from cachecost.live.server.catalogue import one_model, page_of
+from cachecost.live.server.arrival import header_fault, receive_call, secrets_of
+from cachecost.live.server.calls import answer_call, count_tokens
+from cachecost.live.server.catalogue import find_model, page_of
 from cachecost.live.server.errors import not_found, of_status
-from cachecost.live.server.model import Refused
-from cachecost.live.server.sending import Sending, Told, told_error
-from cachecost.live.server.served import Served
+from cachecost.live.server.model import ApiError
+from cachecost.live.server.responses import JsonResponse, PacedResponse, error_response
+from cachecost.live.server.state import ServerState
 
 Handler = Callable[[Request], Awaitable[ASGIApp]]
 HELLO = "cachecost serve: a simulated Messages API. What your calls cost: /cachecost"
 
 
-def app_of(served: Served, more: Sequence[BaseRoute] = ()) -> Starlette:
-    """The API that `served` is; `more` are pages beside it, like the bill."""
+def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
+    """The simulated API; `more` are further routes, like the bill's."""
     site = _Site(served)
     routes = [
-        Route("/v1/messages", _caught(site, site.messages), methods=["POST"]),
-        Route("/v1/messages/count_tokens", _caught(site, site.count_tokens), methods=["POST"]),
-        Route("/v1/models", _caught(site, site.models), methods=["GET"]),
-        Route("/v1/models/{id:path}", _caught(site, site.model), methods=["GET"]),
-        Route("/", _caught(site, site.hello), methods=["GET"]),
+        Route("/v1/messages", _guard(site, site.messages), methods=["POST"]),
+        Route("/v1/messages/count_tokens", _guard(site, site.count_tokens), methods=["POST"]),
+        Route("/v1/models", _guard(site, site.models), methods=["GET"]),
+        Route("/v1/models/{id:path}", _guard(site, site.model), methods=["GET"]),
+        Route("/", _guard(site, site.hello), methods=["GET"]),
         *more,
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
@@ -42,8 +42,8 @@ def app_of(served: Served, more: Sequence[BaseRoute] = ()) -> Starlette:
     return app
 
 
-def _caught(site: _Site, handler: Handler) -> Any:
-    """`handler`, whose failure is the API's own 500 and words on stderr: nobody is left without an answer."""
+def _guard(site: _Site, handler: Handler) -> Any:
+    """`handler` with exceptions turned into the API's status 500 and a diagnostic."""
 
     async def endpoint(request: Request) -> ASGIApp:
         try:
@@ -52,7 +52,7 @@ def _caught(site: _Site, handler: Handler) -> Any:
             return Response(status_code=499)
         except Exception as error:
             site.report(request, error)
-            return told_error(of_status(500), site.request_id(request))
+            return error_response(of_status(500), site.request_id(request))
 
     return endpoint
 
@@ -60,48 +60,48 @@ def _caught(site: _Site, handler: Handler) -> Any:
 class _Site:
     """The endpoints."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServerState) -> None:
         self.served = served
 
     async def messages(self, request: Request) -> ASGIApp:
-        came = await arrived(request.headers, request.stream())
-        if isinstance(came, Refused):
-            return told_error(came, self.request_id(request))
-        return Sending(answer_call(self.served, came), self.served.pauses)
+        came = await receive_call(request.headers, request.stream())
+        if isinstance(came, ApiError):
+            return error_response(came, self.request_id(request))
+        return PacedResponse(answer_call(self.served, came), self.served.pauses)
 
     async def count_tokens(self, request: Request) -> ASGIApp:
-        came = await arrived(request.headers, request.stream())
-        return self._told(request, came if isinstance(came, Refused) else counted(self.served, came))
+        came = await receive_call(request.headers, request.stream())
+        return self._respond(request, came if isinstance(came, ApiError) else count_tokens(self.served, came))
 
     async def models(self, request: Request) -> ASGIApp:
         lifecycles = [*request.query_params.getlist("lifecycle"), *request.query_params.getlist("lifecycle[]")]
         fault = header_fault(request.headers)
-        return self._told(request, fault or page_of(self.served.models, request.query_params, lifecycles))
+        return self._respond(request, fault or page_of(self.served.models, request.query_params, lifecycles))
 
     async def model(self, request: Request) -> ASGIApp:
         fault = header_fault(request.headers)
-        return self._told(request, fault or one_model(self.served.models, request.path_params["id"]))
+        return self._respond(request, fault or find_model(self.served.models, request.path_params["id"]))
 
     async def hello(self, request: Request) -> ASGIApp:
-        return Told({"message": HELLO}, self.request_id(request))
+        return JsonResponse({"message": HELLO}, self.request_id(request))
 
-    def _told(self, request: Request, value: Mapping[str, Any] | Refused) -> Told:
+    def _respond(self, request: Request, value: Mapping[str, Any] | ApiError) -> JsonResponse:
         name = self.request_id(request)
-        return told_error(value, name) if isinstance(value, Refused) else Told(value, name)
+        return error_response(value, name) if isinstance(value, ApiError) else JsonResponse(value, name)
 
     def request_id(self, request: Request) -> str:
         return "req_" + self.served.ids.next(request.method.encode(), request.url.path.encode())
 
     async def not_here(self, request: Request, error: Exception) -> Any:
-        """Paths that there are not, and methods that a path does not take."""
+        """The answer to unknown paths and methods."""
         assert isinstance(error, HTTPException)
         refused = (
             of_status(405, "Method Not Allowed", error.headers) if error.status_code == 405 else not_found("Not Found")
         )
-        return told_error(refused, self.request_id(request))
+        return error_response(refused, self.request_id(request))
 
     def report(self, request: Request, error: Exception) -> None:
-        """Say what went wrong, and never a key that came with the call."""
+        """Report an internal error, without the call's keys."""
         words = "".join(traceback.format_exception_only(error)).strip()
         clean = without(words.encode("utf-8", "replace"), secrets_of(request.headers)).decode("utf-8", "replace")
         self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")

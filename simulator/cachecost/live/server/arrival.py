@@ -1,4 +1,4 @@
-"""A request as it comes in: who sent it, in which version of the API, and its body, unpacked."""
+"""An incoming request: its workspace, API version, and decoded body."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.live.keys import secrets_in, without, workspace_of
-from cachecost.live.server.errors import INVALID, Detailed, invalid, of_status
-from cachecost.live.server.model import Refused
+from cachecost.live.server.errors import INVALID, DetailedError, invalid, of_status
+from cachecost.live.server.model import ApiError
 
 LARGEST = 32 * 1024 * 1024
 """Bytes of a Messages body, as sent and unpacked (Anthropic's request size limits)."""
 VERSIONS = ("2023-06-01", "2026-10-21")
 RETRY = "x-stainless-retry-count"
 PLACEHOLDER = "anything"
-"""The key that `serve` tells its users to take: a word of the language, and no secret."""
+"""The key that `serve` suggests. It is an ordinary word, not a secret."""
 MOST_NESTED = 200
-"""Levels of a body. A schema has some ten; whatever walks a body calls itself once or twice a level."""
+"""Levels of a body. A schema has about ten; functions that walk a body recurse once or twice per level."""
 MOST_RETRIES = 10**9
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 NO_JSON = "The request body is not valid JSON"
@@ -30,11 +30,10 @@ WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate":
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
-    """A call whose headers and body can be read. `data` is the body's bytes, unpacked, `body` what they say.
+class ReceivedCall:
+    """A call with valid headers and body. `data` is the decoded body as bytes, `body` the parsed object.
 
-    The key that the call came with is taken out of the body, should it stand there: whatever is shown, recorded or
-    answered is made of this.
+    The call's API key is removed from the body: everything that is shown, recorded or answered comes from here.
     """
 
     body: Mapping[str, Any]
@@ -44,8 +43,8 @@ class Arrived:
     retry: int
 
 
-def header_fault(headers: Mapping[str, str]) -> Refused | None:
-    """Why these headers are not let in: no key, no version, or one that there is not. Any key is good."""
+def header_fault(headers: Mapping[str, str]) -> ApiError | None:
+    """Why these headers are refused: no key, or no known version. Any key is valid."""
     if not workspace_of(headers):
         return of_status(401, "x-api-key header is required")
     version = headers.get("anthropic-version")
@@ -56,30 +55,30 @@ def header_fault(headers: Mapping[str, str]) -> Refused | None:
     return None
 
 
-async def arrived(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> Arrived | Refused:
-    """The call, once its body is complete."""
-    sent = await _collected(chunks)
+async def receive_call(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> ReceivedCall | ApiError:
+    """Read a call to its end and parse it."""
+    sent = await _collect_body(chunks)
     if fault := header_fault(headers):
         return fault
-    data = of_status(413, TOO_LARGE) if sent is None else unpacked(sent, headers.get("content-encoding", ""))
-    if isinstance(data, Refused):
+    data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
+    if isinstance(data, ApiError):
         return data
     clean = without(data, secrets_of(headers))
-    body, retry = _parsed(clean), _retry(headers)
-    if isinstance(body, Refused):
+    body, retry = _parse_body(clean), _retry(headers)
+    if isinstance(body, ApiError):
         return body
-    if isinstance(retry, Refused):
+    if isinstance(retry, ApiError):
         return retry
-    return Arrived(body, clean, headers["anthropic-version"], workspace_of(headers), retry)
+    return ReceivedCall(body, clean, headers["anthropic-version"], workspace_of(headers), retry)
 
 
 def secrets_of(headers: Mapping[str, str]) -> list[str]:
-    """What must stand nowhere: the keys that the call came with."""
+    """The call's keys, which must not be shown or stored."""
     return [secret for secret in secrets_in(headers) if secret != PLACEHOLDER]
 
 
-async def _collected(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """All of a body, or None if it is too large. It is read to its end either way: only then is an answer heard."""
+async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:
+    """The body, or None if it is too large. It is read to its end either way, because clients answer only then."""
     parts: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -89,25 +88,25 @@ async def _collected(chunks: AsyncIterator[bytes]) -> bytes | None:
     return b"".join(parts) if size <= LARGEST else None
 
 
-def unpacked(data: bytes, encodings: str) -> bytes | Refused:
-    """A body without its content encodings, the last one first. No more than LARGEST bytes are ever made of it."""
+def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
+    """Decode a body's content encodings, the last one first. At most LARGEST bytes are produced."""
     for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
         if encoding in ("", "identity"):
             continue
         if encoding not in WINDOW:
             return _encoding("unsupported", f"content-encoding: '{encoding}' is not supported; use gzip or deflate")
         try:
-            data = _inflated(data, WINDOW[encoding])
+            data = _inflate(data, WINDOW[encoding])
         except zlib.error:
             return _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
         if len(data) > LARGEST:
             code = {"error_code": "request_body_too_large_after_decoding"}
-            return Detailed(413, "request_too_large", TOO_LARGE, details=code)
+            return DetailedError(413, "request_too_large", TOO_LARGE, details=code)
     return data
 
 
-def _inflated(data: bytes, window: int) -> bytes:
-    """Raises zlib.error for bytes that are damaged, or that end too early."""
+def _inflate(data: bytes, window: int) -> bytes:
+    """Raises zlib.error if the bytes are damaged or incomplete."""
     unpacker = zlib.decompressobj(window)
     try:
         made = unpacker.decompress(data, LARGEST + 1)
@@ -121,11 +120,11 @@ def _inflated(data: bytes, window: int) -> bytes:
     return made
 
 
-def _encoding(code: str, message: str) -> Refused:
-    return Detailed(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
+def _encoding(code: str, message: str) -> ApiError:
+    return DetailedError(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
 
 
-def _parsed(data: bytes) -> Mapping[str, Any] | Refused:
+def _parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
     try:
         body = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -140,12 +139,12 @@ def _parsed(data: bytes) -> Mapping[str, Any] | Refused:
 
 
 def _no_number(word: str) -> None:
-    """Python takes `NaN` and `Infinity` for numbers. JSON does not, and a log with one would be damaged."""
+    """Python parses `NaN` and `Infinity` as numbers. JSON does not, and they would damage a log."""
     raise ValueError(word)
 
 
 def _finite(word: str) -> float:
-    """A number that no float holds, like 1e400, is infinite to Python. It cannot be written down again."""
+    """Python parses a number beyond the range of floats, like 1e400, as infinite, which JSON cannot express."""
     if math.isinf(number := float(word)):
         raise ValueError(word)
     return number
@@ -167,7 +166,7 @@ def _inner(value: Any) -> Iterable[Any]:
 
 
 def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
-    """Half of a letter, escaped: Python's parser takes it, but it is no text and has no bytes."""
+    """Python parses half of a surrogate pair, but it cannot be encode_record."""
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -175,8 +174,8 @@ def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
     return False
 
 
-def _retry(headers: Mapping[str, str]) -> int | Refused:
-    """What the header says; 0 where it says no number."""
+def _retry(headers: Mapping[str, str]) -> int | ApiError:
+    """The number in the header; 0 without one."""
     value = headers.get(RETRY, "")
     if not (value.isascii() and value.isdecimal()):
         return 0

@@ -1,4 +1,4 @@
-"""The bill of a simulated API: what its calls cost, what caching saved, and where it did not."""
+"""The bill of a simulated API: what its calls cost, what caching saved, and which loops are uncached."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
+from cachecost.base.formatting import counted
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.ledger.unread import UnreadWrites
 from cachecost.live.server.conversations import title
-from cachecost.live.server.loops import Loop, loops_of
-from cachecost.live.server.meter import Meter, Taken
+from cachecost.live.server.meter import Meter, MeteredCall
+from cachecost.live.server.uncached_loops import UncachedLoop, find_uncached_loops
 from cachecost.providers.usage import Usage
 
 Key = TypeVar("Key")
@@ -21,8 +22,8 @@ NO_TEXT = "(no text)"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """What a part of the calls used and cost. `unmarked` is what it had cost without any caching, in dollars."""
+class BillShare:
+    """Usage and cost of some of the calls. `unmarked` is their cost without caching, in dollars."""
 
     name: str
     calls: int
@@ -34,45 +35,49 @@ class Share:
 
     @property
     def hit_share(self) -> Decimal | None:
-        """Which share of all input was read; None where there was no input."""
+        """The cache hit rate: tokens read ÷ input tokens; None without input."""
         total = self.usage.total_input
         return Decimal(self.usage.read) / total if total else None
 
     @property
-    def saved(self) -> Decimal:
-        """Dollars that caching saved; less than nothing where it cost more than it brought."""
+    def saved_usd(self) -> Decimal:
+        """Dollars that caching saved; negative if it cost more than it saved."""
         return self.unmarked - self.cost.total
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
-    """All calls, then the same by workspace, by conversation and by model; then the loops that were left uncached.
+class ServerBill:
+    """All calls, then by workspace, conversation and model, and the uncached loops.
 
-    `token_source` says how tokens were counted, `band` how far off that may be (0.03 is ±3 %).
+    `token_source` says how tokens were counted, `band` is the error margin (0.03 is ±3%).
     """
 
-    total: Share
-    workspaces: tuple[Share, ...]
-    conversations: tuple[Share, ...]
-    models: tuple[Share, ...]
-    loops: tuple[Loop, ...]
+    total: BillShare
+    workspaces: tuple[BillShare, ...]
+    conversations: tuple[BillShare, ...]
+    models: tuple[BillShare, ...]
+    loops: tuple[UncachedLoop, ...]
     errors: tuple[tuple[str, int], ...]
     token_source: str
     band: float
     notes: tuple[str, ...]
 
 
-def bill_of(meter: Meter) -> Bill:
+def bill_of(meter: Meter) -> ServerBill:
     """The bill so far."""
     taken = meter.taken
     talks = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
-    return Bill(
+    return ServerBill(
         _share("all", taken, meter),
         tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
-        tuple(_share(_named(calls[0], several), calls, meter) for _, calls in talks),
+        tuple(_share(_conversation_name(calls[0], several), calls, meter) for _, calls in talks),
         tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
-        tuple(loop for _, calls in talks for loop in loops_of(_named(calls[0], several), calls, taken)),
+        tuple(
+            loop
+            for _, calls in talks
+            for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, taken)
+        ),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
         meter.band,
@@ -80,17 +85,17 @@ def bill_of(meter: Meter) -> Bill:
     )
 
 
-def _groups(taken: Iterable[Taken], key: Callable[[Taken], Key]) -> list[tuple[Key, list[Taken]]]:
-    """The calls with the same key together, in the order in which they first came."""
-    found: dict[Key, list[Taken]] = {}
+def _groups(taken: Iterable[MeteredCall], key: Callable[[MeteredCall], Key]) -> list[tuple[Key, list[MeteredCall]]]:
+    """The calls by key, in the order of their first call."""
+    found: dict[Key, list[MeteredCall]] = {}
     for one in taken:
         found.setdefault(key(one), []).append(one)
     return list(found.items())
 
 
-def _share(name: str, calls: Sequence[Taken], meter: Meter) -> Share:
+def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
     rows = [one.row for one in calls]
-    return Share(
+    return BillShare(
         name,
         len(rows),
         sum(row.error is not None for row in rows),
@@ -101,12 +106,13 @@ def _share(name: str, calls: Sequence[Taken], meter: Meter) -> Share:
     )
 
 
-def _named(call: Taken, several: bool) -> str:
-    """A conversation by its first words, with its workspace where there are several."""
+def _conversation_name(call: MeteredCall, several: bool) -> str:
+    """The first words of a conversation, with its workspace if there are several."""
     name = title(call.first) or NO_TEXT
     return f"{call.workspace or NO_KEY}: {name}" if several else name
 
 
 def _not_messages(count: int) -> Sequence[str]:
-    bodies = "1 body was" if count == 1 else f"{count:,} bodies were"
-    return (f"{bodies} no Messages request: answered with a 400, and in no figure here",) if count else ()
+    if not count:
+        return ()
+    return (f"{counted(count, 'invalid request')} refused with status 400 and not billed",)

@@ -1,4 +1,4 @@
-"""The bill's figures: once as cells for people, once as JSON for machines."""
+"""The bill's figures as table cells and as JSON."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
 from cachecost.base.formatting import change, compared, counted, dollars, exact, percent, point_aligned, tokens
 from cachecost.ledger.results import TOKEN_CLASSES
-from cachecost.live.server.bill import Bill, Share
-from cachecost.live.server.loops import Loop
+from cachecost.live.server.bill import BillShare, ServerBill
+from cachecost.live.server.uncached_loops import UncachedLoop
 from cachecost.views.tables.columns import Column
 
 FORMAT = 1
-NOTHING_YET = "No call yet."
+NOTHING_YET = "No calls yet."
 HEADERS = {
     "cost": "cost",
-    "hit_share": "hit share",
+    "hit_share": "hit rate",
     "unmarked": "without caching",
     "calls": "calls",
     "input": "input",
@@ -26,20 +26,21 @@ HEADERS = {
 """Columns of a table of shares, by key."""
 
 
-def verdict(bill: Bill) -> str:
-    """The answer in one sentence: what the calls cost, and what caching made of it."""
+def verdict(bill: ServerBill) -> str:
+    """One sentence: what the calls cost, and what they would have cost without caching."""
     total = bill.total
     if not total.calls:
         return NOTHING_YET
     cost = f"{dollars(total.cost.total)} for {counted(total.calls, 'call')}"
     if not total.unmarked:
         return f"{cost}."
-    saved = compared(change(total.cost.total, total.unmarked))
-    return f"{cost}; without any caching {dollars(total.unmarked)}: caching made it {saved}."
+    difference = change(total.cost.total, total.unmarked)
+    words = f"{compared(difference)} {'than' if difference else 'as'} without caching"
+    return f"{cost}, {words} ({dollars(total.unmarked)})."
 
 
-def facts(bill: Bill) -> list[str]:
-    """What else should be known, a sentence each."""
+def facts(bill: ServerBill) -> list[str]:
+    """Further facts, one sentence each."""
     total, unread = bill.total, bill.total.unread
     told = []
     if total.hit_share is not None:
@@ -47,20 +48,20 @@ def facts(bill: Bill) -> list[str]:
             f"{percent(total.hit_share)} of {tokens(total.usage.total_input)} input tokens were read from the cache."
         )
     if unread.tokens:
-        lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than sending them unmarked"
-        told.append(f"Written and never read so far: {tokens(unread.tokens)} tokens ({lost}).")
-    told += [f"Refused, at no cost: {counted(count, 'call')}: {words}" for words, count in bill.errors]
+        lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than without caching"
+        told.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
+    told += [f"{counted(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
     return [*told, *(f"{note}." for note in bill.notes)]
 
 
-def counted_by(bill: Bill) -> str:
-    """How tokens were counted, and how far off that may be; empty before the first call."""
+def counted_by(bill: ServerBill) -> str:
+    """How tokens were counted, with the error margin; empty before the first call."""
     band = f", ±{percent(bill.band)}" if bill.band else ""
     return f"{bill.token_source}{band}" if bill.token_source else ""
 
 
-def cells(share: Share) -> dict[str, str]:
-    """The figures of a share as people read them, by the keys of HEADERS."""
+def cells(share: BillShare) -> dict[str, str]:
+    """The formatted figures of a share, by the keys of HEADERS."""
     usage = share.usage
     return {
         "calls": f"{share.calls:,}",
@@ -73,20 +74,20 @@ def cells(share: Share) -> dict[str, str]:
     }
 
 
-def columns(shares: Sequence[Share], keys: Sequence[str]) -> list[Column]:
-    """Those columns of HEADERS, one cell a share."""
+def columns(shares: Sequence[BillShare], keys: Sequence[str]) -> list[Column]:
+    """The columns of HEADERS in `keys`, with one cell per share."""
     made = [cells(share) for share in shares]
     return [Column(key, HEADERS[key], point_aligned([row[key] for row in made])) for key in keys]
 
 
-def class_rows(share: Share) -> list[tuple[str, str, str, str]]:
+def class_rows(share: BillShare) -> list[tuple[str, str, str, str]]:
     """(key, name, tokens, dollars) of each token class."""
     costs = share.cost.by_class()
     names = [(name, CLASS_NAMES[name], getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES]
     return [(name, words, tokens(count), dollars(costs[name])) for name, words, count in names]
 
 
-def bill_json(bill: Bill) -> dict[str, Any]:
+def bill_json(bill: ServerBill) -> dict[str, Any]:
     """The bill as JSON; dollars are decimal strings of all digits."""
     return {
         "format": FORMAT,
@@ -103,7 +104,7 @@ def bill_json(bill: Bill) -> dict[str, Any]:
     }
 
 
-def _share_json(share: Share) -> dict[str, Any]:
+def _share_json(share: BillShare) -> dict[str, Any]:
     return {
         "name": share.name,
         "calls": share.calls,
@@ -113,7 +114,7 @@ def _share_json(share: Share) -> dict[str, Any]:
         "cost_usd": exact(share.cost.total),
         "cost_by_class_usd": {name: exact(amount) for name, amount in share.cost.by_class().items()},
         "without_caching_usd": exact(share.unmarked),
-        "saved_usd": exact(share.saved),
+        "saved_usd": exact(share.saved_usd),
         "never_read": {
             "tokens": share.unread.tokens,
             "cost_usd": exact(share.unread.paid),
@@ -122,7 +123,7 @@ def _share_json(share: Share) -> dict[str, Any]:
     }
 
 
-def _loop_json(loop: Loop) -> dict[str, Any]:
+def _loop_json(loop: UncachedLoop) -> dict[str, Any]:
     return {
         "conversation": loop.conversation,
         "later_calls": loop.steps,

@@ -1,4 +1,4 @@
-"""The bill in a terminal: the answer, then who spent it on what, then what was left uncached."""
+"""The bill in a terminal: the verdict, the cost by token class and by group, then the uncached loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from cachecost.base.formatting import counted, point_aligned
 from cachecost.base.inert import encodable
-from cachecost.live.server.bill import Bill, Share, bill_of
+from cachecost.live.server.bill import BillShare, ServerBill, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
 from cachecost.views.streams import inert_console, styled
@@ -38,17 +38,17 @@ NARROWEST_NAME = 18
 KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
 LAST_KEYS = ("hit_share", "unread", "unmarked", "cost")
 RANKS = {"hit_share": COMPARISON, "unmarked": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
-"""Columns that do not carry the answer. A token class does, unless it is zero everywhere."""
+"""Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
 
 
 def print_bill(meter: Meter, stream: IO[str]) -> None:
-    """Print the bill: as wide as the stream's terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
+    """Print the bill, as wide as the terminal or 120 cells into a pipe, with colors as it and NO_COLOR allow."""
     print_text(bill_of(meter), stream)
 
 
-def print_text(bill: Bill, stream: IO[str]) -> None:
-    """Print to `stream`, signs in ASCII where its encoding lacks them."""
+def print_text(bill: ServerBill, stream: IO[str]) -> None:
+    """Print to `stream`, with ASCII replacements for characters that its encoding lacks."""
     probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
@@ -57,7 +57,7 @@ def print_text(bill: Bill, stream: IO[str]) -> None:
     styled(stream).write(encodable(text, encoding))
 
 
-def bill_text(bill: Bill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
+def bill_text(bill: ServerBill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
     """The whole bill, no line wider than `width` cells."""
     page = StringIO()
     console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
@@ -66,12 +66,12 @@ def bill_text(bill: Bill, width: int = PIPE_WIDTH, colours: Colours | None = Non
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
-def _parts(bill: Bill, width: int) -> Iterator[RenderableType]:
+def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     yield Text(verdict(bill), "bold")
     if not bill.total.calls:
         return
     for fact in facts(bill):
-        yield _indented(Text(fact))
+        yield _indent(Text(fact))
     yield Text()
     yield _classes(bill.total)
     for header, shares in (
@@ -86,44 +86,46 @@ def _parts(bill: Bill, width: int) -> Iterator[RenderableType]:
         yield Text()
         yield Text(f"{counted(len(bill.loops), 'conversation')} left uncached", "bold red")
     for loop in bill.loops:
-        yield _indented(Text(loop.sentence))
+        yield _indent(Text(loop.sentence))
     if counted_by(bill):
         yield Text()
-        yield _indented(Text(f"tokens   {counted_by(bill)}", "dim"))
+        yield _indent(Text(f"tokens   {counted_by(bill)}", "dim"))
 
 
-def _classes(total: Share) -> RenderableType:
+def _classes(total: BillShare) -> RenderableType:
     rows = [(name, count, cost) for key, name, count, cost in class_rows(total) if _is_used(total, key)]
     names, counts, costs = ([row[number] for row in rows] for number in range(3))
     numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
     return _grid([Column("name", "tokens", names, False), *numbers])
 
 
-def _is_used(share: Share, key: str) -> bool:
-    """An hour's writes are shown only where there are any; the rest always."""
+def _is_used(share: BillShare, key: str) -> bool:
+    """1h writes are shown only if there are any; other classes always."""
     return key != "write_1h" or bool(share.usage.write_1h)
 
 
-def _table(header: str, shares: Sequence[Share], width: int) -> Iterator[RenderableType]:
+def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
     kept = columns(shown, [*KEYS, *LAST_KEYS])
     kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
-    fitted = fit([share.name for share in shown], header, [_ranked(column) for column in kept], width, NARROWEST_NAME)
+    fitted = fit(
+        [share.name for share in shown], header, [_with_rank(column) for column in kept], width, NARROWEST_NAME
+    )
     names = [_cut(share.name, max(_room(fitted.shown, width), len(header))) for share in shown]
     yield _grid([Column("name", header, names, False), *fitted.shown])
     if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):
-        yield _indented(Text(note, "dim"))
+        yield _indent(Text(note, "dim"))
     if len(shares) > len(shown):
-        yield _indented(Text(f"and {counted(len(shares) - len(shown), header)} more", "dim"))
+        yield _indent(Text(f"and {counted(len(shares) - len(shown), header)} more", "dim"))
 
 
-def _ranked(column: Column) -> Column:
+def _with_rank(column: Column) -> Column:
     is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
     return replace(column, rank=ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank))
 
 
 def _cut(name: str, width: int) -> str:
-    """`name` in `width` cells: what is too long loses its end, since people know a conversation by its beginning."""
+    """`name` shortened to `width` cells at its end, since the beginning identifies a conversation."""
     if cell_len(name) <= width:
         return name
     return f"{set_cell_size(name, width - 1).rstrip()}…"
@@ -142,5 +144,5 @@ def _grid(kept: Sequence[Column]) -> RenderableType:
     return Padding(table, (0, 0, 0, INDENT))
 
 
-def _indented(text: RenderableType) -> RenderableType:
+def _indent(text: RenderableType) -> RenderableType:
     return Padding(text, (0, 0, 0, INDENT))

@@ -1,4 +1,4 @@
-"""One Messages call, from its body to what is answered: billed, kept and recorded before a byte goes out."""
+"""One Messages call from its body to its answer. It is billed and recorded before a byte is sent."""
 
 from __future__ import annotations
 
@@ -9,115 +9,115 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.live.log import moment
-from cachecost.live.server.arrival import Arrived
+from cachecost.live.server.arrival import ReceivedCall
 from cachecost.live.server.checks import body_fault, count_fault
 from cachecost.live.server.errors import error_body, not_a_message, of_status, unknown_model
-from cachecost.live.server.faults import ERRORS, Fault
-from cachecost.live.server.length import within
-from cachecost.live.server.message import encoded, message_of
-from cachecost.live.server.model import Answer, Asked, Metered, Refused
-from cachecost.live.server.served import Served
-from cachecost.live.server.threads import Resolved
+from cachecost.live.server.faults import ERRORS, InjectedFault
+from cachecost.live.server.max_tokens import within
+from cachecost.live.server.message import encode_json, message_of
+from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
+from cachecost.live.server.state import ServerState
+from cachecost.live.server.threads import ResolvedCall
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What goes to the client: a message (or a refusal), when, and what happens to it on the way."""
+class ServedResponse:
+    """What goes to the client: a message or an error, when, and a fault to inject."""
 
     request_id: str
-    message: Mapping[str, Any] | Refused
+    message: Mapping[str, Any] | ApiError
     streams: bool = False
     first_token_s: float = 0.0
     seconds: float = 0.0
-    fault: Fault | None = None
+    fault: InjectedFault | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call under way. `body` is the whole of it, `data` as the log keeps it."""
+    """A running call. `data` is the body as the log keeps it."""
 
-    arrived: Arrived
+    arrived: ReceivedCall
     id: str
     number: int
     start: float
-    resolved: Resolved
+    resolved: ResolvedCall
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Billed:
-    """A call that is answered."""
+class _BilledAnswer:
+    """An answered call."""
 
-    asked: Asked
-    answer: Answer
-    metered: Metered
+    asked: ClientCall
+    answer: ModelAnswer
+    metered: CallCharge
 
 
-def answer_call(served: Served, arrived: Arrived) -> Answered:
-    """Answer a Messages call. One after another: calls are billed in the order in which they start."""
+def answer_call(served: ServerState, arrived: ReceivedCall) -> ServedResponse:
+    """Answer a Messages call. Calls are billed one at a time, in the order they start."""
     with served.lock:
         resolved = served.threads.resolve(arrived.workspace, arrived.body)
-        whole = Resolved(arrived.body) if isinstance(resolved, Refused) else resolved
-        call = _begun(served, arrived, whole)
+        whole = ResolvedCall(arrived.body) if isinstance(resolved, ApiError) else resolved
+        call = _start_call(served, arrived, whole)
         fault = served.faults.of(call.number)
         if early := _error(fault):
             return _refuse(served, call, early)
-        early = resolved if isinstance(resolved, Refused) else body_fault(whole.body, arrived.version)
+        early = resolved if isinstance(resolved, ApiError) else body_fault(whole.body, arrived.version)
         return _refuse(served, call, early) if early else _answer(served, call, fault)
 
 
-def _begun(served: Served, arrived: Arrived, whole: Resolved) -> _Call:
+def _start_call(served: ServerState, arrived: ReceivedCall, whole: ResolvedCall) -> _Call:
     served.calls += 1
     name = served.ids.next(arrived.workspace.encode(), arrived.data)
-    data = arrived.data if whole.body is arrived.body else encoded(whole.body)
+    data = arrived.data if whole.body is arrived.body else encode_json(whole.body)
     return _Call(arrived, name, served.calls, served.clock.now(), whole, data)
 
 
-def _error(fault: Fault | None) -> Refused | None:
-    """The error that a fault makes of the whole call, if it does."""
+def _error(fault: InjectedFault | None) -> ApiError | None:
+    """The error that the fault stands for, if it replaces the whole answer."""
     if fault is None or fault.kind not in ERRORS:
         return None
     headers = {"retry-after": f"{fault.seconds:g}"} if fault.kind == "429" else {}
     return of_status(ERRORS[fault.kind], headers=headers)
 
 
-def _answer(served: Served, call: _Call, fault: Fault | None) -> Answered:
+def _answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> ServedResponse:
     try:
-        billed = _billed(served, _asked(call), fault)
+        billed = _bill_call(served, _client_call(call), fault)
     except Exception as error:
         served.say(f"internal error: {''.join(traceback.format_exception_only(error)).strip()}")
         billed = of_status(500)
-    if isinstance(billed, Refused):
+    if isinstance(billed, ApiError):
         return _refuse(served, call, billed)
     message = message_of(billed.asked, billed.answer, billed.metered)
     served.threads.keep(call.arrived.workspace, call.resolved, message)
     _record(served, call, 200, message, billed, fault)
     streams = bool(billed.asked.body.get("stream"))
-    return Answered("req_" + call.id, message, streams, billed.answer.first_token_s, billed.answer.seconds, fault)
+    return ServedResponse("req_" + call.id, message, streams, billed.answer.first_token_s, billed.answer.seconds, fault)
 
 
-def _billed(served: Served, asked: Asked, fault: Fault | None) -> _Billed | Refused:
+def _bill_call(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> _BilledAnswer | ApiError:
     try:
-        answer = _fitted(served, asked, fault)
-        metered = answer if isinstance(answer, Refused) else served.meters.take(asked, answer)
+        answer = _answer_within_limit(served, asked, fault)
+        metered = answer if isinstance(answer, ApiError) else served.meters.take(asked, answer)
     except NotAMessage as error:
         return not_a_message(error)
     except CannotEvaluate:
         return unknown_model(asked.body["model"])
-    if isinstance(answer, Refused):
+    if isinstance(answer, ApiError):
         return answer
-    return metered if isinstance(metered, Refused) else _Billed(asked, answer, metered)
+    return metered if isinstance(metered, ApiError) else _BilledAnswer(asked, answer, metered)
 
 
-def _asked(call: _Call) -> Asked:
+def _client_call(call: _Call) -> ClientCall:
     body = call.resolved.body
     told = body.get("diagnostics")
     wants = isinstance(told, Mapping)
     previous = told.get("previous_message_id") if isinstance(told, Mapping) else None
     said = [one for one in body["messages"] if isinstance(one, Mapping) and one.get("role") == "assistant"]
-    return Asked(
+    return ClientCall(
         "msg_" + call.id,
         body,
         call.arrived.workspace,
@@ -129,10 +129,10 @@ def _asked(call: _Call) -> Asked:
     )
 
 
-def _fitted(served: Served, asked: Asked, fault: Fault | None) -> Answer | Refused:
-    """The answer as long as it may be, and when it comes."""
+def _answer_within_limit(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> ModelAnswer | ApiError:
+    """The answer, cut to `max_tokens`, with its times."""
     answer = served.answerer.answer(asked)
-    if isinstance(answer, Refused):
+    if isinstance(answer, ApiError):
         return answer
     late = fault.seconds if fault and fault.kind == "slow" else 0.0
     first = (answer.first_token_s or served.first_token_s) + late
@@ -140,17 +140,17 @@ def _fitted(served: Served, asked: Asked, fault: Fault | None) -> Answer | Refus
     return within(timed, asked.body["model"], asked.body["max_tokens"], served.meters.count)
 
 
-def _refuse(served: Served, call: _Call, refused: Refused) -> Answered:
+def _refuse(served: ServerState, call: _Call, refused: ApiError) -> ServedResponse:
     body = error_body(refused, "req_" + call.id)
     if _is_request(call.resolved.body):
         _record(served, call, refused.status, body)
     else:
         served.unreadable += 1
-    return Answered("req_" + call.id, refused)
+    return ServedResponse("req_" + call.id, refused)
 
 
 def _is_request(body: Mapping[str, Any]) -> bool:
-    """Whether a request log can hold this body: a reader takes a log with anything else for damaged."""
+    """Whether a request log can hold this body; readers reject a log with anything else."""
     try:
         Intake().body(body)
     except NotAMessage:
@@ -159,14 +159,14 @@ def _is_request(body: Mapping[str, Any]) -> bool:
 
 
 def _record(
-    served: Served,
+    served: ServerState,
     call: _Call,
     status: int,
     response: Mapping[str, Any],
-    billed: _Billed | None = None,
-    fault: Fault | None = None,
+    billed: _BilledAnswer | None = None,
+    fault: InjectedFault | None = None,
 ) -> None:
-    """The call's line. It is written before the first byte goes out: whoever leaves, or is cut off, stands in it."""
+    """Write the call's line before the first byte is sent, so that aborted calls are recorded too."""
     if served.log is None:
         return
     fields = {
@@ -185,8 +185,8 @@ def _record(
         served.say(f"call {call.number} is not recorded: the file cannot be written: {error.strerror}")
 
 
-def counted(served: Served, arrived: Arrived) -> dict[str, Any] | Refused:
-    """The answer of count_tokens: free of charge, and no call of the cache."""
+def count_tokens(served: ServerState, arrived: ReceivedCall) -> dict[str, Any] | ApiError:
+    """The answer of count_tokens: free of charge, without effect on the cache."""
     if fault := count_fault(arrived.body, arrived.version):
         return fault
     try:

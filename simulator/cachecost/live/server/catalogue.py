@@ -1,4 +1,4 @@
-"""What /v1/models lists: the models whose rules are known, newest first."""
+"""/v1/models: the models whose rules are known, newest first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from cachecost.live.server.errors import invalid, not_found, unknown_model
-from cachecost.live.server.model import Refused
+from cachecost.live.server.model import ApiError
 from cachecost.providers.listing import ModelRow, model_rows
 from cachecost.providers.rules import RuleBook, data_date
 
@@ -52,20 +52,20 @@ def _display(name: str) -> str:
     return f"{words} {'.'.join(part for part in parts if part.isdecimal())}".strip()
 
 
-def one_model(models: Sequence[Wire], name: str) -> Wire | Refused:
+def find_model(models: Sequence[Wire], name: str) -> Wire | ApiError:
     """The model of this id or alias."""
     found = next((one for one in models if name in (one["id"], *one.get(ALIASES, ()))), None)
-    return unknown_model(name) if found is None else _shown(found)
+    return unknown_model(name) if found is None else _without_aliases(found)
 
 
-def _shown(model: Wire) -> Wire:
+def _without_aliases(model: Wire) -> Wire:
     return {name: value for name, value in model.items() if name != ALIASES}
 
 
-def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequence[str] = ()) -> Wire | Refused:
-    """A page of the list: `limit`, `after_id`, `before_id`; retired models only where they are asked for."""
+def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequence[str] = ()) -> Wire | ApiError:
+    """A page of the list: `limit`, `after_id`, `before_id`; retired models only on request."""
     wanted = lifecycles or ("active", "deprecated")
-    known = [_shown(one) for one in models if one.get("lifecycle", "active") in wanted]
+    known = [_without_aliases(one) for one in models if one.get("lifecycle", "active") in wanted]
     told = query.get("limit", str(USUAL_PAGE))
     is_number = told.isascii() and told.isdecimal() and len(told) <= len(str(LARGEST_PAGE))
     if not (is_number and 1 <= int(told) <= LARGEST_PAGE):

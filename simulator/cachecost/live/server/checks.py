@@ -1,4 +1,4 @@
-"""What the API asks of a body besides its prompt: the closed list of rule 6 is the meter's business."""
+"""The API's checks of a body apart from its prompt. The meter checks the closed list of rule 6."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from itertools import chain
 from typing import Any
 
 from cachecost.live.server.errors import invalid
-from cachecost.live.server.model import Refused
+from cachecost.live.server.model import ApiError
 
 Body = Mapping[str, Any]
 SAMPLING = ("temperature", "top_p", "top_k")
 STRICT = "2026-10-21"
-"""The version that no longer takes sampling parameters, documents in assistant messages and sent citations."""
+"""The version without sampling parameters, documents in assistant messages and citations in requests."""
 EXTRA = "Extra inputs are not permitted"
 
 
-def body_fault(body: Body, version: str) -> Refused | None:
-    """The first thing for which the API refuses `body` before it looks at the prompt; None: nothing."""
+def body_fault(body: Body, version: str) -> ApiError | None:
+    """The first error that the API finds in `body` before it looks at the prompt; None: no error."""
     return _first(_missing(body), _max_tokens(body), _prewarming(body), _by_version(body, version))
 
 
-def count_fault(body: Body, version: str) -> Refused | None:
+def count_fault(body: Body, version: str) -> ApiError | None:
     """The same for count_tokens, which takes no `max_tokens`."""
     return _first(_missing(body), _by_version(body, version))
 
 
-def _first(*checks: Iterator[str]) -> Refused | None:
-    """A check is made only where those before it found nothing: it may rely on them."""
+def _first(*checks: Iterator[str]) -> ApiError | None:
+    """The first error. A check runs only if those before it found nothing, so it may rely on them."""
     message = next(chain(*checks), None)
     return None if message is None else invalid(message)
 
@@ -58,7 +58,7 @@ def _max_tokens(body: Body) -> Iterator[str]:
 
 
 def _prewarming(body: Body) -> Iterator[str]:
-    """`max_tokens: 0` fills the cache and answers nothing, so it goes with nothing that shapes an answer."""
+    """`max_tokens: 0` only fills the cache, so parameters that shape an answer are refused."""
     if body.get("max_tokens") != 0:
         return
     if body.get("stream"):
@@ -85,7 +85,7 @@ def _by_version(body: Body, version: str) -> Iterator[str]:
 
 
 def _blocks(body: Body) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
-    """Each block of the messages with its path and role; what is no block is left to others to refuse."""
+    """Each block of the messages with its path and role; anything else is refused elsewhere."""
     for number, message in enumerate(body.get("messages") or []):
         if isinstance(message, Mapping):
             for index, block in enumerate(_inner(message)):

@@ -1,4 +1,4 @@
-"""Which conversation a call belongs to, which call it goes on from, and what its last mark stands on."""
+"""Which conversation a call belongs to, which call it continues, and where its last breakpoint is."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LONGEST_TITLE = 48
 LONGEST_READ = 2000
 
 
-class Talks:
-    """The conversations of all workspaces. A conversation is what begins with the same message.
+class ConversationIndex:
+    """The conversations of all workspaces. Calls with the same first message are one conversation.
 
-    Costs work for the messages that are new.
+    The work is proportional to the new messages.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Talks:
         return found
 
     def before(self, workspace: str, thread: Thread) -> int | None:
-        """The number of the last call whose messages `thread` goes on from; None if it is the first."""
+        """The number of the last call that `thread` continues; None if it is the first."""
         for node in thread.back():
             if (call := self._calls.get((workspace, node))) is not None:
                 return call
@@ -46,7 +46,7 @@ class Talks:
 
 
 def title(first: Thread) -> str:
-    """A conversation as people know it: the beginning of the first text that a person wrote."""
+    """A title for a conversation: the beginning of the first text that a person wrote."""
     texts = [str(block.content.get("text") or "") for block in _blocks(first) if block.content is not None]
     plain = [text for text in texts if text.strip() and not text.lstrip().startswith("<")]
     shown = "".join(letter if letter.isprintable() else " " for letter in (plain or texts or [""])[0][:LONGEST_READ])
@@ -59,7 +59,7 @@ def _blocks(first: Thread) -> tuple[Block, ...]:
 
 
 def answers_tools(thread: Thread) -> bool:
-    """Whether the last message brings results of tools: a step of a tool loop."""
+    """Whether the last message has tool results: a step of a tool loop."""
     return thread.message is not None and _brings_results(thread.message)
 
 
@@ -73,14 +73,14 @@ def marks_tool_results(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LastMark:
-    """What the deepest mark stands on, in words, and how many messages come after that."""
+    """What the last breakpoint is on, in words, and how many messages follow."""
 
     on: str
     messages_after: int
 
 
 def last_mark(request: Request) -> LastMark | None:
-    """The deepest mark of a request; None where nothing is marked."""
+    """The last breakpoint of a request; None without any."""
     marks = marks_sent(request).marks
     if not marks:
         return None

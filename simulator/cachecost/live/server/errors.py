@@ -1,4 +1,4 @@
-"""What the API answers instead of a message: error bodies, and its words for what it does not take."""
+"""The API's error bodies and messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachecost.live.server.model import Refused
+from cachecost.live.server.model import ApiError
 from cachecost.prompts.wire import NotAMessage
 
 INVALID = "invalid_request_error"
@@ -28,40 +28,40 @@ WORDS[529] = "Overloaded"
 
 
 @dataclass(frozen=True, slots=True)
-class Detailed(Refused):
-    """A refusal that says in `details`, for programs, which one it is."""
+class DetailedError(ApiError):
+    """An error with machine-readable `details`."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def invalid(message: str) -> Refused:
-    return Refused(400, INVALID, message)
+def invalid(message: str) -> ApiError:
+    return ApiError(400, INVALID, message)
 
 
-def not_found(message: str) -> Refused:
-    return Refused(404, NOT_FOUND, message)
+def not_found(message: str) -> ApiError:
+    return ApiError(404, NOT_FOUND, message)
 
 
-def unknown_model(name: object) -> Refused:
+def unknown_model(name: object) -> ApiError:
     return not_found(f"model: {name}")
 
 
-def of_status(status: int, message: str = "", headers: Mapping[str, str] | None = None) -> Refused:
-    """The API's answer of this status, in its own words where none are given."""
-    return Refused(status, OF_STATUS[status], message or WORDS[status], headers or {})
+def of_status(status: int, message: str = "", headers: Mapping[str, str] | None = None) -> ApiError:
+    """The API's error of this status, with its usual message unless one is given."""
+    return ApiError(status, OF_STATUS[status], message or WORDS[status], headers or {})
 
 
-def not_a_message(fault: NotAMessage) -> Refused:
-    """Our complaint about a body, as the API words such: `messages.0.role: Input should be …`."""
+def not_a_message(fault: NotAMessage) -> ApiError:
+    """An error in a body, as the API words it: `messages.0.role: Input should be …`."""
     _, _, rest = str(fault).partition(": expected ")
     expected, _, got = rest.rpartition("; got ")
-    missing = got == "nothing"
+    missing = got.startswith("nothing")  # a hint may follow
     return invalid(f"{fault.path}: {'Field required' if missing else f'Input should be {expected}'}")
 
 
-def error_body(refused: Refused, request_id: str) -> dict[str, Any]:
+def error_body(refused: ApiError, request_id: str) -> dict[str, Any]:
     """The body of an error response."""
     error: dict[str, Any] = {"type": refused.type, "message": refused.message}
-    if isinstance(refused, Detailed):
+    if isinstance(refused, DetailedError):
         error["details"] = dict(refused.details)
     return {"type": "error", "error": error, "request_id": request_id}

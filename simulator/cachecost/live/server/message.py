@@ -1,4 +1,4 @@
-"""The message that answers a call, as one object and as a stream of events."""
+"""The answer to a call, as one object and as a stream of events."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cachecost.live.server.model import Answer, Asked, Metered
+from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 
 Wire = dict[str, Any]
 MOST_PIECES = 40
 LETTERS = 24
-"""A piece of a streamed text is about that long; a long text comes in MOST_PIECES."""
+"""The usual length of a piece of streamed text; a long text comes in MOST_PIECES."""
 
 
-def message_of(asked: Asked, answer: Answer, metered: Metered) -> Wire:
+def message_of(asked: ClientCall, answer: ModelAnswer, metered: CallCharge) -> Wire:
     """The Messages API's answer."""
     message: Wire = {
         "id": asked.id,
@@ -34,7 +34,7 @@ def message_of(asked: Asked, answer: Answer, metered: Metered) -> Wire:
     return message
 
 
-def _usage(body: Mapping[str, Any], metered: Metered) -> Wire:
+def _usage(body: Mapping[str, Any], metered: CallCharge) -> Wire:
     geo = "us" if body.get("inference_geo") == "us" else "global"
     usage = {**metered.usage.wire(), "service_tier": "standard", "inference_geo": geo}
     return {**usage, "speed": body["speed"]} if body.get("speed") else usage
@@ -49,7 +49,7 @@ def events_of(message: Mapping[str, Any]) -> Iterator[Wire]:
     yield {"type": "message_start", "message": begun}
     yield {"type": "ping"}
     for index, block in enumerate(message["content"]):
-        yield {"type": "content_block_start", "index": index, "content_block": _begun(block)}
+        yield {"type": "content_block_start", "index": index, "content_block": _begin_block(block)}
         for delta in _deltas(block):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
@@ -58,7 +58,7 @@ def events_of(message: Mapping[str, Any]) -> Iterator[Wire]:
 
 
 def _end(message: Mapping[str, Any]) -> Wire:
-    """The last delta: usage so far, in which the halves of what was written are not told apart."""
+    """The last delta. Its usage does not split writes by TTL."""
     stops = ("stop_reason", "stop_sequence", "stop_details")
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     event: Wire = {
@@ -78,10 +78,10 @@ GROWING: dict[str, Wire] = {
     "server_tool_use": {"input": {}},
     "mcp_tool_use": {"input": {}},
 }
-"""What of a block comes in pieces, and how it begins. Other blocks come whole."""
+"""The fields of a block that are streamed in pieces, and their first value. Other blocks come whole."""
 
 
-def _begun(block: Mapping[str, Any]) -> Wire:
+def _begin_block(block: Mapping[str, Any]) -> Wire:
     begun = {**block, **GROWING.get(str(block.get("type")), {})}
     if begun.get("citations"):
         begun["citations"] = []
@@ -102,14 +102,14 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[Wire]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text as a stream tells it: three pieces at least where it has as many letters."""
+    """The pieces of a streamed text: at least three if it has as many characters."""
     parts = min(MOST_PIECES, max(3, len(text) // LETTERS))
     size = max(1, -(-len(text) // parts))
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-def encoded(value: Mapping[str, Any]) -> bytes:
-    """Compact JSON; half of a letter, which has no bytes of its own, as an escape."""
+def encode_json(value: Mapping[str, Any]) -> bytes:
+    """Compact JSON; a lone surrogate is escaped, since it cannot be encode_record."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -119,4 +119,4 @@ def encoded(value: Mapping[str, Any]) -> bytes:
 def as_bytes(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """Server-sent events."""
     for event in events:
-        yield b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), encoded(event))
+        yield b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), encode_json(event))

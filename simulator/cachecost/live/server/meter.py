@@ -1,4 +1,4 @@
-"""Who bills: the simulated cache of all workspaces, one call after another."""
+"""The meter: bills calls by the simulated cache of all workspaces."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.unread import Unread
 from cachecost.live.log import moment
-from cachecost.live.server.conversations import Talks
+from cachecost.live.server.conversations import ConversationIndex
 from cachecost.live.server.diagnostics import Diagnostics
-from cachecost.live.server.model import Answer, Asked, Metered, Refused
+from cachecost.live.server.errors import invalid, not_a_message, unknown_model
+from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
@@ -29,19 +30,16 @@ from cachecost.providers.usage import Usage
 from cachecost.replay.simulation import REFUSED, Simulated, Simulation
 from cachecost.tokens.factory import AUTO, make_counter
 
-INVALID = "invalid_request_error"
-NOT_FOUND = "not_found_error"
-NOTHING = "got nothing"
 CUT = "max_tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A call as the bill looks at it.
+class MeteredCall:
+    """A call on the bill.
 
-    `first` is the first message of its conversation; `before` the number of the call that it goes on from (None: none).
-    `unmarked` is what it would have cost without any caching, `input_price` what a token of it costs unmarked, in USD
-    per 10**6 tokens; `minimum` how many tokens a cached prefix of its model has at least.
+    `first` is the first message of its conversation; `before` the number of the call that it continues (None: none).
+    `unmarked` is its cost without caching, in USD; `input_price` in USD per 10**6 tokens; `minimum` the minimum
+    cacheable prefix of its model, in tokens.
     """
 
     row: CallRow
@@ -54,15 +52,11 @@ class Taken:
     minimum: int = 0
 
 
-def no_notes() -> Sequence[str]:
-    return ()
-
-
 class Meter:
-    """Bills calls by rules and prices, with the counter that `--tokens NAME` means. Calls come in the order they start.
+    """Bills calls by rules and prices, with the counter named by `--tokens NAME`. Calls come in the order they start.
 
-    `taken` holds every call that reached the ledger, in order: the `number`-th has `row.call == number`. Bodies that
-    are no Messages request are in no ledger; `not_messages` counts them. `notes` tells what else the bill should say.
+    `taken` holds every call in the ledger: the `number`-th has `row.call == number`. Bodies that are not Messages
+    requests are only counted, in `not_messages`. `notes` returns further sentences for the bill.
     """
 
     def __init__(self, rules: RuleBook, prices: PriceBook, host: str, tokens: str = AUTO) -> None:
@@ -74,15 +68,15 @@ class Meter:
         self._intake = Intake(keep_content=True)
         self._simulation = Simulation(rules, prices, self._counter, host)
         self._diagnostics = Diagnostics()
-        self._talks = Talks()
+        self._talks = ConversationIndex()
         self.unread = Unread()
-        self.taken: list[Taken] = []
+        self.taken: list[MeteredCall] = []
         self.not_messages = 0
-        self.notes: Callable[[], Sequence[str]] = no_notes
+        self.notes: Callable[[], Sequence[str]] = tuple
 
     @property
     def rows(self) -> list[CallRow]:
-        """The ledger, in the order calls started; refused ones, which cost nothing, with their error."""
+        """The ledger by start time; refused calls cost nothing and have an error."""
         return [one.row for one in self.taken]
 
     @property
@@ -95,19 +89,19 @@ class Meter:
         """The relative error of the token counts."""
         return max((counter.band for counter in self._counters.values()), default=0.0)
 
-    def take(self, asked: Asked, answer: Answer) -> Metered | Refused:
+    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
         """Bill a call that is about to be answered; see `Meters`."""
         try:
             request = self._intake.body(asked.body)
         except NotAMessage as fault:
             self.not_messages += 1
-            return Refused(400, INVALID, in_the_apis_words(fault))
+            return not_a_message(fault)
         simulated = self._simulation.simulated(_call(asked, request, answer))
         self._keep(asked, request, simulated)
         if simulated.row.error is not None:
-            return self._refused(asked, request, simulated.row)
-        told = self._diagnosed(asked, request)
-        return Metered(simulated.row, simulated.row.usage, told)
+            return self._error_of(asked, request, simulated.row)
+        told = self._diagnostics_of(asked, request)
+        return CallCharge(simulated.row, simulated.row.usage, told)
 
     def count(self, body: Mapping[str, Any]) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
@@ -123,39 +117,39 @@ class Meter:
             self._counters[generation] = make_counter(self._tokens, generation)
         return self._counters[generation]
 
-    def _keep(self, asked: Asked, request: Request, simulated: Simulated) -> None:
+    def _keep(self, asked: ClientCall, request: Request, simulated: Simulated) -> None:
         row, passes, rules, prices = simulated
         first = self._talks.first(request.thread)
         before = self._talks.before(asked.workspace, request.thread)
         if prices is None or rules is None:
-            self.taken.append(Taken(row, request, asked.workspace, first, before))
+            self.taken.append(MeteredCall(row, request, asked.workspace, first, before))
             return
         self._talks.remember(asked.workspace, request.thread, row.call)
         for one in passes:
             self.unread.add(row.call, one.outcome, prices, one.sizes)
         unmarked = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
         dollars = sum(unmarked.values(), ZERO)
-        kept = Taken(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
+        kept = MeteredCall(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
         self.taken.append(kept)
 
-    def _diagnosed(self, asked: Asked, request: Request) -> Mapping[str, Any] | None:
+    def _diagnostics_of(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:
         self._diagnostics.remember(asked.workspace, asked.id, request)
         return self._diagnostics.of(asked.workspace, asked.previous, request) if asked.wants_diagnostics else None
 
-    def _refused(self, asked: Asked, request: Request, row: CallRow) -> Refused:
-        """What the API answers: 400 where it refuses, 404 for a model that it does not have."""
+    def _error_of(self, asked: ClientCall, request: Request, row: CallRow) -> ApiError:
+        """The API's error: 400 for a refused request, 404 for an unknown model."""
         message = row.error or ""
         if row.error_type == REFUSED:
-            return Refused(400, INVALID, message)
+            return invalid(message)
         try:
             self._rules.rules(self._host, request.model, day_of(asked.start))
         except CannotEvaluate:
-            return Refused(404, NOT_FOUND, f"model: {request.model}")
-        return Refused(400, INVALID, f"cachecost cannot bill this call: {message}")
+            return unknown_model(request.model)
+        return invalid(f"cachecost cannot bill this call: {message}")
 
 
-def _call(asked: Asked, request: Request, answer: Answer) -> Call:
-    """The call as `replay` will read it from the log: its time to the microsecond, its rules those of its day."""
+def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
+    """The call as `replay` will read it from the log: time in microseconds, rules of its day."""
     timestamp = moment(asked.start)
     start = seconds(timestamp)
     output = answer_blocks(answer.content, request.deferred)
@@ -172,16 +166,7 @@ def _call(asked: Asked, request: Request, answer: Answer) -> Call:
     )
 
 
-def _output_told(answer: Answer) -> int | None:
-    """The output tokens that a recording knows of its answer; None where nobody knows, or the answer was cut since."""
+def _output_told(answer: ModelAnswer) -> int | None:
+    """The output tokens billed in a recording; None if unknown, or if the answer was cut since."""
     was_cut = answer.stop_reason == CUT
     return None if was_cut else getattr(answer, "output_tokens", None)
-
-
-def in_the_apis_words(fault: NotAMessage) -> str:
-    """A fault of a body as the API says it: `messages.0.role: Input should be …`, `messages: Field required`."""
-    path, _, told = str(fault).partition(": ")
-    expected, _, got = told.partition("; ")
-    if got.startswith(NOTHING):
-        return f"{path}: Field required"
-    return f"{path}: Input should be {expected.removeprefix('expected ')}"

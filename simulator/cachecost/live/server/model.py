@@ -1,4 +1,4 @@
-"""What the server's parts tell each other: what was asked, what is answered, what it costs."""
+"""The types that the server's parts share: a client's call, its answer, its charge."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientCall:
     """One call as a client sent it.
 
-    `turn` is how many assistant messages the body holds: a retry, and the same call in another run, has the same.
-    `start` is seconds since the epoch, by the server's clock. `retry` is what the client says in
-    `x-stainless-retry-count`. `previous` is the message id that the body's `diagnostics` name (None: nothing).
+    `turn` is the number of assistant messages in the body, the same for a retry. `start` is seconds since the epoch by
+    the server's clock. `retry` is the header `x-stainless-retry-count`. `previous` is the message id that the body's
+    `diagnostics` name (None: none).
     """
 
     id: str
@@ -30,8 +30,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the assistant says: wire blocks, and simulated seconds until the first token and until the end."""
+class ModelAnswer:
+    """An answer: wire blocks, and simulated seconds until the first token and until the end."""
 
     content: Sequence[Mapping[str, Any]]
     stop_reason: str = "end_turn"
@@ -40,8 +40,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """What the API answers instead: an HTTP status, an error type and words (`message` as the API would say it)."""
+class ApiError:
+    """An error of the API: an HTTP status, an error type and the API's message."""
 
     status: int
     type: str
@@ -50,8 +50,8 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Metered:
-    """A call in the ledger. `diagnostics` is None where the client did not ask for any, or nothing differs."""
+class CallCharge:
+    """The ledger row and usage of a call. `diagnostics` is None if not requested, or if nothing differs."""
 
     row: CallRow
     usage: Usage
@@ -59,18 +59,18 @@ class Metered:
 
 
 class Answerer(Protocol):
-    """Who answers: a script, a recording, a small agent. Same call, same answer."""
+    """Generates answers: a script, a recording or a small agent. The same call gets the same answer."""
 
-    def answer(self, asked: Asked) -> Answer | Refused: ...
+    def answer(self, asked: ClientCall) -> ModelAnswer | ApiError: ...
 
 
 class Meters(Protocol):
-    """Who bills: the simulated cache of all workspaces."""
+    """Bills calls by the simulated cache of all workspaces."""
 
-    def take(self, asked: Asked, answer: Answer) -> Metered | Refused:
-        """Bill a call that is about to be answered; calls come in the order they start."""
+    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
+        """Bill a call that is about to be answered. Calls come in the order they start."""
         ...
 
     def count(self, body: Mapping[str, Any]) -> int:
-        """Input tokens of a body, as the count_tokens endpoint tells them. Raises CannotEvaluate, NotAMessage."""
+        """Input tokens of a body, as count_tokens returns them. Raises CannotEvaluate, NotAMessage."""
         ...

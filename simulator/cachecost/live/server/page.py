@@ -1,4 +1,4 @@
-"""The bill as a page at `/cachecost`, and as JSON at `/cachecost.json`: as of now, whenever they are asked for."""
+"""The current bill as a page at `/cachecost`, and as JSON at `/cachecost.json`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from cachecost.live.server.bill import Bill, bill_of
+from cachecost.live.server.bill import ServerBill, bill_of
 from cachecost.live.server.bill_figures import HEADERS, bill_json, cells, class_rows, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REFRESH_S = 5
 PAGE, JSON = "/cachecost", "/cachecost.json"
 NOTHING_ELSE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""The page loads nothing and runs nothing."""
+"""The page loads no resource and runs no script."""
 
 
 def routes(meter: Meter) -> list[Route]:
@@ -35,8 +35,8 @@ def routes(meter: Meter) -> list[Route]:
     return [Route(PAGE, page), Route(JSON, figures)]
 
 
-def html(bill: Bill) -> str:
-    """The page, whole in itself: no script, no network; it asks for itself again every few seconds."""
+def html(bill: ServerBill) -> str:
+    """The page, self-contained: no script, no network. It reloads every few seconds."""
     groups = {"workspace": bill.workspaces, "model": bill.models, "conversation": bill.conversations}
     return _template().render(
         refresh_s=REFRESH_S,

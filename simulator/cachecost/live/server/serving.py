@@ -1,63 +1,25 @@
-"""The simulated API on a loopback port, until it is told to stop."""
+"""The simulated API on a loopback port, until it is stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any
 
-import uvicorn
 from starlette.types import ASGIApp
 
-from cachecost.live.server.served import Pauses
-
-LOOPBACK = "127.0.0.1"
-BACKLOG = 1024
-STOPS = (signal.SIGINT, signal.SIGTERM)
+from cachecost.live.callbacks import ignore
+from cachecost.live.loopback import QuietServer, address_of, listen
+from cachecost.live.server.state import AnswerDelays
 
 
-class PortTaken(Exception):
-    """The port cannot be listened on."""
+class _Server(QuietServer):
+    """Ends waits when it stops, so that running answers complete."""
 
-
-def listening(port: int) -> socket.socket:
-    """A socket on loopback; port 0 lets the system choose. Raises PortTaken."""
-    # said to be TCP, so that asyncio sends small pieces at once: otherwise each answer waits 40 ms for the client
-    taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind((LOOPBACK, port))
-    except (OSError, OverflowError) as error:
-        taken.close()
-        why = getattr(error, "strerror", None) or str(error)
-        raise PortTaken(f"port {port} of {LOOPBACK} cannot be used ({why}); --port 0 lets the system choose") from None
-    return taken
-
-
-def address_of(taken: socket.socket) -> str:
-    return f"http://{LOOPBACK}:{taken.getsockname()[1]}"
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn, which ends as a call returns: whoever stopped it still wants the bill."""
-
-    def __init__(self, app: ASGIApp, pauses: Pauses | None, ready: Callable[[], None]) -> None:
-        # no words of uvicorn's: a connection that is cut on purpose is no error
-        config: Any = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            backlog=BACKLOG,
-            lifespan="off",
-            server_header=False,
-        )
-        super().__init__(config)
+    def __init__(self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None]) -> None:
+        super().__init__(app)
         self._pauses = pauses
         self._ready = ready
 
@@ -70,42 +32,26 @@ class _Server(uvicorn.Server):
             self._pauses.stop()
         await super().shutdown(sockets)
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Stop at Ctrl-C and SIGTERM, without raising them again afterwards."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {one: signal.signal(one, self._stop) for one in STOPS}
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        self.handle_exit(number, frame)
-
 
 def serve_until_stopped(
-    app: ASGIApp, taken: socket.socket, pauses: Pauses | None = None, ready: Callable[[], None] = lambda: None
+    app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | None = None, ready: Callable[[], None] = ignore
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM; running answers come to their end. A second Ctrl-C does not wait for them."""
-    asyncio.run(_Server(app, pauses, ready).serve(sockets=[taken]))
+    """Serve until Ctrl-C or SIGTERM. Running answers complete first, unless a second Ctrl-C comes."""
+    asyncio.run(_Server(app, pauses, ready).serve(sockets=[listener]))
 
 
 @contextlib.contextmanager
-def serving(app: ASGIApp, pauses: Pauses | None = None, port: int = 0) -> Iterator[str]:
-    """Serve from a thread of its own while the block runs; gives the address."""
-    taken = listening(port)
+def serving(app: ASGIApp, pauses: AnswerDelays | None = None, port: int = 0) -> Iterator[str]:
+    """Serve from a thread while the block runs; yields the address."""
+    listener = listen(port)
     began = threading.Event()
     server = _Server(app, pauses, began.set)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[taken])), daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()
     try:
         began.wait()
-        yield address_of(taken)
+        yield address_of(listener)
     finally:
         server.should_exit = True
         thread.join()
-        taken.close()
+        listener.close()

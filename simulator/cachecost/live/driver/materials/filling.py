@@ -1,8 +1,7 @@
-"""A planned request -> the same request with content: what has none gets filler of about its tokens.
+"""A planned request -> the same request with content: blocks without any get filler of about the same token count.
 
-This happens after planning, so whatever a strategy makes of a conversation (summaries, reminders, questions) is
-covered, and before pricing, so what is priced is what is sent. Equal blocks get equal content, so what was a common
-prefix stays one.
+This happens after planning, so it covers what a strategy adds to a conversation (summaries, reminders, questions), and
+before pricing, so what is priced is what is sent. Equal blocks get equal content, so common prefixes remain.
 """
 
 from __future__ import annotations
@@ -10,17 +9,40 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from random import Random
 from typing import Any
 
-from cachecost.live.driver.materials.words import TELLING, text
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.counting import CannotCount, TokenCounter
 from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.wire import block_of, text_block
 
+LIST = (
+    "air all arm art bag bar bed big bit boat body bone book box bread bus cake call camp card care case cat chair "
+    "city clay clock cloud coal coat cold cook corn cow cup dark day deep desk dish dog door dream dry dust ear "
+    "earth edge egg end eye face farm fast field fire fish floor flower food foot forest fork game garden gate girl "
+    "glass gold grass green hair half hall hand hat head heart hill home horse house ice iron island key king "
+    "kitchen lake lamp land leaf leg letter light line lion list long market milk mind moon morning mountain "
+    "mouth music name neck nest new night nine nose ocean old orange page paint paper park party path pen pig pin "
+    "pipe place"
+)
+WORDS = tuple(LIST.split())
+"""128 of them, so a word encodes seven bits."""
+BITS = 7
+DIGEST_WORDS = 5
+"""The first words encode 35 bits of the digest, so no text is shorter."""
+
+
+def text(digest: bytes, words: int) -> str:
+    """`words` words (at least DIGEST_WORDS), drawn from `digest`."""
+    told = int.from_bytes(digest)
+    first = [WORDS[told >> (BITS * number) & 127] for number in range(DIGEST_WORDS)]
+    return " ".join(first + Random(told).choices(WORDS, k=max(0, words - DIGEST_WORDS)))
+
+
 Content = dict[str, Any]
 SAMPLE = 100
-"""Words by which the tokens of a word are measured."""
+"""Words in the sample that measures tokens per word."""
 BYTES_PER_TOKEN = 4
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
 Open = tuple[str, ...]
@@ -28,14 +50,14 @@ Open = tuple[str, ...]
 Filled = tuple[Thread, Open, dict[int, int]]
 """A thread with content, the calls open at its end, and where the blocks of its last message went."""
 
-NO_THINKING = "Thinking blocks without their signature cannot be sent: they are left out."
-AS_TEXT = "Blocks of kind {kind} without content are sent as text of about their length."
-UNMATCHED = "Tool results that no tool call stands before are sent as text."
-FILLER = "Blocks without content are sent as filler text of about their tokens."
+NO_THINKING = "Thinking blocks without a signature cannot be sent and are omitted."
+AS_TEXT = "Blocks of kind {kind} without content are sent as text of about the same length."
+UNMATCHED = "Tool results without a preceding tool call are sent as text."
+FILLER = "Blocks without content are sent as filler text of about the same token count."
 
 
-class Material:
-    """Fills requests for one strategy; `counter` tells how long blocks are. `notes` are sentences for people."""
+class FillerContent:
+    """Adds content to the requests of one strategy. `counter` measures blocks; `notes` are sentences for the user."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.notes: dict[str, None] = {}
@@ -46,15 +68,15 @@ class Material:
         self._blocks: dict[tuple[bytes, str], Block] = {}
         self._rates: dict[str, float] = {}
 
-    def filled(self, request: Request) -> Request:
+    def fill_request(self, request: Request) -> Request:
         """`request` with content in every block."""
         thread = self._thread(request.thread)[0]
-        marks = tuple(moved for mark in request.marks if (moved := self._moved(mark)) is not None)
+        marks = tuple(moved for mark in request.marks if (moved := self._move_mark(mark)) is not None)
         return replace(
             request, thread=thread, tools=self._part(request.tools), system=self._part(request.system), marks=marks
         )
 
-    def _moved(self, mark: Mark) -> Mark | None:
+    def _move_mark(self, mark: Mark) -> Mark | None:
         if mark.layer is not Layer.MESSAGES or mark.node is None:
             return mark
         node, _, places = self._thread(mark.node)
@@ -77,7 +99,7 @@ class Material:
         return state
 
     def _then(self, before: Filled, node: Thread) -> Filled:
-        """The filled thread that goes on with the message of `node`; an empty one leaves it as it is."""
+        """The filled thread with the message of `node` added, unless it is empty."""
         assert node.message is not None
         blocks: list[Block] = []
         places: dict[int, int] = {}
@@ -94,13 +116,13 @@ class Material:
         return before[0].then(Message.of(node.message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
 
     def _in_message(self, block: Block, opened: list[str]) -> Block | None:
-        """The block with content; None where it is left out. A result closes the call that it answers."""
+        """The block with content; None if it is omitted. A result closes the call that it answers."""
         if block.is_thinking and block.content is None:
             self.notes[NO_THINKING] = None
             return None
         if block.kind != "tool_result":
             return self._block(block, "")
-        answers = self._answered(block, opened)
+        answers = self._find_call(block, opened)
         if answers:
             opened.remove(answers)
         else:
@@ -109,28 +131,28 @@ class Material:
             return self._block(block, answers)
         return _result(block, block.content, answers)
 
-    def _answered(self, block: Block, opened: list[str]) -> str:
-        """The open call that a result is for: the one it names, else the first one; "" where none is open."""
+    def _find_call(self, block: Block, opened: list[str]) -> str:
+        """The open call that a result answers: the one it names, else the first; "" if none is open."""
         named = str((block.content or {}).get("tool_use_id"))
         return named if named in opened else next(iter(opened), "")
 
     def _block(self, block: Block, answers: str) -> Block:
-        """A block with content; a result `answers` a call."""
+        """A block with content; `answers` is the call that a result is for."""
         if block.content is not None:
             return block_of(block.role, block.content) if block.tokens is not None else block
         key = (block.digest, answers)
         if key not in self._blocks:
-            self._blocks[key] = self._made(block, answers)
+            self._blocks[key] = self._make_block(block, answers)
         return self._blocks[key]
 
-    def _made(self, block: Block, answers: str) -> Block:
+    def _make_block(self, block: Block, answers: str) -> Block:
         self.notes[FILLER] = None
         kind, make = maker(block, answers)
         if kind == "text" and block.kind not in ("text", "tool_result"):
             self.notes[AS_TEXT.format(kind=block.kind)] = None
-        shortest = block_of(block.role, make(text(block.digest, TELLING)))
+        shortest = block_of(block.role, make(text(block.digest, DIGEST_WORDS)))
         rest = self._tokens(block) - self._counter.block(shortest)
-        words = TELLING + max(0, round(rest / self._rate(kind, block, make)))
+        words = DIGEST_WORDS + max(0, round(rest / self._rate(kind, block, make)))
         return block_of(block.role, make(text(block.digest, words)))
 
     def _tokens(self, block: Block) -> int:
@@ -140,10 +162,10 @@ class Material:
             return block.size // BYTES_PER_TOKEN
 
     def _rate(self, kind: str, block: Block, make: Callable[[str], Content]) -> float:
-        """Tokens of a word in a block of this kind."""
+        """Tokens per word in a block of this kind."""
         if kind not in self._rates:
             short, long = (
-                self._counter.block(block_of(block.role, make(text(block.digest, TELLING + words))))
+                self._counter.block(block_of(block.role, make(text(block.digest, DIGEST_WORDS + words))))
                 for words in (SAMPLE, 2 * SAMPLE)
             )
             self._rates[kind] = max(0.01, (long - short) / SAMPLE)
@@ -168,7 +190,7 @@ def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
 
 
 def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
-    """A result that has content, for the call it `answers`; as text where it answers none."""
+    """A result with content, for the call it `answers`; as text if it answers none."""
     if answers:
         return block if content.get("tool_use_id") == answers else block_of("user", {**content, "tool_use_id": answers})
     told = content.get("content")
@@ -176,4 +198,4 @@ def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
 
 
 def _some_words(digest: bytes) -> Iterator[str]:
-    yield from text(digest, TELLING).split()[:2]
+    yield from text(digest, DIGEST_WORDS).split()[:2]

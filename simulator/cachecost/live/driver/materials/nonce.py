@@ -1,4 +1,4 @@
-"""What keeps strategies, and runs, from finding each other's cache: a few words in the first block of the prompt."""
+"""A few words in the first block of a prompt, so that strategies and runs do not share cache entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def nonce_of(run: str, strategy: str) -> str:
 def with_nonce(body: Mapping[str, Any], nonce: str) -> Body:
     """`body` with the nonce in its first block: a tool's description, else the system prompt, else the first message.
 
-    A tool that Anthropic defines, or that is loaded later, cannot carry it.
+    Not in a tool that Anthropic defines, nor in a deferred one.
     """
     tools = list(body.get("tools") or ())
     for number, tool in enumerate(tools):

@@ -1,4 +1,4 @@
-"""The API's rules for what follows what in a body, checked before anything is sent (its documentation, Messages)."""
+"""The API's rules for the order of blocks in a body, checked before anything is sent (documentation, Messages)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Turn = tuple[str, Blocks]
 
 
 def faults_in(body: Mapping[str, Any]) -> list[str]:
-    """Why the API would answer 400, in words; empty where nothing is known against the body."""
+    """Why the API would answer 400; empty if no reason is known."""
     turns = _turns(body)
     return [
         *_of_schema(body),
@@ -30,7 +30,7 @@ def faults_in(body: Mapping[str, Any]) -> list[str]:
 
 
 def _turns(body: Mapping[str, Any]) -> list[Turn]:
-    """The messages as the API joins them: those of equal roles in a row are one; system messages stand aside."""
+    """The messages as the API merges them: adjacent ones of one role are joined; system messages are left out."""
     turns: list[Turn] = []
     for number, message in enumerate(body.get("messages") or ()):
         if message["role"] == "system":
@@ -53,9 +53,9 @@ def _of_tools(body: Mapping[str, Any]) -> Iterator[str]:
     names = [str(tool.get("name")) for tool in body.get("tools") or ()]
     for name, times in Counter(names).items():
         if times > 1:
-            yield f"tools: names must be unique; '{name}' stands there {times} times"
+            yield f"tools: names must be unique; '{name}' appears {times} times"
         if not TOOL_NAME.fullmatch(name):
-            yield f"tools: '{name}' is no name that the API takes"
+            yield f"tools: '{name}' is not a valid tool name"
     choice = body.get("tool_choice") or {}
     if choice.get("type") == "tool" and choice.get("name") not in names:
         yield f"tool_choice: tool '{choice.get('name')}' is not among the tools"
@@ -95,7 +95,7 @@ def _of_results(turns: list[Turn]) -> Iterator[str]:
         seen.update(calls)
         waiting = calls
     if waiting:
-        yield f"turn {len(turns)}: the last message calls tools, and nothing answers them"
+        yield f"turn {len(turns)}: the last message calls tools, and has no results for them"
 
 
 def _comes_late(blocks: Blocks) -> bool:
@@ -104,7 +104,7 @@ def _comes_late(blocks: Blocks) -> bool:
 
 
 def _of_thinking(body: Mapping[str, Any], turns: list[Turn]) -> Iterator[str]:
-    """With manual thinking, the assistant's turn that tool results go on must begin with its thinking."""
+    """With manual thinking, the assistant turn before tool results must start with its thinking."""
     if (body.get("thinking") or {}).get("type") != "enabled" or len(turns) < 2:
         return
     goes_on = turns[-1][0] == "user" and any(block.get("type") == "tool_result" for block in turns[-1][1])

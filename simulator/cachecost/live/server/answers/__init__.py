@@ -1,4 +1,4 @@
-"""Who answers in place of a model: a script, a recording, or a small agent. Same call, same answer."""
+"""What answers in place of a model: a script, a recording or a small agent. The same call gets the same answer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cachecost.base.errors import nearest
+from cachecost.base.formatting import counted
 from cachecost.live.server.model import Answerer
 
 ANSWERS = (
@@ -16,32 +17,31 @@ ANSWERS = (
 KINDS = ("agent", "script", "recording")
 DEFAULT_TOOL_CALLS = 2
 AGENT = re.compile(r"[0-9]{1,9}(:.+)?")
-"""How many tool calls a turn has, and the tools that are called whatever their names say."""
+"""The number of tool calls per turn, and the tools that may be called regardless of their names."""
 
 
 def answerer_from(text: str) -> Answerer:
-    """The answerer that `--answers TEXT` means: see ANSWERS. Raises ValueError, and InputError for its file."""
+    """The answerer of `--answers TEXT`: see ANSWERS. Raises ValueError, and InputError for its file."""
     kind, _, rest = text.partition(":")
     if text == "agent" or (kind == "agent" and AGENT.fullmatch(rest)):
-        from cachecost.live.server.answers.agent import Agent
+        from cachecost.live.server.answers.agent import AgentAnswerer
 
         calls, _, allowed = rest.partition(":")
-        return Agent(int(calls or DEFAULT_TOOL_CALLS), frozenset(filter(None, allowed.split(","))))
+        return AgentAnswerer(int(calls or DEFAULT_TOOL_CALLS), frozenset(filter(None, allowed.split(","))))
     if kind == "script" and rest:
-        from cachecost.live.server.answers.script import Script
+        from cachecost.live.server.answers.script import ScriptAnswerer
 
-        return Script.load(Path(rest))
+        return ScriptAnswerer.load(Path(rest))
     if kind == "recording" and rest:
-        from cachecost.live.server.answers.recording import Recorded
+        from cachecost.live.server.answers.recording import RecordingAnswerer
 
-        return Recorded.load(Path(rest))
+        return RecordingAnswerer.load(Path(rest))
     raise ValueError(f"expected {ANSWERS}; got '{text}'{nearest(kind, KINDS)}")
 
 
 def notes_of(answerer: Answerer) -> Sequence[str]:
-    """What the bill should say about the answers."""
+    """Notes on the answers for the bill."""
     missed = getattr(answerer, "missed", 0)
     if not missed:
         return tuple(getattr(answerer, "notes", ()))
-    calls = "1 call was" if missed == 1 else f"{missed:,} calls were"
-    return (f"{calls} not in the recording: answered with a line of text that says so",)
+    return (f"{counted(missed, 'call')} not found in the recording and answered with a placeholder",)

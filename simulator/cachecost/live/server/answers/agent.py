@@ -1,4 +1,4 @@
-"""A small agent in place of a model: some tool calls a turn, then a sentence. Enough for whole agent loops to run."""
+"""A small agent in place of a model: some tool calls per turn, then a sentence. It drives whole agent loops."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from cachecost.live.server.answers.schema import minimal
-from cachecost.live.server.answers.tally import ToolTally
-from cachecost.live.server.answers.told import (
+from cachecost.live.server.answers.blocks import (
     Item,
     blocks,
+    count_tool_calls_of_turn,
     items,
     mapping,
     stop_reason,
     text,
     thinking,
-    tool_calls_since_a_person_spoke,
     tool_use,
     wanted_schema,
     wants_thinking,
 )
+from cachecost.live.server.answers.schema import minimal
 from cachecost.live.server.answers.tools import ToolCall, answering_call, harmless_call, harmless_calls
-from cachecost.live.server.model import Answer, Asked
+from cachecost.live.server.model import ClientCall, ModelAnswer
 
 THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
 
 
-class Agent:
-    """Makes `tool_calls` calls of harmless tools in each turn, one a reply; then says a line.
+class AgentAnswerer:
+    """Makes `tool_calls` calls of harmless tools per turn, one per reply; then answers with a sentence.
 
-    Every such tool has its turn: the next is the one that the conversation has called least. Those `allowed` are
-    called whatever their names say. `tool_choice` is obeyed as far as that is harmless; a JSON schema is answered with
-    the least JSON it takes. `notes` say which of the tools offered were not called.
+    The next tool is the one that the conversation has called least. Those `allowed` are called regardless of their
+    names. `tool_choice` is obeyed as far as that is harmless; a JSON schema is answered with a minimal value. `notes`
+    say which of the tools offered were not called.
     """
 
     def __init__(self, tool_calls: int = 2, allowed: Collection[str] = ()) -> None:
@@ -43,15 +42,15 @@ class Agent:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the bill should say about the tools."""
+        """Notes on the tools for the bill."""
         return self._tally.notes
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ClientCall) -> ModelAnswer:
         """See `Answerer`."""
         body = asked.body
-        made = tool_calls_since_a_person_spoke(body)
+        made = count_tool_calls_of_turn(body)
         ready = harmless_calls(body, self._allowed)
-        call = _forced(body, made, self._tool_calls, ready) or self._next(body, made, ready)
+        call = _forced_call(body, made, self._tool_calls, ready) or self._next(body, made, ready)
         self._tally.add(body, call.name if call else None)
         content: list[Item] = []
         if wants_thinking(body) and not made:
@@ -60,10 +59,10 @@ class Agent:
             content.append(tool_use(body, asked.turn, call.name, call.arguments))
         else:
             content.append(text(_words(body, made)))
-        return Answer(content, stop_reason(content))
+        return ModelAnswer(content, stop_reason(content))
 
     def _next(self, body: Item, made: int, ready: Sequence[ToolCall]) -> ToolCall | None:
-        """The next call of this turn; None where it is done, or nothing harmless may be called."""
+        """The next call of this turn; None if the turn is done, or no tool is harmless."""
         if made >= self._tool_calls or _choice(body).get("type") in ("none", "tool"):
             return None
         return _least_called(ready, body)
@@ -73,10 +72,10 @@ def _choice(body: Item) -> Item:
     return mapping(body.get("tool_choice"))
 
 
-def _forced(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) -> ToolCall | None:
-    """The call that `tool_choice` asks for in any case; None where it asks for none, or for one that may do harm.
+def _forced_call(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) -> ToolCall | None:
+    """The call that `tool_choice` forces; None if it forces none, or one that may do harm.
 
-    Where any will do, the one that holds a structured answer comes after `enough` others.
+    With `any`, the tool for a structured answer comes after `enough` others.
     """
     choice = _choice(body)
     if choice.get("type") == "any":
@@ -94,7 +93,7 @@ def _only_one(body: Item) -> ToolCall | None:
 
 
 def _least_called(ready: Sequence[ToolCall], body: Item) -> ToolCall | None:
-    """Of those that were called as often, the one that is offered first."""
+    """The least called tool; of several, the one that is offered first."""
     called = Counter(str(block.get("name")) for block in _tool_uses(body))
     return min(ready, key=lambda call: called[call.name], default=None)
 
@@ -113,3 +112,52 @@ def _words(body: Item, made: int) -> str:
     if made:
         return f"Done after {made} tool {'call' if made == 1 else 'calls'}. (A simulated answer of cachecost serve.)"
     return "Done. (A simulated answer of cachecost serve.)"
+
+
+MOST_NAMES = 8
+BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
+DEFERRED = "deferred until a tool search"
+OF_THE_API = "run by the API, which is not simulated"
+NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
+
+
+class ToolTally:
+    """Why tools were not called, in the order they were first offered. `calls` is the number of calls per turn."""
+
+    def __init__(self, calls: int, allowed: Collection[str]) -> None:
+        self._calls = calls
+        self._allowed = allowed
+        self._reasons: dict[str, str] = {}
+        self._called: set[str] = set()
+
+    def add(self, body: Item, called: str | None) -> None:
+        """Count a call that offered the tools of `body`; `called` is the one called (None: none)."""
+        for tool in items(body.get("tools")):
+            name = tool.get("name") or tool.get("type")
+            if isinstance(name, str) and name not in self._reasons:
+                self._reasons[name] = _reason(tool, self._allowed)
+        if called is not None:
+            self._called.add(called)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """A sentence for each reason why tools were not called."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self._reasons.items():
+            if name not in self._called:
+                by_reason.setdefault(reason, []).append(name)
+        return tuple(self._note(reason, names) for reason, names in by_reason.items())
+
+    def _note(self, reason: str, names: list[str]) -> str:
+        noun = "call" if self._calls == 1 else "calls"
+        why = reason.format(calls=self._calls, names=",".join(names[:MOST_NAMES]), noun=noun)
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        return f"Tools not called: {', '.join(names[:MOST_NAMES])}{more} ({why})"
+
+
+def _reason(tool: Item, allowed: Collection[str]) -> str:
+    if harmless_call(tool, allowed=allowed) is not None:
+        return NO_TURN
+    if tool.get("defer_loading") is True:
+        return DEFERRED
+    return OF_THE_API if str(tool.get("type") or "custom") != "custom" else BY_NAME

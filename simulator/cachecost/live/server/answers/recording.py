@@ -1,4 +1,4 @@
-"""Answers from a recording: what the model really said to the same messages."""
+"""Answers from a recording: the model's answers to the same messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.server.answers.told import stop_reason, text
-from cachecost.live.server.model import Answer, Asked
+from cachecost.live.server.answers.blocks import stop_reason, text
+from cachecost.live.server.model import ClientCall, ModelAnswer
 from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
@@ -21,39 +21,36 @@ NOT_RECORDED = "nothing recorded for this call"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedAnswer(Answer):
-    """An answer with the output tokens that were billed for it; None where no bill is known."""
+class RecordedAnswer(ModelAnswer):
+    """An answer with its billed output tokens; None if unknown."""
 
     output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A thread by its words: digests of all messages and of the first, and how many are the assistant's.
-
-    Marks are no part of it.
-    """
+class _ThreadKey:
+    """Identifies a thread without breakpoints: digests of all messages and of the first, and the number of turns."""
 
     digest: bytes
     first: bytes
     turn: int
 
-    def then(self, message: Message) -> _Said:
+    def then(self, message: Message) -> _ThreadKey:
         digest = blake2b(self.digest + message.digest, digest_size=DIGEST_BYTES).digest()
-        return _Said(digest, self.first or digest, self.turn + (message.role == "assistant"))
+        return _ThreadKey(digest, self.first or digest, self.turn + (message.role == "assistant"))
 
 
-class Recorded:
-    """Answers a call as the recording does.
+class RecordingAnswerer:
+    """Answers a call as in the recording.
 
-    The call with the same tools, system and messages comes first, then one with the same messages, then the one that
-    stands at the same turn of a conversation with the same first message. `missed` counts calls for which there is
-    none: they are answered with a line that says so.
+    It prefers the call with the same tools, system and messages, then one with the same messages, then the one at the
+    same turn of a conversation with the same first message. `missed` counts calls without a match, which get a
+    placeholder.
     """
 
     def __init__(self, calls: Iterable[RecordedCall]) -> None:
         self._intake = Intake()
-        self._threads: dict[Thread, _Said] = {}
+        self._threads: dict[Thread, _ThreadKey] = {}
         self._whole: dict[tuple[bytes, bytes, bytes], RecordedAnswer] = {}
         self._messages: dict[bytes, RecordedAnswer] = {}
         self._turns: dict[tuple[bytes, int], RecordedAnswer] = {}
@@ -62,14 +59,14 @@ class Recorded:
             self._learn(call)
 
     @classmethod
-    def load(cls, path: Path) -> Recorded:
-        """The recording at `path`, in any known format. Raises InputError, also where it holds no answer."""
+    def load(cls, path: Path) -> RecordingAnswerer:
+        """The recording at `path`, in any known format. Raises InputError, also if it has no answers."""
         found = cls(read_calls(path, says_format=False))
         if not found._messages:
             raise InputError([Fault(str(path), "expected a recording with answers; got none whose words were kept")])
         return found
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ClientCall) -> ModelAnswer:
         """See `Answerer`."""
         try:
             request = self._intake.body(asked.body)
@@ -81,43 +78,43 @@ class Recorded:
         return found or _missing()
 
     def _learn(self, call: RecordedCall) -> None:
-        """Keep an answer under all that it can be found by; of several to the same call the first."""
+        """Index an answer by all its keys; of several answers to the same call, the first counts."""
         if call.has_failed or not call.response or any(block.content is None for block in call.response):
             return
-        said, request = _recorded(call), call.request
-        asked = self._said(request.thread)
+        said, request = _answer_of(call), call.request
+        asked = self._key_of(request.thread)
         self._whole.setdefault((request.tools.digest, request.system.digest, asked.digest), said)
         self._messages.setdefault(asked.digest, said)
         self._turns.setdefault((asked.first, asked.turn), said)
 
     def _find(self, request: Request, turn: int) -> RecordedAnswer | None:
-        asked = self._said(request.thread)
+        asked = self._key_of(request.thread)
         return (
             self._whole.get((request.tools.digest, request.system.digest, asked.digest))
             or self._messages.get(asked.digest)
             or self._turns.get((asked.first, turn))
         )
 
-    def _said(self, thread: Thread) -> _Said:
-        """What a thread is found by. Costs work for the messages that are new."""
+    def _key_of(self, thread: Thread) -> _ThreadKey:
+        """The key of a thread. The work is proportional to the new messages."""
         path = []
         node = thread
         while node not in self._threads and node.message is not None:
             path.append(node)
             assert node.parent is not None
             node = node.parent
-        said = self._threads.get(node, _Said(b"", b"", 0))
+        said = self._threads.get(node, _ThreadKey(b"", b"", 0))
         for node in reversed(path):
             assert node.message is not None
             said = self._threads[node] = said.then(node.message)
         return said
 
 
-def _recorded(call: RecordedCall) -> RecordedAnswer:
+def _answer_of(call: RecordedCall) -> RecordedAnswer:
     content = [block.content for block in call.response if block.content is not None]
     tokens = call.billed.output_tokens if call.billed else None
     return RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=tokens)
 
 
-def _missing() -> Answer:
-    return Answer([text(NOT_RECORDED)])
+def _missing() -> ModelAnswer:
+    return ModelAnswer([text(NOT_RECORDED)])

@@ -1,4 +1,4 @@
-"""The smallest value that a JSON schema takes, as well as it can be guessed."""
+"""A minimal value for a JSON schema, on a best-effort basis."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from cachecost.live.server.answers.told import mapping
+from cachecost.live.server.answers.blocks import mapping
 
 Schema = Mapping[str, Any]
 Wording = Callable[[str], Any]
-"""What a plain string property of this name should hold; None: nothing in particular."""
+"""The value of a string property of this name; None: any."""
 
 DEEPEST = 12
 WORD = "cachecost"
@@ -28,8 +28,22 @@ FORMATS = {
     "url": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
-TRIED = (WORD, *FORMATS.values(), "a1", "A1", "A-1", "a-1", "#000000", "1.0", "1.0.0", "/", "a/b", "+10000000000", "$1")
-"""Tried against a pattern, with runs of one letter or digit after them."""
+CANDIDATES = (
+    WORD,
+    *FORMATS.values(),
+    "a1",
+    "A1",
+    "A-1",
+    "a-1",
+    "#000000",
+    "1.0",
+    "1.0.0",
+    "/",
+    "a/b",
+    "+10000000000",
+    "$1",
+)
+"""Candidates for a pattern; runs of one letter or digit follow."""
 LONGEST_RUN = 40
 
 
@@ -37,8 +51,8 @@ def nothing_particular(name: str) -> Any:
     return None
 
 
-class Minimal:
-    """Makes values for `schema` and what it refers to. `wording` chooses strings by the property's name."""
+class MinimalValue:
+    """Makes values for `schema`. `wording` chooses strings by the property's name."""
 
     def __init__(self, schema: Schema, wording: Wording = nothing_particular) -> None:
         self._root = schema
@@ -48,15 +62,15 @@ class Minimal:
         return self._of(self._root, "", 0)
 
     def _of(self, schema: Any, name: str, depth: int) -> Any:
-        """A value for `schema`, which stands under `name`; null where it refers to itself without end."""
+        """A value for `schema`, the property `name`; null if it refers to itself endlessly."""
         if not isinstance(schema, Mapping) or depth > DEEPEST:
             return None if depth > DEEPEST else WORD
-        schema = self._resolved(schema)
-        for given in _given(schema):
+        schema = self._resolve(schema)
+        for given in _named_values(schema):
             return given
         if branches := schema.get("anyOf") or schema.get("oneOf"):
             rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
-            return self._of(_merged(rest, self._resolved(_branch(branches, depth))), name, depth + 1)
+            return self._of(_merge(rest, self._resolve(_branch(branches, depth))), name, depth + 1)
         made = self._makers().get(_kind(schema))
         return made(schema, name, depth) if made else WORD
 
@@ -81,29 +95,29 @@ class Minimal:
         rest = schema.get("items", {})
         number = max(int(schema.get("minItems") or 0), 0)
         made = [self._of(one, name, depth + 1) for one in (first + [rest] * number)[:number]]
-        return _all_different(made, self._resolved(rest)) if schema.get("uniqueItems") else made
+        return _all_different(made, self._resolve(rest)) if schema.get("uniqueItems") else made
 
     def _string(self, schema: Schema, name: str, depth: int) -> str:
         return next(_strings(schema, self._wording(name)), WORD)
 
-    def _resolved(self, schema: Any) -> Schema:
-        """`schema` without `$ref` and `allOf`: what they bring stands in it."""
+    def _resolve(self, schema: Any) -> Schema:
+        """`schema` with its `$ref` and `allOf` merged into it."""
         for _ in range(DEEPEST):
             if not isinstance(schema, Mapping):
                 return {}
             if isinstance(schema.get("$ref"), str):
                 rest = {key: value for key, value in schema.items() if key != "$ref"}
-                schema = _merged(self._referred(schema["$ref"]), rest)
+                schema = _merge(self._follow_reference(schema["$ref"]), rest)
             elif isinstance(schema.get("allOf"), list):
                 parts = schema["allOf"]
                 schema = {key: value for key, value in schema.items() if key != "allOf"}
                 for part in parts:
-                    schema = _merged(schema, self._resolved(part))
+                    schema = _merge(schema, self._resolve(part))
             else:
                 break
         return mapping(schema)
 
-    def _referred(self, reference: str) -> Schema:
+    def _follow_reference(self, reference: str) -> Schema:
         found: Any = self._root
         for step in reference.removeprefix("#").strip("/").split("/"):
             step = step.replace("~1", "/").replace("~0", "~")
@@ -112,12 +126,12 @@ class Minimal:
 
 
 def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
-    """A value that `schema` takes, with as little in it as may be."""
-    return Minimal(schema, wording).value()
+    """A minimal value for `schema`."""
+    return MinimalValue(schema, wording).value()
 
 
-def _given(schema: Schema) -> Iterator[Any]:
-    """Values that the schema itself names."""
+def _named_values(schema: Schema) -> Iterator[Any]:
+    """Values that the schema names itself."""
     if "const" in schema:
         yield schema["const"]
     for listed in ("enum", "examples"):
@@ -128,12 +142,12 @@ def _given(schema: Schema) -> Iterator[Any]:
 
 
 def _branch(branches: Any, depth: int) -> Any:
-    """The first branch; deep inside one that refers to nothing, so that there is an end."""
+    """The first branch; at depth, one without a reference, so that recursion ends."""
     plain = [one for one in branches if isinstance(one, Mapping) and "$ref" not in one]
     return plain[0] if plain and depth > DEEPEST // 2 else branches[0]
 
 
-def _merged(one: Schema, other: Schema) -> Schema:
+def _merge(one: Schema, other: Schema) -> Schema:
     both = {**one, **other}
     for key in ("properties", "$defs"):
         if key in one and key in other:
@@ -144,7 +158,7 @@ def _merged(one: Schema, other: Schema) -> Schema:
 
 
 def _kind(schema: Schema) -> str:
-    """The type of `schema`: the first of several that is not null; guessed where it is not told."""
+    """The type of `schema`: the first of several that is not null; guessed if missing."""
     told = schema.get("type")
     if isinstance(told, list):
         told = next((one for one in told if one != "null"), "null")
@@ -156,7 +170,7 @@ def _kind(schema: Schema) -> str:
 
 
 def _number(schema: Schema, whole: int) -> int | float:
-    """The number nearest to 1 that keeps the limits."""
+    """The valid number nearest to 1."""
     step = schema.get("multipleOf") or (1 if whole else 0)
     low, high = _limit(schema, "inimum", step or 0.5), _limit(schema, "aximum", -(step or 0.5))
     number = 1 if low is None else max(1, low)
@@ -177,28 +191,28 @@ def _limit(schema: Schema, kind: str, inside: float) -> float | None:
 
 
 def _strings(schema: Schema, wanted: Any) -> Iterator[str]:
-    """Strings that keep all that the schema says, the likeliest first."""
+    """Strings that satisfy the schema, the most likely first."""
     least, most = int(schema.get("minLength") or 0), schema.get("maxLength")
-    pattern = _compiled(schema.get("pattern"))
-    for tried in _tried(schema, wanted):
+    pattern = _compile_pattern(schema.get("pattern"))
+    for tried in _candidates(schema, wanted):
         fitted = tried.ljust(least, "x")
         fitted = fitted[:most] if isinstance(most, int) else fitted
         if pattern is None or pattern.search(fitted):
             yield fitted
 
 
-def _tried(schema: Schema, wanted: Any) -> Iterator[str]:
+def _candidates(schema: Schema, wanted: Any) -> Iterator[str]:
     if isinstance(form := FORMATS.get(str(schema.get("format"))), str):
         yield form
     if isinstance(wanted, str):
         yield wanted
-    yield from TRIED
+    yield from CANDIDATES
     for length in range(LONGEST_RUN):
         yield from ("0" * length, "a" * length, "A" * length)
 
 
-def _compiled(pattern: Any) -> re.Pattern[str] | None:
-    """A pattern that Python does not know binds nothing: the value is a guess anyway."""
+def _compile_pattern(pattern: Any) -> re.Pattern[str] | None:
+    """None for a pattern that Python does not support: the value is a guess anyway."""
     try:
         return re.compile(pattern) if isinstance(pattern, str) else None
     except re.error:

@@ -1,4 +1,4 @@
-"""Answers from a script: a YAML file that says what the assistant says, reply by reply."""
+"""Answers from a script: a YAML file with the assistant's replies."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.schema_errors import faults_of, shown
 from cachecost.base.yaml_text import Placed
-from cachecost.live.server.answers.told import Item, stop_reason, text, thinking, tool_use
-from cachecost.live.server.model import Answer, Asked, Refused
+from cachecost.live.server.answers.blocks import Item, stop_reason, text, thinking, tool_use
+from cachecost.live.server.model import ApiError, ClientCall, ModelAnswer
 
 END = "end of script"
 
 
 class _Part(BaseModel):
-    """What all mappings of a script have in common: a key that nobody knows is a fault."""
+    """The base of all mappings of a script: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class ToolTold(_Part):
+class ScriptTool(_Part):
     """One call of a tool."""
 
     tool: str = Field(min_length=1)
     input: dict[str, Any] = {}
 
 
-class ErrorTold(_Part):
-    """What the server answers instead, as the API would."""
+class ScriptError(_Part):
+    """An error that the server answers instead."""
 
     status: int = Field(ge=400, le=599)
     type: str = "api_error"
     message: str = "as the script says"
 
 
-class Reply(_Part):
+class ScriptReply(_Part):
     """One answer: `thinking`, then `text`, then `tool` with its `input`, or `tools`; or an `error` instead.
 
-    `first_token_s` and `seconds` are simulated seconds until the first token and until the end; `repeat` gives the same
-    reply so many times.
+    `first_token_s` and `seconds` are simulated seconds until the first token and until the end; `repeat` is how often
+    the reply is given.
     """
 
     thinking: str | None = None
     text: str | None = None
     tool: str | None = None
     input: dict[str, Any] | None = None
-    tools: list[ToolTold] = []
-    error: ErrorTold | None = None
+    tools: list[ScriptTool] = []
+    error: ScriptError | None = None
     first_token_s: float = Field(default=0.0, ge=0)
     seconds: float = Field(default=0.0, ge=0)
     repeat: int = Field(default=1, ge=1)
@@ -63,35 +63,35 @@ class Reply(_Part):
         if says == (self.error is not None):
             raise ValueError("expected a text, a tool, tools, or an error alone")
         if self.input is not None and self.tool is None:
-            raise ValueError("expected a tool beside its input")
+            raise ValueError("expected a tool with its input")
         return self
 
-    def calls(self) -> list[ToolTold]:
-        first = [ToolTold(tool=self.tool, input=self.input or {})] if self.tool is not None else []
+    def calls(self) -> list[ScriptTool]:
+        first = [ScriptTool(tool=self.tool, input=self.input or {})] if self.tool is not None else []
         return [*first, *self.tools]
 
 
 class ScriptFile(_Part):
-    """The whole file. `then` is what follows the last reply: a line that says so, that reply again, or all again."""
+    """The whole file. `then` says what follows the last reply: a placeholder, that reply again, or all again."""
 
     format: Literal[1]
-    replies: list[Reply] = Field(min_length=1)
+    replies: list[ScriptReply] = Field(min_length=1)
     then: Literal["end", "last", "repeat"] = "end"
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """One reply, and the errors that are answered before it, one for each try."""
+class _ScriptStep:
+    """One reply, and the errors before it, one for each attempt."""
 
-    reply: Reply | None
-    errors: tuple[ErrorTold, ...]
+    reply: ScriptReply | None
+    errors: tuple[ScriptError, ...]
 
 
-class Script:
-    """Gives reply after reply: the `turn`-th call of a conversation gets the `turn`-th reply, retried or not.
+class ScriptAnswerer:
+    """The `turn`-th call of a conversation gets the `turn`-th reply, retried or not.
 
-    An error takes no turn: it is what the first try gets (`x-stainless-retry-count` 0), and a second error right after
-    it the second. So the same call always gets the same answer.
+    An error takes no turn: the first attempt gets it (`x-stainless-retry-count` 0), and the second attempt the error
+    right after it. So the same call always gets the same answer.
     """
 
     def __init__(self, told: ScriptFile) -> None:
@@ -99,34 +99,34 @@ class Script:
         self._then = told.then
 
     @classmethod
-    def load(cls, path: Path) -> Script:
+    def load(cls, path: Path) -> ScriptAnswerer:
         """The script at `path`. Raises InputError with all its faults."""
         placed = yaml_text.read(path)
         faults = list(placed.faults)
-        told = _checked(placed, faults)
+        told = _validate(placed, faults)
         if told is None or faults:
             raise InputError(sorted(faults, key=lambda fault: (fault.line or 0, fault.column or 0)))
         return cls(told)
 
-    def answer(self, asked: Asked) -> Answer | Refused:
+    def answer(self, asked: ClientCall) -> ModelAnswer | ApiError:
         """See `Answerer`."""
         step = self._at(asked.turn)
         if asked.retry < len(step.errors):
             error = step.errors[asked.retry]
-            return Refused(error.status, error.type, error.message)
+            return ApiError(error.status, error.type, error.message)
         return _answer(step.reply, asked)
 
-    def _at(self, turn: int) -> _Step:
+    def _at(self, turn: int) -> _ScriptStep:
         steps = self._steps
         if turn < len(steps):
             return steps[turn]
         replies = [step for step in steps if step.reply is not None]
         if self._then == "end" or not replies:
-            return _Step(None, ())
+            return _ScriptStep(None, ())
         return replies[-1] if self._then == "last" else steps[turn % len(steps)]
 
 
-def _checked(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
+def _validate(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
     if not isinstance(placed.value, dict):
         faults.append(placed.fault((), f"expected a mapping; got {shown(placed.value)}"))
         return None
@@ -137,27 +137,27 @@ def _checked(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
         return None
 
 
-def _steps(replies: list[Reply]) -> list[_Step]:
-    """One step a reply; errors belong to the reply that comes after them."""
-    steps: list[_Step] = []
-    errors: list[ErrorTold] = []
+def _steps(replies: list[ScriptReply]) -> list[_ScriptStep]:
+    """One step per reply; errors belong to the reply after them."""
+    steps: list[_ScriptStep] = []
+    errors: list[ScriptError] = []
     for reply in replies:
         if reply.error is not None:
             errors += [reply.error] * reply.repeat
             continue
-        steps += [_Step(reply, tuple(errors)), *[_Step(reply, ())] * (reply.repeat - 1)]
+        steps += [_ScriptStep(reply, tuple(errors)), *[_ScriptStep(reply, ())] * (reply.repeat - 1)]
         errors = []
-    return [*steps, _Step(None, tuple(errors))] if errors else steps
+    return [*steps, _ScriptStep(None, tuple(errors))] if errors else steps
 
 
-def _answer(reply: Reply | None, asked: Asked) -> Answer:
+def _answer(reply: ScriptReply | None, asked: ClientCall) -> ModelAnswer:
     if reply is None:
-        return Answer([text(END)])
+        return ModelAnswer([text(END)])
     content: list[Item] = [thinking(reply.thinking)] if reply.thinking is not None else []
     content += [text(reply.text)] if reply.text is not None else []
-    content += [_called(call, asked, number) for number, call in enumerate(reply.calls())]
-    return Answer(content, stop_reason(content), reply.first_token_s, reply.seconds)
+    content += [_tool_use(call, asked, number) for number, call in enumerate(reply.calls())]
+    return ModelAnswer(content, stop_reason(content), reply.first_token_s, reply.seconds)
 
 
-def _called(call: ToolTold, asked: Asked, number: int) -> Mapping[str, Any]:
+def _tool_use(call: ScriptTool, asked: ClientCall, number: int) -> Mapping[str, Any]:
     return tool_use(asked.body, asked.turn, call.tool, call.input, number)

@@ -1,7 +1,7 @@
-"""Which tools a pretended model may call. The client really runs what is called: nothing may be changed by it.
+"""Which tools a simulated model may call. The client runs them, so they must not change anything.
 
-Nobody can be sure by a name. So a tool is called only where its name says that it reads, and no word in it says
-otherwise; a shell is given one fixed command that prints a word. A person may allow others by name.
+A tool is called only if its name says that it reads and contains no word that says otherwise; a shell gets one fixed
+command that prints a word. The user may allow other tools by name.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.live.server.answers.blocks import Item, items, mapping
 from cachecost.live.server.answers.schema import minimal
-from cachecost.live.server.answers.told import Item, items, mapping
 
 
 def _words_in(text: str) -> frozenset[str]:
@@ -26,7 +26,7 @@ READS = _words_in(
     "read get list ls search find look lookup glob grep view weather forecast fetch echo time date now calculate calc "
     "calculator add sum multiply subtract divide count show describe cat head tree status info check query"
 )
-"""Verbs and things of tools that only look: one of these is the first or the last word of the name."""
+"""Words of tools that only read: one of these is the first or the last word of the name."""
 CHANGES = _words_in(
     "write edit delete create move send apply patch kill exec execute run remove rm mv cp copy rename update insert "
     "replace set save upload post put push commit merge deploy publish install uninstall drop truncate reset restart "
@@ -35,20 +35,22 @@ CHANGES = _words_in(
     "purge wipe archive restore rollback checkout rebase clone sync import export download spawn launch trigger call "
     "invoke schedule reply comment notify subscribe unsubscribe out and or then"
 )
-"""One of these anywhere, and the tool is never called; "get_or_create" does more than it begins with."""
+"""A tool with one of these words anywhere is never called, like "get_or_create"."""
 NOUNS = _words_in("order charge transfer book post schedule comment reply invite call trigger export import download")
-"""Words of CHANGES that name what is read where a verb of READS stands first: `get_order`, `lookup_order`."""
+"""Words of CHANGES that name what is read after a verb of READS: `get_order`, `lookup_order`."""
 SUMS = _words_in("add sum two numbers number integers integer ints int floats values calculator math mcp")
-"""`add` is harmless only where nothing but numbers is added: `add_user` is not."""
+"""`add` is harmless only with these words: `add_numbers` is, `add_user` is not."""
 SHELLS = _words_in(
     "bash sh shell terminal exec cmd powershell executecommand runcommand runshellcommand runterminalcommand runbash "
     "executebash execcommand shellexecute runshell runinterminal localshell shellcommand executeshellcommand"
 )
 COMMANDS = ("command", "cmd", "script", "commandline")
-BESIDE = _words_in("description explanation reason title timeout ms seconds is background cwd workdir dir directory")
-"""What else a shell may need to be told; one that needs more is not called."""
+SHELL_OPTIONS = _words_in(
+    "description explanation reason title timeout ms seconds is background cwd workdir dir directory"
+)
+"""Other parameters that a shell may require; one that requires more is not called."""
 OUTPUTS = _words_in("final result answer output respond response finish done structured")
-"""Words of tools that are a client's way to ask for a structured answer."""
+"""Words of tools that take a structured answer."""
 PLACES = _words_in("list ls glob tree directory dir folder")
 BASH = "bash_"
 """Anthropic's own client-side shell tool has a type that begins so, and no schema."""
@@ -61,16 +63,16 @@ class ToolCall:
 
 
 def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[ToolCall]:
-    """A harmless call of each tool that has one, in the order in which they are offered; and of those `allowed`."""
+    """A harmless call of each tool that has one, and of those `allowed`, in the order they are offered."""
     made = (harmless_call(tool, allowed=allowed) for tool in items(body.get("tools")))
     return [call for call in made if call is not None]
 
 
 def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] = ()) -> ToolCall | None:
-    """A call of `tool` that changes nothing; None where its name does not promise that, and is not `allowed`.
+    """A call of `tool` that changes nothing; None if its name does not say so and is not `allowed`.
 
-    A client that forces one tool wants its arguments as its answer (structured output): then any name will do that no
-    word speaks against. A server's tool and a deferred one are never called.
+    A client that forces a tool wants its arguments as the answer (structured output): then any name without a word of
+    CHANGES will do. Server tools and deferred ones are never called.
     """
     name = str(tool.get("name") or "")
     if not name or tool.get("defer_loading") is True:
@@ -89,13 +91,13 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
 
 
 def answering_call(body: Item) -> ToolCall | None:
-    """A call of the tool that a client takes its structured answer from, if one is offered."""
+    """A call of the tool that takes the structured answer, if one is offered."""
     named = (tool for tool in items(body.get("tools")) if OUTPUTS.intersection(_words(str(tool.get("name") or ""))))
     return next(filter(None, (harmless_call(tool, is_forced=True) for tool in named)), None)
 
 
 def _names_a_change(value: Any) -> bool:
-    """Whether a chosen value (the first of an enum, an example) asks for what only looking never asks for."""
+    """Whether a chosen value (the first of an enum, an example) names a change."""
     if isinstance(value, Mapping):
         return any(map(_names_a_change, value.values()))
     if isinstance(value, list):
@@ -123,11 +125,11 @@ def _only_looks(name: str) -> bool:
 
 
 def _shell_call(name: str, schema: Item) -> ToolCall | None:
-    """The one command that is ever run; None where the shell takes it in a way that is not known."""
+    """A call with the fixed command; None if the shell's parameters are not recognized."""
     needed = set(schema.get("required") or ())
     for key, told in mapping(schema.get("properties")).items():
         others = [_words(str(other)) for other in needed - {key}]
-        if "".join(_words(key)) in COMMANDS and all(BESIDE.issuperset(words) for words in others):
+        if "".join(_words(key)) in COMMANDS and all(SHELL_OPTIONS.issuperset(words) for words in others):
             is_list = mapping(told).get("type") == "array"
             return ToolCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
     return None

@@ -1,4 +1,4 @@
-"""A recorder that calls itself: refused when it starts, or at the first call that comes back over other servers."""
+"""A recorder whose upstream is itself: refused at the start, or at the first call that comes back."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import httpx2
 
-LOOPBACK = "127.0.0.1"
+from cachecost.live.loopback import LOOPBACK
+
 HEADER = b"x-cachecost-recorder"
-"""Which recorders a request has passed, one token each. It is only sent to an upstream that is reached by plain HTTP:
-a call comes back to us by plain HTTP, and what goes to the API stays as it is."""
+"""One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
+come back; requests to the API stay unchanged."""
 PORTS = {"http": 80, "https": 443}
-LOOP = "--upstream leads back to this recorder: expected the API, or a server that passes calls on to it"
+LOOP = "--upstream leads back to this recorder: expected the API, or a server that forwards calls to it"
 
 
 def is_itself(upstream: httpx2.URL, port: int) -> bool:
-    """Whether `upstream` is where a recorder on this port of LOOPBACK listens. A name is looked up only then."""
+    """Whether `upstream` is a recorder on this port of LOOPBACK. A name is resolved only if the port matches."""
     if (upstream.port or PORTS[upstream.scheme]) != port:
         return False
     try:
@@ -34,9 +35,9 @@ def _is_here(address: IPv4Address | IPv6Address) -> bool:
 
 
 def token_for(upstream: httpx2.URL) -> bytes | None:
-    """What a recorder recognizes its own calls by; None where they are sent as they are."""
+    """The token by which a recorder recognizes its own calls; None if none is sent."""
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
 
 
-def has_passed(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
+def is_own_call(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
     return token is not None and any(name.lower() == HEADER and value == token for name, value in headers)

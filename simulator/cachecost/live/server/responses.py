@@ -1,4 +1,4 @@
-"""Answers on their way to the client: headers, the pace of a stream, and what goes wrong with them."""
+"""ASGI responses: headers, the pace of a stream, and injected faults."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from cachecost.live.server.calls import Answered
+from cachecost.live.server.calls import ServedResponse
 from cachecost.live.server.errors import error_body
-from cachecost.live.server.faults import GARBAGE, Cut
-from cachecost.live.server.message import as_bytes, encoded, events_of
-from cachecost.live.server.model import Refused
-from cachecost.live.server.served import Pauses
+from cachecost.live.server.faults import GARBAGE, ConnectionCut
+from cachecost.live.server.message import as_bytes, encode_json, events_of
+from cachecost.live.server.model import ApiError
+from cachecost.live.server.state import AnswerDelays
 
 JSON = "application/json"
 EVENTS = "text/event-stream; charset=utf-8"
 
 
-class Sending:
-    """An answer as an ASGI application. A cut is raised as Cut once half of it is out."""
+class PacedResponse:
+    """An answer with its delays. A cut is raised as ConnectionCut once half of it is sent."""
 
-    def __init__(self, answered: Answered, pauses: Pauses) -> None:
+    def __init__(self, answered: ServedResponse, pauses: AnswerDelays) -> None:
         self._answered = answered
         self._pauses = pauses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = self._answered.fault.kind if self._answered.fault else ""
         if kind == "timeout":
-            await self._pauses.until(_left(receive))
+            await self._pauses.until(_client_left(receive))
             await _start(send, 200, {"content-type": JSON})  # nobody listens, or the server stops: no proper end
-            raise Cut("nothing was answered")
+            raise ConnectionCut("nothing was answered")
         if self._answered.streams:
             await self._stream(send, kind)
         else:
@@ -38,20 +38,20 @@ class Sending:
 
     async def _whole(self, send: Send, kind: str) -> None:
         answered = self._answered
-        refused = answered.message if isinstance(answered.message, Refused) else None
-        body = encoded(error_body(refused, answered.request_id) if refused else answered.message)  # type: ignore[arg-type]
+        refused = answered.message if isinstance(answered.message, ApiError) else None
+        body = encode_json(error_body(refused, answered.request_id) if refused else answered.message)  # type: ignore[arg-type]
         await self._pauses.sleep(answered.seconds)
         sent = GARBAGE if kind == "garbage" else body
         headers = {"content-type": JSON, "content-length": str(len(sent)), "request-id": answered.request_id}
         await _start(send, refused.status if refused else 200, {**headers, **(refused.headers if refused else {})})
         if kind == "cut":
             await _more(send, body[: len(body) // 2])
-            raise Cut("the answer was cut in the middle")
+            raise ConnectionCut("the answer was cut in the middle")
         await send({"type": "http.response.body", "body": sent})
 
     async def _stream(self, send: Send, kind: str) -> None:
         answered = self._answered
-        assert not isinstance(answered.message, Refused)
+        assert not isinstance(answered.message, ApiError)
         chunks = [GARBAGE] if kind == "garbage" else list(as_bytes(events_of(answered.message)))
         await self._pauses.sleep(answered.first_token_s)
         headers = {"content-type": EVENTS, "cache-control": "no-cache", "request-id": answered.request_id}
@@ -61,15 +61,15 @@ class Sending:
             await _more(send, chunk)
             await self._pauses.sleep(between)
         if kind == "cut":
-            raise Cut("the stream was cut in the middle")
+            raise ConnectionCut("the stream was cut in the middle")
         await send({"type": "http.response.body", "body": b""})
 
 
-class Told:
-    """A JSON body that goes out at once."""
+class JsonResponse:
+    """A JSON body, sent at once."""
 
     def __init__(self, body: Mapping[str, Any], request_id: str, status: int = 200, headers: Any = None) -> None:
-        self._body = encoded(body)
+        self._body = encode_json(body)
         self._status = status
         head = {"content-type": JSON, "content-length": str(len(self._body)), "request-id": request_id}
         self._headers = {**head, **(headers or {})}
@@ -79,8 +79,8 @@ class Told:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self._body})
 
 
-def told_error(refused: Refused, request_id: str) -> Told:
-    return Told(error_body(refused, request_id), request_id, refused.status, refused.headers)
+def error_response(refused: ApiError, request_id: str) -> JsonResponse:
+    return JsonResponse(error_body(refused, request_id), request_id, refused.status, refused.headers)
 
 
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
@@ -95,7 +95,7 @@ async def _more(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def _left(receive: Receive) -> None:
+async def _client_left(receive: Receive) -> None:
     """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Findings as a dated rules file: every command reads it with --rules FILE. Numbers only, nothing that was sent."""
+"""Findings as a dated rules file, which every command reads with --rules FILE. It has no content of prompts."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from pathlib import Path
 
 from cachecost.base.atomic_files import write_whole
 from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import Finding, Value
+from cachecost.live.probes.model import ProbeFinding, Value
 
 COMMAND = "cachecost live --verify-rules"
 COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, output"
 
 
-def write(findings: Sequence[Finding], path: Path, day: date) -> None:
-    """Write the rules file of what was found on `day`; it is whole or absent. Raises OSError."""
+def write(findings: Sequence[ProbeFinding], path: Path, day: date) -> None:
+    """Write the rules file of `day` atomically. Raises OSError."""
     write_whole(path, rules_text(findings, day).encode("utf-8"))
 
 
-def rules_text(findings: Sequence[Finding], day: date) -> str:
+def rules_text(findings: Sequence[ProbeFinding], day: date) -> str:
     """The file's text."""
     tables = [_head(findings, day), _switches(findings), *_minimums(findings, day), *map(_evidence, findings)]
     return "\n\n".join("\n".join(lines) for lines in tables) + "\n"
 
 
-def _head(findings: Sequence[Finding], day: date) -> list[str]:
+def _head(findings: Sequence[ProbeFinding], day: date) -> list[str]:
     calls = sum(len(finding.calls) for finding in findings)
     run = _once(finding.run for finding in findings)
     return [
-        f"# What the cache was measured to do on {day}, by {COMMAND}. Read it with --rules FILE, on any command.",
-        "# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] tells of every question asked.",
+        f"# Cache behavior measured on {day} by {COMMAND}. Any command reads it with --rules FILE.",
+        "# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.",
         "",
         "[data]",
         f"host = {_text(_once(finding.host for finding in findings))}",
@@ -50,21 +50,21 @@ def _once(values: Iterator[str]) -> str:
     return ", ".join(dict.fromkeys(values))
 
 
-def _switches(findings: Sequence[Finding]) -> list[str]:
-    """The settled switches; one on which two models differ is no reading for all."""
+def _switches(findings: Sequence[ProbeFinding]) -> list[str]:
+    """The settled assumptions, without those on which models differ."""
     settled = [finding for finding in findings if finding.switch and finding.value is not None]
     values = {finding.switch: {one.value for one in settled if one.switch == finding.switch} for finding in settled}
     kept = {finding.switch: finding for finding in settled if len(values[finding.switch]) == 1}
     return ["[switches]", *(_switch(finding) for finding in kept.values())]
 
 
-def _switch(finding: Finding) -> str:
+def _switch(finding: ProbeFinding) -> str:
     assert finding.value is not None
     sure = f"{finding.agreed} of {finding.rounds} rounds, {len(finding.calls)} calls on {finding.model}"
     return f"{finding.switch} = {_value(finding.value)}  # {sure}"
 
 
-def _minimums(findings: Sequence[Finding], day: date) -> Iterator[list[str]]:
+def _minimums(findings: Sequence[ProbeFinding], day: date) -> Iterator[list[str]]:
     for finding in findings:
         if finding.probe == MINIMUM.name and finding.value is not None:
             yield [
@@ -77,7 +77,7 @@ def _minimums(findings: Sequence[Finding], day: date) -> Iterator[list[str]]:
             ]
 
 
-def _evidence(finding: Finding) -> list[str]:
+def _evidence(finding: ProbeFinding) -> list[str]:
     return [
         "[[evidence]]",
         f"probe = {_text(finding.probe)}",
@@ -88,12 +88,12 @@ def _evidence(finding: Finding) -> list[str]:
         f"rounds = {finding.rounds}",
         f"calls = {len(finding.calls)}",
         f"dollars = {_text(format(finding.dollars.normalize(), 'f'))}",
-        f"told = {_text(finding.told)}",
-        *_billed(finding),
+        f"told = {_text(finding.explanation)}",
+        *_billed_rows(finding),
     ]
 
 
-def _billed(finding: Finding) -> list[str]:
+def _billed_rows(finding: ProbeFinding) -> list[str]:
     rows = []
     for taken in finding.calls:
         usage, after = taken.usage, taken.start - finding.calls[0].start

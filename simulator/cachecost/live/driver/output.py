@@ -10,8 +10,8 @@ import click
 
 from cachecost.base.formatting import counted, dollars, exact
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.driving import Driven
-from cachecost.live.driver.judging import Compared, Outcome
+from cachecost.live.driver.comparison import ComparedCall, StrategyOutcome
+from cachecost.live.driver.live_run import LiveResult
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
 from cachecost.providers.usage import Usage
@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
 
 
 def takes(plan: Plan, parallel: int) -> float:
-    """Seconds of pauses that a run has, with so many strategies at once; answers take their time besides."""
+    """Seconds of pauses in a run with `parallel` strategies at once; the time of answers comes on top."""
     ends = [0.0] * max(1, parallel)
     for planned in plan.strategies:
         ends.sort()
@@ -41,39 +41,42 @@ def takes(plan: Plan, parallel: int) -> float:
 
 def totals(plan: Plan) -> tuple[Decimal, Decimal]:
     """(predicted, at most) dollars of all strategies."""
-    return sum((one.predicted for one in plan.strategies), ZERO), sum((one.worst for one in plan.strategies), ZERO)
+    return sum((one.predicted_usd for one in plan.strategies), ZERO), sum(
+        (one.worst_usd for one in plan.strategies), ZERO
+    )
 
 
 def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
-    """What must be known before anything is sent."""
+    """What the user should know before anything is sent."""
     predicted, worst = totals(plan)
     band = plan.terms.counter(plan.terms.book().rules("anthropic", plan.terms.model or "").generation).band
-    yield f"Tokens are estimated (±{band:.1%}); each call is counted by the API, and checked, before it is sent."
+    yield f"Token counts are estimates (±{band:.1%}). The API counts each call before it is sent."
     if worst <= limit:
-        yield f"Fits: even with no hit at all it costs at most {dollars(worst)} of {dollars(limit)}, retries aside."
+        yield f"Within budget: at most {dollars(worst)} of {dollars(limit)} without cache hits, retries not included."
     elif predicted <= limit:
-        yield f"Fits as predicted ({dollars(predicted)} of {dollars(limit)}); with few hits it stops before its end."
+        yield f"Within budget as predicted ({dollars(predicted)} of {dollars(limit)}); with few hits it stops early."
     else:
-        yield f"Does not fit: {dollars(predicted)} predicted, {dollars(limit)} allowed. It will stop before its end."
-    yield f"Answers are cut at {output} tokens, so output dollars are not those of the scenario."
+        yield f"Over budget: {dollars(predicted)} predicted, {dollars(limit)} allowed. It will stop early."
+    yield f"Answers are limited to {output} tokens, so output costs differ from the scenario's."
     if pace != 1:
         yield (
-            f"Pauses are scaled by {pace:g}, lifetimes cannot be: entries may outlive pauses that they would not. "
-            "The comparison uses the times at which calls were really sent."
+            f"Pauses are scaled by {pace:g}, TTLs are not: entries may survive pauses that would expire them. "
+            "The comparison uses the actual send times."
         )
     if plan.scenario.as_of:
-        yield f"The scenario is of {plan.scenario.as_of}; live calls have rules and prices of the day of sending."
+        yield f"The scenario is dated {plan.scenario.as_of}; live calls use the rules and prices of today."
     if plan.scenario.variants:
-        yield "Only the scenario as written is sent, not its variants."
+        yield "Only the base scenario is sent, not its variants."
     yield from _notes(plan)
     for planned in plan.strategies:
         refused = [step for step in planned.steps if step.refused]
         if refused:
-            yield f"{planned.name}: {counted(len(refused), 'call')} not sent, as the API refuses: {refused[0].refused}"
+            calls = counted(len(refused), "call")
+            yield f"{planned.name}: {calls} not sent because the API would refuse: {refused[0].refused}"
 
 
 def _notes(plan: Plan) -> Iterator[str]:
-    """Each note once, with the strategies that it is about where that is not all of them."""
+    """Each note once, with its strategies unless it concerns all."""
     names: dict[str, list[str]] = {}
     for planned in plan.strategies:
         for note in planned.notes:
@@ -85,7 +88,7 @@ def _notes(plan: Plan) -> Iterator[str]:
 def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
     """The table of what would be sent."""
     rows = [
-        (one.name, f"{len(one.steps)}", dollars(one.predicted), dollars(one.worst), duration(one.seconds))
+        (one.name, f"{len(one.steps)}", dollars(one.predicted_usd), dollars(one.worst_usd), duration(one.seconds))
         for one in plan.strategies
     ]
     predicted, worst = totals(plan)
@@ -110,8 +113,8 @@ def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
                 "name": one.name,
                 "calls": len(one.steps),
                 "refused": sum(step.refused is not None for step in one.steps),
-                "predicted_usd": exact(one.predicted),
-                "worst_usd": exact(one.worst),
+                "predicted_usd": exact(one.predicted_usd),
+                "worst_usd": exact(one.worst_usd),
                 "seconds": one.seconds,
                 "notes": list(one.notes),
             }
@@ -120,7 +123,7 @@ def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
     }
 
 
-def print_driven(driven: Driven) -> None:
+def print_driven(driven: LiveResult) -> None:
     """Every call, then every strategy."""
     rows = [_call_row(call) for outcome in driven.outcomes for call in outcome.calls]
     click.echo("\ncall by call")
@@ -129,12 +132,12 @@ def print_driven(driven: Driven) -> None:
     print_table("", COLUMNS, [_row(outcome) for outcome in driven.outcomes])
 
 
-def _row(outcome: Outcome) -> tuple[str, ...]:
+def _row(outcome: StrategyOutcome) -> tuple[str, ...]:
     calls = f"{len(outcome.calls)} of {sum(not step.refused for step in outcome.planned.steps)}"
-    return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted), dollars(outcome.billed)
+    return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted_usd), dollars(outcome.billed_usd)
 
 
-def _call_row(call: Compared) -> tuple[str, ...]:
+def _call_row(call: ComparedCall) -> tuple[str, ...]:
     predicted = _cells(call.predicted) if call.predicted else ("–", "–", "–")
     return call.label, *predicted, *_cells(call.sent.usage), dollars(call.billed_usd), "" if call.exact else call.reason
 
@@ -143,12 +146,10 @@ def _cells(usage: Usage) -> tuple[str, str, str]:
     return f"{usage.read:,}", f"{usage.write:,}", f"{usage.input_tokens:,}"
 
 
-def sentences(driven: Driven) -> Iterator[str]:
-    """What became of the run, in words."""
-    unknown = (
-        f", and {dollars(driven.unknown)} held for attempts that nobody knows the bill of" if driven.unknown else ""
-    )
-    yield f"{dollars(driven.billed)} billed{unknown}, of {dollars(driven.limit)}"
+def sentences(driven: LiveResult) -> Iterator[str]:
+    """The result of the run, in sentences."""
+    unknown = f"; {dollars(driven.unknown)} reserved for attempts whose bill is unknown" if driven.unknown else ""
+    yield f"{dollars(driven.billed)} of {dollars(driven.limit)} billed{unknown}"
     for outcome in driven.outcomes:
         yield from (f"{outcome.planned.name}: {note}" for note in outcome.notes)
     yield from (f"{label} failed: {why}" for label, why in driven.ended.failed.items())
@@ -156,11 +157,11 @@ def sentences(driven: Driven) -> Iterator[str]:
         yield driven.ended.why
     if undone := driven.ended.undone:
         named = ", ".join(undone[:5]) + (" …" if len(undone) > 5 else "")
-        yield f"{counted(len(undone), 'call')} left undone: {named}; go on with --resume {driven.journal}"
+        yield f"{counted(len(undone), 'call')} not sent: {named}; continue with --resume {driven.journal}"
     yield f"journal {driven.journal}, recording {driven.recording}"
 
 
-def driven_json(driven: Driven) -> dict[str, Any]:
+def driven_json(driven: LiveResult) -> dict[str, Any]:
     """The run as one object; dollars are decimal strings."""
     return {
         "format": 1,
@@ -178,22 +179,22 @@ def driven_json(driven: Driven) -> dict[str, Any]:
     }
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: StrategyOutcome) -> dict[str, Any]:
     return {
         "name": outcome.planned.name,
         "calls": len(outcome.planned.steps),
         "done": len(outcome.calls),
         "refused": sum(step.refused is not None for step in outcome.planned.steps),
         "exact": outcome.exact,
-        "predicted_usd": exact(outcome.predicted),
-        "billed_usd": exact(outcome.billed),
+        "predicted_usd": exact(outcome.predicted_usd),
+        "billed_usd": exact(outcome.billed_usd),
         "usage": outcome.usage.wire(),
         "notes": [*outcome.planned.notes, *outcome.notes],
         "rows": [_call_json(call) for call in outcome.calls],
     }
 
 
-def _call_json(call: Compared) -> dict[str, Any]:
+def _call_json(call: ComparedCall) -> dict[str, Any]:
     return {
         "call": call.label,
         "timestamp": moment(call.sent.start),

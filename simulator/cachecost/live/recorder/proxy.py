@@ -1,4 +1,4 @@
-"""The pass-through itself: an ASGI application that sends on what comes, chunk by chunk, and keeps a copy."""
+"""The proxy: an ASGI application that forwards requests and answers chunk by chunk, and keeps a copy."""
 
 from __future__ import annotations
 
@@ -12,30 +12,27 @@ from typing import Any, Protocol
 import httpx2
 
 from cachecost.conversations.readers.http.routes import route_of
+from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
-from cachecost.live.recorder.capture import Capture, Kept, Room
+from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
 from cachecost.live.recorder.headers import Pairs, for_client, for_upstream, looked_up
-from cachecost.live.recorder.loops import HEADER, LOOP, has_passed
+from cachecost.live.recorder.own_calls import HEADER, LOOP, is_own_call
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 CONNECT_S = 60.0
-"""How long an upstream may take to be reached. After that nobody but the client decides how long to wait."""
+"""Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
 UNREACHABLE = 502
 LOOP_DETECTED = 508
 
 
 class Listener(Protocol):
-    """Who hears of calls to the Messages API; asked from the event loop, so it must not wait."""
+    """Is notified of calls to the Messages API, from the event loop, so it must not block."""
 
-    def began(self, number: int) -> None: ...
+    def on_start(self, number: int) -> None: ...
 
-    def ended(self, capture: Capture) -> None: ...
-
-
-def _silent(words: str) -> None:
-    """Where words go that nobody wants."""
+    def on_end(self, capture: Capture) -> None: ...
 
 
 class ClientLeft(Exception):
@@ -43,25 +40,25 @@ class ClientLeft(Exception):
 
 
 @dataclass(slots=True)
-class Passing:
-    """Passes every request on to `upstream` (a URL, perhaps with a path), and tells `listener` of the calls.
+class Proxy:
+    """Forwards every request to `upstream` (a URL, perhaps with a path), and notifies `listener` of calls.
 
-    `token` is what it recognizes its own requests by (loops.py); they are refused, and the first is said.
+    `token` identifies its own requests (own_calls.py), which are refused; the first one is reported.
     """
 
     upstream: httpx2.URL
     transport: httpx2.AsyncBaseTransport
     listener: Listener
     clock: Clock
-    room: Room = field(default_factory=Room)
+    room: CaptureMemory = field(default_factory=CaptureMemory)
     running: set[asyncio.Future[None]] = field(default_factory=set)
     token: bytes | None = None
-    say: Callable[[str], None] = _silent
+    say: Say = ignore
     _calls: int = 0
     _has_looped: bool = False
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if has_passed(scope["headers"], self.token):
+        if is_own_call(scope["headers"], self.token):
             await self._refuse(send)
             return
         capture = self._capture(scope)
@@ -71,10 +68,10 @@ class Passing:
         finally:
             if capture is not None:
                 capture.end = self.clock.now()
-                self.listener.ended(capture)
+                self.listener.on_end(capture)
 
     async def _refuse(self, send: Send) -> None:
-        """A request that this recorder has sent itself."""
+        """Refuse a request that this recorder sent itself."""
         if not self._has_looped:
             self._has_looped = True
             self.say(LOOP)
@@ -83,14 +80,14 @@ class Passing:
         await send({"type": "http.response.body", "body": body})
 
     def _capture(self, scope: MutableMapping[str, Any]) -> Capture | None:
-        """Where a call is kept; None for a request that is no call."""
+        """The capture of a call; None for other requests."""
         start = self.clock.now()
         if isinstance(route := route_of(scope["method"], scope["path"]), str) or route.api != "messages":
             return None
         self._calls += 1
-        self.listener.began(self._calls)
+        self.listener.on_start(self._calls)
         asked = looked_up(scope["headers"])
-        return Capture(self._calls, start, asked, Kept(self.room), Kept(self.room))
+        return Capture(self._calls, start, asked, BodyCopy(self.room), BodyCopy(self.room))
 
     def target(self, scope: MutableMapping[str, Any]) -> bytes:
         """The path and the query as the client wrote them, after the upstream's own path."""
@@ -99,12 +96,12 @@ class Passing:
         return path + b"?" + query if query else path
 
     def cut_soon(self) -> None:
-        """Cut what still runs; may be called from a signal's handler."""
+        """Cut off running exchanges; may be called from a signal handler."""
         for task in list(self.running):
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     async def stop(self) -> None:
-        """Cut what still runs, and wait until it is told."""
+        """Cut off running exchanges, and wait until the listener is notified."""
         self.cut_soon()
         while self.running:
             await asyncio.wait(set(self.running))
@@ -144,7 +141,7 @@ class _Exchange:
     """One request and its answer."""
 
     def __init__(
-        self, passing: Passing, scope: MutableMapping[str, Any], receive: Receive, send: Send, capture: Capture | None
+        self, passing: Proxy, scope: MutableMapping[str, Any], receive: Receive, send: Send, capture: Capture | None
     ) -> None:
         self._passing = passing
         self._scope = scope
@@ -154,15 +151,15 @@ class _Exchange:
         self._is_passed = False
 
     async def pass_on(self) -> None:
-        """Until the answer is passed on, the client has left, or the upstream has broken off."""
+        """Run until the answer is forwarded, the client has left, or the upstream has broken off."""
         answer = asyncio.ensure_future(self._answer())
         left = asyncio.ensure_future(self._upload.client_left())
         self._passing.running.add(answer)
         try:
             await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _ended(left, is_unwanted=True)
-            await _ended(answer, is_unwanted=not self._is_passed)
+            await _finish(left, is_unwanted=True)
+            await _finish(answer, is_unwanted=not self._is_passed)
             self._passing.running.discard(answer)
         if not answer.cancelled() and (fault := answer.exception()):
             raise fault
@@ -202,7 +199,7 @@ class _Exchange:
         await self._end()
 
     async def _end(self, body: bytes = b"") -> None:
-        """The answer's end. It is noted before, because clients go as soon as they have it."""
+        """Send the end of the answer. It is noted before, because clients leave as soon as they have it."""
         self._is_passed = True
         if self._capture:
             self._capture.is_cut = False
@@ -215,7 +212,7 @@ class _Exchange:
             self._capture.answered = looked_up(headers)
 
     async def _unreachable(self, error: httpx2.TransportError) -> None:
-        """What a gateway says when nobody answers, in the shape of the API's errors."""
+        """A gateway error, in the shape of the API's errors."""
         headers, body = error_of(f"{self._passing.upstream.host} did not answer ({type(error).__name__})")
         await self._start(UNREACHABLE, headers, headers)
         await self._end(body)
@@ -224,14 +221,14 @@ class _Exchange:
 
 
 def error_of(words: str) -> tuple[Pairs, bytes]:
-    """Headers and body of an answer that is the recorder's own, in the shape of the API's errors."""
+    """Headers and body of the recorder's own error, in the shape of the API's errors."""
     error = {"type": "api_error", "message": f"cachecost record: {words}"}
     body = json.dumps({"type": "error", "error": error}).encode()
     return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())], body
 
 
-async def _ended(task: asyncio.Future[None], is_unwanted: bool) -> None:
-    """Wait for a task, one that is unwanted only until it is cancelled; what it raised is asked for elsewhere."""
+async def _finish(task: asyncio.Future[None], is_unwanted: bool) -> None:
+    """Wait for a task, cancelling it if unwanted; its exception is handled elsewhere."""
     if is_unwanted:
         task.cancel()
     with suppress(asyncio.CancelledError, Exception):

@@ -1,9 +1,8 @@
 """An answer cut to `max_tokens`.
 
-A token is a byte at least, so an answer of no more bytes than that fits. A longer one is measured by the meter, as
-what a prompt grows by if the answer is put into it: that is a few tokens more than the answer alone, so what is
-billed never exceeds `max_tokens`. Whole blocks are taken as long as they fit; the first text that does not is cut
-(three tenths of its letters, if that is how much of it fits), other blocks that do not fit are left out.
+A token has at least one byte, so an answer with at most that many bytes fits. A longer one is measured by the meter, as
+the growth of a prompt that the answer is added to: a few tokens more than the answer alone, so what is billed never
+exceeds `max_tokens`. Whole blocks are taken while they fit; then a text is cut, and other blocks are omitted.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cachecost.live.server.message import encoded
-from cachecost.live.server.model import Answer
+from cachecost.live.server.message import encode_json
+from cachecost.live.server.model import ModelAnswer
 
 Blocks = Sequence[Mapping[str, Any]]
 Count = Callable[[Mapping[str, Any]], int]
 
 
-def within(answer: Answer, model: str, most: int, count: Count) -> Answer:
-    """`answer`, or as much of it as `most` tokens hold. Raises what `count` raises."""
+def within(answer: ModelAnswer, model: str, most: int, count: Count) -> ModelAnswer:
+    """`answer`, cut to `most` tokens. Raises what `count` raises."""
     if most == 0:
         return replace(answer, content=(), stop_reason="max_tokens", seconds=answer.first_token_s)
-    if sum(len(encoded(block)) for block in answer.content) <= most:
+    if sum(len(encode_json(block)) for block in answer.content) <= most:
         return answer
     measure = _Measure(model, count)
     if measure.tokens(answer.content) <= most:
@@ -61,7 +60,7 @@ def _fitting(blocks: Blocks, most: int, measure: _Measure) -> list[Mapping[str, 
 
 
 def _longest(block: Mapping[str, Any], taken: Blocks, most: int, measure: _Measure) -> str:
-    """The longest beginning of a text that still fits; a search by halves."""
+    """The longest prefix of a text that fits, by bisection."""
     text, low, high = str(block["text"]), 0, len(block["text"])
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""What a body says to whoever answers it. A body may be anything: what is not there is empty."""
+"""Reads the parts of a body that answers depend on, and makes blocks. Missing or malformed parts are empty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Item = Mapping[str, Any]
 
 
 def items(value: object) -> list[Item]:
-    """The objects of a list; none where it is no list."""
+    """The objects of a list; none if it is not a list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -20,7 +20,7 @@ def mapping(value: object) -> Item:
 
 
 def blocks(message: Item) -> list[Item]:
-    """The blocks of a message; a string is one text."""
+    """The blocks of a message; a string is one text block."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
 
@@ -29,8 +29,8 @@ def has(message: Item, kind: str) -> bool:
     return any(block.get("type") == kind for block in blocks(message))
 
 
-def tool_calls_since_a_person_spoke(body: Item) -> int:
-    """How many of the assistant's messages called tools after the last message without any result of a tool."""
+def count_tool_calls_of_turn(body: Item) -> int:
+    """How many assistant messages called tools since the last message without tool results."""
     calls = 0
     for message in reversed(items(body.get("messages"))):
         if message.get("role") == "assistant":
@@ -45,14 +45,14 @@ def wants_thinking(body: Item) -> bool:
 
 
 def wanted_schema(body: Item) -> Item | None:
-    """The JSON schema that the text must follow; None where none is asked for."""
+    """The JSON schema that the text must follow; None without one."""
     wanted = mapping(body.get("output_config")).get("format") or body.get("output_format")
     schema = mapping(wanted).get("schema")
     return schema if mapping(wanted).get("type") == "json_schema" and isinstance(schema, Mapping) else None
 
 
 def id_of(prefix: str, body: Item, turn: int, number: int = 0) -> str:
-    """An id that rests on what was said, the turn and the place in the answer: not on who asks, nor when."""
+    """An id derived from the messages, the turn and the place in the answer, not from the workspace or time."""
     said = json.dumps([body.get("messages"), turn, number], separators=(",", ":"), default=str)
     return f"{prefix}_01{blake2b(said.encode(), digest_size=11, person=prefix.encode()).hexdigest()}"
 
@@ -62,7 +62,7 @@ def tool_use(body: Item, turn: int, name: str, arguments: Item, number: int = 0)
 
 
 def thinking(words: str) -> dict[str, Any]:
-    """A thinking block; its signature rests on its words and is good for nothing but being sent back."""
+    """A thinking block; its signature is a digest of its text and only good for being sent back."""
     signature = blake2b(words.encode(), digest_size=32, person=b"signature").hexdigest()
     return {"type": "thinking", "thinking": words, "signature": signature}
 
@@ -72,5 +72,5 @@ def text(words: str) -> dict[str, Any]:
 
 
 def stop_reason(content: Sequence[Item]) -> str:
-    """Why the assistant stopped, by what it said last."""
+    """The stop reason that fits the content."""
     return "tool_use" if any(block.get("type") == "tool_use" for block in content) else "end_turn"

@@ -1,38 +1,37 @@
-"""The process that writes a recording without content: what it was told and has not written, and who follows it."""
+"""Sends calls to the process that writes a recording without content, and restarts it if it exits."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 
+from cachecost.live.callbacks import Say
+from cachecost.live.log import call_line
 from cachecost.live.recorder.capture import ROOM
 from cachecost.live.recorder.digest import calls_in, cut_torn_line, free_place
-from cachecost.live.recorder.lines import Line, NotRecorded
-from cachecost.live.recorder.watcher import Watcher, Wishes
+from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.log_lines import LogLine, NotRecorded
 
-Say = Callable[[str], None]
 MOST_STRIKES = 2
-"""A call at which so many processes ended is given up."""
+"""A call is given up after this many processes exited at it."""
 MOST_IN_VAIN = 4
-"""After so many processes that ended without having written a call, no other is started."""
-GONE = "the process that writes the recording cannot be kept running"
+"""No further process is started after this many exited without writing a call."""
+GONE = "the process that writes the recording keeps exiting"
 
 
-class ToDigest:
-    """To the watcher, who takes the words out and writes the rest: what was said is never on a disk.
+class DigestSink:
+    """Sends calls to a helper that removes their content and writes the rest: content never reaches a disk.
 
-    What it has not written yet is kept here. Where it ends before it should, another one goes on, in a file of its
-    own (the key of the first is gone), with the calls that are not in the first. `paths` are all files.
-    `unwritten` are messages by the number of their call.
+    What the helper has not written yet is kept here. If it exits early, another one continues with the missing calls,
+    in a new file, since the key of the first is lost. `paths` are all files. `unwritten` are messages by the number of
+    their call.
     """
 
-    def __init__(self, wishes: Wishes, say: Say) -> None:
-        self.paths = [Path(wishes.path)]
-        self._wishes = wishes
+    def __init__(self, options: HelperOptions, say: Say) -> None:
+        self.paths = [Path(options.path)]
+        self._options = options
         self._say = say
         self._lock = RLock()
         self._running: set[int] = set()
@@ -41,27 +40,25 @@ class ToDigest:
         self._strikes: dict[int, int] = {}
         self._in_vain = 0
         self._is_closing = False
-        self._watcher = self._started()
+        self._watcher = self._start_helper()
 
     @property
     def calls(self) -> int:
         """How many calls the files hold."""
         return sum(map(calls_in, self.paths))
 
-    def began(self, number: int) -> None:
+    def on_start(self, number: int) -> None:
         with self._lock:
             self._running.add(number)
             self._watcher.tell(b"begin %d\n" % number)
 
-    def take(self, number: int, line: Line) -> None:
-        head = json.dumps(line.fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        body = line.request.replace(b"\r", b" ").replace(b"\n", b" ")
-        message = b'line %d %b,"request":%b}\n' % (number, head[:-1], body)
+    def take(self, number: int, line: LogLine) -> None:
+        message = b"line %d %b" % (number, call_line(line.fields, line.request))
         with self._lock:
             if self._is_given_up:
                 raise NotRecorded(GONE)
             if sum(map(len, self.unwritten.values())) + len(message) > ROOM:
-                raise NotRecorded(f"more than {ROOM >> 20} MiB wait for the disk")
+                raise NotRecorded(f"more than {ROOM >> 20} MiB are waiting to be written")
             self._running.discard(number)
             self.unwritten[number] = message
             self._watcher.tell(message)
@@ -72,7 +69,7 @@ class ToDigest:
             self._watcher.tell(b"gone %d\n" % number)
 
     def close(self) -> None:
-        """Come back when everything is written that can be."""
+        """Wait until everything possible is written."""
         with self._lock:
             self._is_closing = True
         watcher = None
@@ -83,15 +80,15 @@ class ToDigest:
             why = GONE if self._is_given_up else "the file cannot be written"
             self._say(f"{left:,} {'call is' if left == 1 else 'calls are'} not recorded: {why}")
 
-    def _started(self) -> Watcher:
-        watcher = Watcher(replace(self._wishes, path=str(self.paths[-1])), self._heard, self._ended)
+    def _start_helper(self) -> RecorderHelper:
+        watcher = RecorderHelper(replace(self._options, path=str(self.paths[-1])), self._on_message, self._on_exit)
         for number in sorted({*self._running, *self.unwritten}):
             watcher.tell(b"begin %d\n" % number)
         for message in self.unwritten.values():
             watcher.tell(message)
         return watcher
 
-    def _heard(self, answer: bytes) -> None:
+    def _on_message(self, answer: bytes) -> None:
         word, _, rest = answer.partition(b" ")
         if word == b"full":
             why = rest.decode()
@@ -102,12 +99,12 @@ class ToDigest:
                 self._written_here += self.unwritten.pop(number, None) is not None
                 self._in_vain = 0
 
-    def _ended(self, code: int) -> None:
+    def _on_exit(self, code: int) -> None:
         """However it ended: on purpose, or another one goes on."""
         with self._lock:
             if self._is_closing and code == 0:
                 return
-            ended = f"the process that writes {self.paths[-1]} ended early (exit code {code})"
+            ended = f"the process that writes {self.paths[-1]} exited early (exit code {code})"
             self._forget_written()
             self._strike()
             self._in_vain += 1
@@ -117,7 +114,7 @@ class ToDigest:
                 self._say(f"{ended}; nothing more is recorded")
             else:
                 self._go_on_in_another_file()
-                self._watcher = self._started()
+                self._watcher = self._start_helper()
                 self._say(f"{ended}; recording goes on in {self.paths[-1]}")
 
     @property

@@ -1,26 +1,24 @@
-"""The thread that writes calls down, one after another, while the event loop goes on passing bytes."""
+"""The thread that writes calls while the event loop forwards bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 from typing import Protocol
 
+from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.capture import Capture
-from cachecost.live.recorder.lines import Line, Lines, NotRecorded
-from cachecost.live.recorder.watcher import Watcher
-
-Say = Callable[[str], None]
+from cachecost.live.recorder.helper import RecorderHelper
+from cachecost.live.recorder.log_lines import LogLine, LogLineBuilder, NotRecorded
 
 
 class Sink(Protocol):
-    """Where lines go."""
+    """The destination of lines."""
 
-    def began(self, number: int) -> None: ...
+    def on_start(self, number: int) -> None: ...
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: LogLine) -> None:
         """Raises OSError where it cannot be written."""
         ...
 
@@ -29,18 +27,18 @@ class Sink(Protocol):
         ...
 
 
-class ToLog:
-    """Into a request log; a watcher, if there is one, hears where each line is."""
+class LogSink:
+    """Writes to a request log, and sends the offset of each line to the helper, if there is one."""
 
-    def __init__(self, log: CallLog, watcher: Watcher | None) -> None:
+    def __init__(self, log: CallLog, watcher: RecorderHelper | None) -> None:
         self._log = log
         self._watcher = watcher
 
-    def began(self, number: int) -> None:
+    def on_start(self, number: int) -> None:
         if self._watcher:
             self._watcher.tell(b"begin %d\n" % number)
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: LogLine) -> None:
         at = self._log.append(line.fields, line.request)
         if self._watcher:
             self._watcher.tell(b"end %d %d\n" % (number, at))
@@ -50,10 +48,10 @@ class ToLog:
             self._watcher.tell(b"gone %d\n" % number)
 
 
-class Writer:
-    """Hears of calls from the event loop (passing.Listener) and writes each when it has ended.
+class CallWriter:
+    """Is notified of calls by the event loop (proxy.Listener) and writes each one when it has ended.
 
-    `taken` calls were handed to the sink; `lost` ones were not: each of them was said, with its reason.
+    `taken` calls were passed to the sink; `lost` ones were not, each with a diagnostic.
     """
 
     def __init__(self, sink: Sink, say: Say) -> None:
@@ -61,19 +59,19 @@ class Writer:
         self.lost = 0
         self._sink = sink
         self._say = say
-        self._lines = Lines()
+        self._lines = LogLineBuilder()
         self._ended: SimpleQueue[Capture | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
-    def began(self, number: int) -> None:
-        self._sink.began(number)
+    def on_start(self, number: int) -> None:
+        self._sink.on_start(number)
 
-    def ended(self, capture: Capture) -> None:
+    def on_end(self, capture: Capture) -> None:
         self._ended.put(capture)
 
     def close(self) -> None:
-        """Write what is left, and come back when it is written."""
+        """Wait until everything is written."""
         self._ended.put(None)
         self._thread.join()
 
@@ -81,7 +79,7 @@ class Writer:
         while (capture := self._ended.get()) is not None:
             try:
                 self._write(capture)
-            except Exception as error:  # whatever is odd in one call, the next one is recorded
+            except Exception as error:  # the next call is recorded in any case
                 self._lose(capture, f"internal error: {type(error).__name__}")
             finally:
                 capture.drop()
@@ -91,7 +89,7 @@ class Writer:
             line = self._lines.line(capture)
             self._sink.take(capture.number, line)
         except NotRecorded as why:
-            self._lose(capture, f"{why}{_answered(capture)}")
+            self._lose(capture, f"{why}{_status_note(capture)}")
             return
         except OSError as error:
             self._lose(capture, f"the file cannot be written: {error.strerror}")
@@ -106,5 +104,5 @@ class Writer:
         self._say(f"call {capture.number} is not recorded: {why}")
 
 
-def _answered(capture: Capture) -> str:
+def _status_note(capture: Capture) -> str:
     return "" if capture.status is None else f" (answered with status {capture.status})"

@@ -1,4 +1,4 @@
-"""When a failed attempt is made again, and after how many seconds."""
+"""When to retry a failed attempt, and after how many seconds."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 
-from cachecost.live.driver.wire import NotAnswered
+from cachecost.live.driver.wire import AttemptFailed
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
-"""Of waits that nobody asked for: 0.5 s, doubled each time, at most a minute."""
+"""Without a `retry-after`: 0.5 s, doubled each time, at most a minute."""
 LONGEST_ASKED_S = 900.0
-"""A server that asks for a longer wait is not waited for."""
+"""A call is not retried if the server asks for a longer wait."""
 JITTER = 0.25
-"""The share of a wait that is drawn, so that calls in parallel do not come back together."""
+"""The random share of a wait, so that parallel calls do not retry together."""
 AGAIN = frozenset({408, 409, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class Retries:
+class RetryPolicy:
     """At most `most` retries of a call; waits are drawn from `seed`, so the same run waits the same."""
 
     most: int = 4
     seed: str = ""
 
-    def wait(self, fault: NotAnswered, retry: int, label: str, now: float) -> float | None:
-        """Seconds to wait before the `retry`-th retry (from 1) of a call; None: it has failed for good."""
+    def wait(self, fault: AttemptFailed, retry: int, label: str, now: float) -> float | None:
+        """Seconds to wait before the `retry`-th retry (from 1) of a call; None: do not retry."""
         if retry > self.most or not _is_worth_it(fault):
             return None
         asked = asked_for(fault.headers, now)
         if asked is not None:
             return asked if asked <= LONGEST_ASKED_S else None
         wait = min(FIRST_WAIT_S * 2.0 ** (retry - 1), LONGEST_WAIT_S)
-        return wait * (1 - JITTER * _drawn(f"{self.seed}/{label}/{retry}"))
+        return wait * (1 - JITTER * _draw_fraction(f"{self.seed}/{label}/{retry}"))
 
 
 def asked_for(headers: Mapping[str, str], now: float) -> float | None:
@@ -54,12 +54,12 @@ def asked_for(headers: Mapping[str, str], now: float) -> float | None:
     return max(0.0, (zoned - datetime.fromtimestamp(now, UTC)).total_seconds())
 
 
-def _is_worth_it(fault: NotAnswered) -> bool:
-    told = fault.headers.get("x-should-retry")
-    if fault.status is not None and told in ("true", "false"):
-        return told == "true"
+def _is_worth_it(fault: AttemptFailed) -> bool:
+    header = fault.headers.get("x-should-retry")
+    if fault.status is not None and header in ("true", "false"):
+        return header == "true"
     return fault.status is None or fault.status in AGAIN or fault.status >= 500
 
 
-def _drawn(text: str) -> float:
+def _draw_fraction(text: str) -> float:
     return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32

@@ -1,4 +1,4 @@
-"""A captured call -> a line of a request log that reads, and holds no secret."""
+"""A captured call -> a readable line of a request log, without secrets."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.request_log.reader import RequestLog
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import moment
-from cachecost.live.recorder.answers import Said, decoded, said
+from cachecost.live.recorder.answers import ParsedAnswer, decode_body, parse_answer
 from cachecost.live.recorder.capture import MOST_BYTES, Capture
-from cachecost.live.recorder.secrets import cleaned, scrubbed, secrets_of
+from cachecost.live.recorder.secrets import redact_value, remove_secrets, secrets_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
 RETRY = "x-stainless-retry-count"
 MOST_DIGITS = 10
-"""A longer count of retries is none that any client comes to, and is not recorded."""
+"""A longer retry count is not plausible, and not recorded."""
 UNKNOWN = "unknown"
-"""The model of a call whose body was too long to be kept, and whose answer does not name one."""
+"""The model of a call whose body was too long to keep, and whose answer does not name one."""
 FORGET_AFTER = 256 << 20
-"""Bytes of bodies after which the reader forgets what it has read: its memory stays bounded."""
-TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or more at once than is kept"
+"""Bytes of bodies after which the reader is replaced, to bound its memory."""
+TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or over the memory limit"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """What is written of a call: `fields` beside the `request`. `notes` say what is missing in it, and why."""
+class LogLine:
+    """The line of a call: `fields` and the `request`. `notes` say what is missing, and why."""
 
     fields: dict[str, Any]
     request: bytes
@@ -40,7 +40,7 @@ class Line:
 
 
 class NotRecorded(Exception):
-    """A call of which no line can be made that reads; the words say why."""
+    """A call that cannot be recorded; the message says why."""
 
 
 class LineReader(RequestLog):
@@ -52,32 +52,32 @@ class LineReader(RequestLog):
 
 
 @dataclass(slots=True)
-class Lines:
-    """Makes lines, and reads each before anybody writes it: a line that does not read spoils the whole file."""
+class LogLineBuilder:
+    """Builds lines, and reads each back: one unreadable line would spoil the whole file."""
 
     _reader: LineReader = field(default_factory=lambda: LineReader(Path(), Intake(keep_content=True)))
     _seen: int = 0
 
-    def line(self, capture: Capture) -> Line:
-        """The line of a call that has ended. Raises NotRecorded."""
+    def line(self, capture: Capture) -> LogLine:
+        """The line of an ended call. Raises NotRecorded."""
         notes: list[str] = []
         body = _request(capture, notes)
         answer = _answer(capture, notes)
         if body is None:
             body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
         secrets = secrets_of(capture.asked, body)
-        fields = scrubbed({**_circumstances(capture, answer), **_told(answer)}, secrets)
-        return self._that_reads(fields, cleaned(body, secrets), notes)
+        fields = redact_value({**_circumstances(capture, answer), **_answer_fields(answer)}, secrets)
+        return self._readable_line(fields, remove_secrets(body, secrets), notes)
 
-    def _that_reads(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> Line:
-        """Without its answer, where only that does not read."""
+    def _readable_line(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> LogLine:
+        """The line, without the answer if only the answer is unreadable."""
         fault = self._fault(fields, body)
         if fault and (fields.pop("response", None), fields.pop("usage", None)) != (None, None):
-            notes.append(f"its answer is left out: {fault}")
+            notes.append(f"its answer is omitted: {fault}")
             fault = self._fault(fields, body)
         if fault:
             raise NotRecorded(fault)
-        return Line(fields, body, tuple(notes))
+        return LogLine(fields, body, tuple(notes))
 
     def _fault(self, fields: Mapping[str, Any], body: bytes) -> str | None:
         self._forget(len(body))
@@ -87,7 +87,7 @@ class Lines:
         except NotAMessage as fault:
             return str(fault)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            return "it is no JSON"
+            return "it is not JSON"
         return None
 
     def _forget(self, size: int) -> None:
@@ -98,31 +98,31 @@ class Lines:
 
 
 def _request(capture: Capture, notes: list[str]) -> bytes | None:
-    """The body as it was sent, unpacked; None where it was not kept."""
+    """The decoded body; None if it was not kept."""
     if not capture.request.is_whole:
         notes.append(f"its request is {TOO_LONG}: recorded without content")
         return None
     try:
-        return decoded(capture.request.data, capture.asked.get("content-encoding", ""), "request")
+        return decode_body(capture.request.data, capture.asked.get("content-encoding", ""), "request")
     except NotAMessage as fault:
         notes.append(f"recorded without content: {fault}")
         return None
 
 
-def _answer(capture: Capture, notes: list[str]) -> Said:
+def _answer(capture: Capture, notes: list[str]) -> ParsedAnswer:
     if not capture.answer.is_whole:
         notes.append(f"its answer is {TOO_LONG}: recorded without usage")
-        return Said()
+        return ParsedAnswer()
     try:
-        return said(capture.answer, capture.answered)
+        return parse_answer(capture.answer, capture.answered)
     except NotAMessage as fault:
         if capture.status is not None and capture.status < 400 and not capture.is_cut:
             notes.append(f"recorded without usage: {fault}")
-        return Said()
+        return ParsedAnswer()
 
 
-def _circumstances(capture: Capture, answer: Said) -> dict[str, Any]:
-    """When, for whom, how it ended. None is left out."""
+def _circumstances(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
+    """Times, workspace and status; None is omitted."""
     retry = capture.asked.get(RETRY, "")
     first = answer.first_content_at
     fields = {
@@ -138,19 +138,19 @@ def _circumstances(capture: Capture, answer: Said) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _status(capture: Capture, answer: Said) -> int | None:
-    """A stream may begin well and bring nothing but an error."""
+def _status(capture: Capture, answer: ParsedAnswer) -> int | None:
+    """The status; an error inside a stream takes precedence."""
     is_fine = capture.status is not None and capture.status < 400
     return answer.status if is_fine and answer.status else capture.status
 
 
-def _is_cut(capture: Capture, answer: Said) -> bool:
-    """A stream says itself whether it is whole; clients may leave as soon as it does."""
+def _is_cut(capture: Capture, answer: ParsedAnswer) -> bool:
+    """Whether the answer was cut off. A stream marks its own end; clients may leave right after it."""
     is_stream = "event-stream" in capture.answered.get("content-type", "")
     fine = capture.status is not None and capture.status < 400
     return not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut
 
 
-def _told(answer: Said) -> dict[str, Any]:
+def _answer_fields(answer: ParsedAnswer) -> dict[str, Any]:
     fields = {"usage": answer.usage, "response": answer.message}
     return {name: value for name, value in fields.items() if value is not None}

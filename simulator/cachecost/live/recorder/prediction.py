@@ -1,4 +1,4 @@
-"""Predicted against billed, a line a call, each sized by the bills of the calls before it (rule 17)."""
+"""Predicted against billed, one line per call; token counts come from the bills of earlier calls (rule 17)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cachecost.replay.simulation import NOT_EVALUATED, Simulation
 
 
 class Predictor:
-    """Takes calls in the order they started. `total` is what those that were told were billed, in USD."""
+    """Takes calls in the order they started. `total` is what described calls were billed, in USD."""
 
     def __init__(self, terms: Terms) -> None:
         self.total = Decimal(0)
@@ -25,30 +25,30 @@ class Predictor:
         self._said: set[str] = set()
 
     def remember(self, call: RecordedCall) -> CallRow:
-        """Predict a call, then learn what its bill tells."""
+        """Predict a call, then learn from its bill."""
         self._taken += 1
         row = self._simulation.row(call)
         if call.billed:
             self._simulation.learn(self._taken, call, call.billed)
         return row
 
-    def told(self, number: int, call: RecordedCall) -> Iterator[str]:
-        """The line of a call; what cannot be predicted or priced says why, once."""
+    def describe(self, number: int, call: RecordedCall) -> Iterator[str]:
+        """The line of a call, and once each why calls cannot be predicted or priced."""
         row = self.remember(call)
         bill = BillTotal(self._terms.prices, self._terms.host)
         bill.add(call)
         self.total += bill.dollars
         cost = None if bill.unpriced else bill.dollars
-        parts = (_predicted(row), _billed(call), dollars(cost), f"total {dollars(self.total)}")
+        parts = (_prediction_text(row), _bill_text(call), dollars(cost), f"total {dollars(self.total)}")
         yield f"call {number}  {call.request.model}  " + " · ".join(filter(None, parts))
         whys = [row.error] if row.error_type == NOT_EVALUATED else []
         for why in dict.fromkeys([*whys, *bill.unpriced]):
             if why and why not in self._said:
                 self._said.add(why)
-                yield f"call {number}: {why}; said once"
+                yield f"call {number}: {why}; reported once"
 
 
-def _predicted(row: CallRow) -> str:
+def _prediction_text(row: CallRow) -> str:
     if row.error_type == NOT_EVALUATED:
         return "not predicted"
     if row.error:
@@ -56,10 +56,10 @@ def _predicted(row: CallRow) -> str:
     return "" if row.cause == "unknown" and not row.usage.total_input else f"predicted {_tokens(row.usage)}"
 
 
-def _billed(call: RecordedCall) -> str:
+def _bill_text(call: RecordedCall) -> str:
     if call.has_failed:
         return f"failed with status {call.status}"
-    return f"billed {_tokens(call.billed)}" if call.billed else "its bill is not known"
+    return f"billed {_tokens(call.billed)}" if call.billed else "bill unknown"
 
 
 def _tokens(usage: Usage) -> str:

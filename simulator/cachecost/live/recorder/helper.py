@@ -1,4 +1,4 @@
-"""The other process: how it is started, told of calls, and ended."""
+"""The helper process: starting it, sending it messages, and ending it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,22 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 
+from cachecost.live.callbacks import ignore
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.replay.setup import Terms
 from cachecost.tokens.ctok_ import has_ctok
 
-MODULE = "cachecost.live.recorder.watching"
-
-
-def _nothing(told: object) -> None:
-    """Nobody wants to know."""
+MODULE = "cachecost.live.recorder.helper_main"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the other process is to do: under which rules and prices, with which file, and whether it prints.
+class HelperOptions:
+    """Options of the helper process: rules, prices, the file, and whether it prints.
 
-    `rules` are switches by name, `own` a file of own rules, `prices` one of own prices, `as_of` a day in ISO 8601.
-    `earlier_bytes` is how much of the file an earlier recorder wrote. With `digest` it is this process that writes the
-    file, without content.
+    `rules` are assumptions by name, `own` is a rules file, `prices` a price file, `as_of` a day in ISO 8601.
+    `earlier_bytes` is how much of the file an earlier recorder wrote. With `digest` the helper writes the file, without
+    content.
     """
 
     path: str
@@ -45,26 +42,26 @@ class Wishes:
     digest: bool = False
 
     def terms(self) -> Terms:
-        """What calls are predicted under; what no bill tells is counted as `validate` does. Raises InputError."""
+        """The setup of predictions; tokens without a bill are counted as in `validate`. Raises InputError."""
         day = date.fromisoformat(self.as_of) if self.as_of else None
         prices = PriceBook.load(Path(self.prices) if self.prices else None, day)
         own = own_rules(Path(self.own)) if self.own else NO_OWN_RULES
         return Terms(None, day, prices, self.host, "ctok" if has_ctok() else "tiktoken", self.rules, own=own)
 
 
-class Watcher:
+class RecorderHelper:
     """A process that predicts calls while they are recorded.
 
-    Telling it something never waits: a thread hands it over. It has a session of its own, so that Ctrl-C in a terminal
-    reaches only us; it ends when we have closed its input, or are gone. Another thread hears its answers, a line each,
-    and then `ended` with its exit code, however and whenever it ended.
+    `tell` never blocks: a thread writes the message. The process has its own session, so that Ctrl-C does not reach it;
+    it exits when its input is closed. Another thread passes its answers to `heard`, a line each, and its exit code to
+    `ended`, in any case.
     """
 
     def __init__(
-        self, wishes: Wishes, heard: Callable[[bytes], None] = _nothing, ended: Callable[[int], None] = _nothing
+        self, options: HelperOptions, heard: Callable[[bytes], None] = ignore, ended: Callable[[int], None] = ignore
     ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, dumps(asdict(wishes))],
+            [sys.executable, "-m", MODULE, dumps(asdict(options))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -81,12 +78,12 @@ class Watcher:
         self._told.put(message)
 
     def close(self) -> int:
-        """Wait until it has taken in everything; its exit code. Interrupted, it is ended."""
+        """Wait until it has handled all messages; returns its exit code. An interrupt kills it."""
         self._told.put(None)
         try:
             self._join()
         except BaseException:
-            self._ended = _nothing
+            self._ended = ignore
             self._process.kill()
             self._join()
             raise
@@ -113,5 +110,5 @@ class Watcher:
                 stream.flush()
         with suppress(BrokenPipeError):
             stream.close()
-        while message is not None:  # it is gone: what is still told goes nowhere
+        while message is not None:  # it has exited: drop further messages
             message = self._told.get()

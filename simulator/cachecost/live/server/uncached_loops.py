@@ -1,4 +1,4 @@
-"""Loops that were left uncached: each call pays anew for what the call before it had sent already."""
+"""Uncached loops: each call pays again for what the call before it sent."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from decimal import Decimal
 
 from cachecost.base.formatting import counted, dollars, percent, tokens
 from cachecost.live.server.conversations import answers_tools, last_mark, marks_tool_results
-from cachecost.live.server.meter import Taken
+from cachecost.live.server.meter import MeteredCall
 
 MOST = Decimal("0.5")
-"""More than this share paid again, and the loop counts as uncached."""
+"""A loop is uncached if more than this share is paid again."""
 FEWEST = 2
-"""Fewer later calls are no loop."""
+"""A loop has at least this many later calls."""
 PER_TOKEN = -6
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """Later calls of a conversation that paid most of what had been sent before uncached again.
+class UncachedLoop:
+    """Later calls of a conversation that paid the full price again for most of what had been sent before.
 
-    `again` is how many tokens that were, `had_been_sent` of how many; `cost` what they cost at the input price, in
-    dollars; `why` says in words what was marked and what was not.
+    `again` is how many tokens, of `had_been_sent`; `cost` is their cost at the input price, in dollars; `why` says
+    which breakpoints were set.
     """
 
     conversation: str
@@ -36,21 +36,23 @@ class Loop:
     @property
     def sentence(self) -> str:
         share = percent(Decimal(self.again) / self.had_been_sent)
-        paid = f"paid {tokens(self.again)} tokens uncached again, {share} of what had been sent before"
+        paid = f"paid the full price again for {tokens(self.again)} tokens, {share} of what had been sent before"
         return f"{self.conversation}: {self.why}. {counted(self.steps, 'later call')} {paid}: {dollars(self.cost)}."
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A call that goes on from one before it. Tokens: paid again, sent before, and how much the first call lacked."""
+class _LoopCall:
+    """A call that continues an earlier one. Tokens: paid again, sent before, and added since the first call."""
 
-    call: Taken
+    call: MeteredCall
     again: int
     before: int
     grown: int
 
 
-def loops_of(conversation: str, calls: Sequence[Taken], taken: Sequence[Taken]) -> Iterator[Loop]:
+def find_uncached_loops(
+    conversation: str, calls: Sequence[MeteredCall], taken: Sequence[MeteredCall]
+) -> Iterator[UncachedLoop]:
     """The uncached loop of a conversation's `calls`, if it has one. `taken` are all calls, by number from 1."""
     steps = [_step(call, taken, calls[0]) for call in calls if _is_step(call, taken)]
     again = sum(step.again for step in steps)
@@ -60,37 +62,39 @@ def loops_of(conversation: str, calls: Sequence[Taken], taken: Sequence[Taken]) 
     if len(steps) < FEWEST or not (again > MOST * before or (grown and in_loop > MOST * grown)):
         return
     cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
-    yield Loop(conversation, len(steps), again, before, cost, _why(steps))
+    yield UncachedLoop(conversation, len(steps), again, before, cost, _why(steps))
 
 
-def _is_step(call: Taken, taken: Sequence[Taken]) -> bool:
-    """Whether a call goes on from another one: it has more messages. The same call once more is a retry."""
+def _is_step(call: MeteredCall, taken: Sequence[MeteredCall]) -> bool:
+    """Whether a call continues another one with more messages. The same call again is a retry."""
     is_later = call.before is not None and taken[call.before - 1].request.thread is not call.request.thread
     return is_later and call.row.error is None
 
 
-def _step(call: Taken, taken: Sequence[Taken], first: Taken) -> _Step:
-    """Of what the call before had sent, that is paid again which this call's uncached tokens cannot have as new."""
+def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -> _LoopCall:
+    """Tokens count as paid again if they are uncached and too many to be new."""
     assert call.before is not None
     usage, before = call.row.usage, taken[call.before - 1].row.usage.total_input
     new = max(0, usage.total_input - before)
-    return _Step(call, max(0, usage.input_tokens - new), before, max(0, before - first.row.usage.total_input))
+    return _LoopCall(call, max(0, usage.input_tokens - new), before, max(0, before - first.row.usage.total_input))
 
 
-def _why(steps: Sequence[_Step]) -> str:
-    """What the loop's calls marked: the reason that most of its steps have."""
+def _why(steps: Sequence[_LoopCall]) -> str:
+    """The reason that most of the loop's calls have."""
     return Counter(map(_reason, steps)).most_common(1)[0][0]
 
 
-def _reason(step: _Step) -> str:
+def _reason(step: _LoopCall) -> str:
     request, total = step.call.request, step.call.row.usage.total_input
     mark = last_mark(request)
     if mark is None:
-        return "nothing is marked (no cache_control in its calls)"
+        return "no breakpoint is set (no cache_control in its calls)"
     if total < step.call.minimum:
-        return f"its prompts are shorter than the {step.call.minimum:,} tokens that this model caches at least"
+        return f"its prompts are below the minimum of {step.call.minimum:,} tokens that this model caches"
     if answers_tools(request.thread) and not marks_tool_results(request):
-        return f"tool results are never marked; the last mark stands on {mark.on}"
+        return f"no breakpoint on tool results; the last breakpoint is on {mark.on}"
     if mark.messages_after:
-        return f"the last mark stands on {mark.on}, with messages after it"
-    return f"marked to the end, and not read: {(step.call.row.cause or '').replace('_', ' ')}"
+        return f"the last breakpoint is on {mark.on}, with messages after it"
+    return (
+        f"the last block has a breakpoint, but the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
+    )

@@ -1,8 +1,8 @@
-"""What runs in the other process: predicted against billed, call by call, in the order in which calls started.
+"""The helper process: prints predicted against billed, call by call, in the order calls started.
 
-It is started by watcher.py with its wishes as JSON, and is told on stdin, a line each: `begin NUMBER`, `end NUMBER
-OFFSET` (where in the log its line begins), `line NUMBER {…}` (the line itself), `gone NUMBER` (nothing is recorded).
-Where it writes the recording itself (without content), it answers on stdout: `wrote NUMBER NUMBER …`, `full WHY`.
+It is started by helper.py with its options as JSON, and reads messages from stdin, one per line: `begin NUMBER`, `end
+NUMBER OFFSET` (the offset of its line in the log), `line NUMBER {…}` (the line itself), `gone NUMBER` (not recorded).
+If it writes the recording itself (without content), it answers on stdout: `wrote NUMBER NUMBER …`, `full WHY`.
 A call is written as soon as it has ended; predictions wait for calls that started before.
 """
 
@@ -23,36 +23,36 @@ import msgspec
 
 from cachecost.conversations.calls import RecordedCall
 from cachecost.live.recorder.digest import DigestFile
-from cachecost.live.recorder.lines import LineReader
-from cachecost.live.recorder.order import InOrder
-from cachecost.live.recorder.predicting import Predictor
-from cachecost.live.recorder.watcher import Wishes
+from cachecost.live.recorder.helper import HelperOptions
+from cachecost.live.recorder.log_lines import LineReader
+from cachecost.live.recorder.prediction import Predictor
+from cachecost.live.recorder.start_order import StartOrder
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
 CHUNK = 1 << 16
 Inbox = Queue[bytes | None]
 LOOKS_EVERY_S = 1.0
-"""How often it looks whether a call has waited long enough for one that started before it."""
+"""How often it checks whether a call has waited long enough for an earlier one."""
 
 
-class Watching:
-    """Takes in messages until there are no more."""
+class HelperLoop:
+    """Handles messages until there are no more."""
 
-    def __init__(self, wishes: Wishes) -> None:
-        self._wishes = wishes
-        self._path = Path(wishes.path)
+    def __init__(self, options: HelperOptions) -> None:
+        self._options = options
+        self._path = Path(options.path)
         self._reader = LineReader(self._path, Intake(keep_content=True))
-        self._file = DigestFile(self._path) if wishes.digest else None
+        self._file = DigestFile(self._path) if options.digest else None
         self._is_full = False
-        self._predicts = wishes.prints
+        self._predicts = options.prints
         self._predictor: Predictor | None = None
-        self._order: InOrder[tuple[int, RecordedCall]] = InOrder()
+        self._order: StartOrder[tuple[int, RecordedCall]] = StartOrder()
         self._ready: deque[tuple[int, RecordedCall]] = deque()
         self._is_over = False
 
     def run(self, inbox: Inbox) -> None:
-        """Before each prediction all that has ended is written."""
+        """Handle messages. Ended calls are written before the next prediction."""
         while not self._is_over or self._ready:
             with suppress(Empty):
                 self._take(inbox.get(timeout=self._patience()))
@@ -65,7 +65,7 @@ class Watching:
             self._write(self._file)
 
     def _patience(self) -> float | None:
-        """How long to wait for the next message; None: for ever."""
+        """Seconds to wait for the next message; None: no limit."""
         if self._ready or self._is_over:
             return 0.0
         return LOOKS_EVERY_S if self._order.is_waiting else None
@@ -86,7 +86,7 @@ class Watching:
             self._write(self._file)
 
     def _call(self, word: bytes, rest: list[bytes]) -> RecordedCall | None:
-        """The call of a message; None where nothing is recorded, or what is there does not read."""
+        """The call of a message; None if nothing is recorded, or it is unreadable."""
         with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
             if word == b"end":
                 with self._path.open("rb") as log:
@@ -109,11 +109,11 @@ class Watching:
             _answer(f"wrote {' '.join(map(str, written))}")
 
     def _predict(self, number: int, call: RecordedCall) -> None:
-        """An error in a prediction ends the predictions: this process may be the one that writes the recording."""
+        """An error ends the predictions only, because this process may be writing the recording."""
         if not self._predicts:
             return
         try:
-            lines = list(self._prediction().told(number, call))
+            lines = list(self._prediction().describe(number, call))
         except Exception as error:
             self._predicts = False
             lines = [f"call {number}: internal error, nothing more is predicted: {type(error).__name__}: {error}"]
@@ -122,14 +122,14 @@ class Watching:
 
     def _prediction(self) -> Predictor:
         if self._predictor is None:
-            self._predictor = Predictor(self._wishes.terms())
-            for before in _earlier(self._path, self._wishes.earlier_bytes, self._reader):
+            self._predictor = Predictor(self._options.terms())
+            for before in _earlier(self._path, self._options.earlier_bytes, self._reader):
                 self._predictor.remember(before)
         return self._predictor
 
 
 def _answer(line: str) -> None:
-    """To the process that started this one; it may be gone."""
+    """Answer the parent process, which may have exited."""
     with suppress(OSError):
         os.write(sys.stdout.fileno(), line.encode() + b"\n")
 
@@ -140,7 +140,7 @@ def _say(line: str) -> None:
 
 
 def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[RecordedCall]:
-    """What an earlier recorder left in the file: it takes part in the cache. What does not read is left out here."""
+    """Calls that an earlier recorder wrote, which affect the cache. Unreadable lines are skipped."""
     if size:
         with path.open("rb") as stream:
             while stream.tell() < size and (line := stream.readline()):
@@ -149,7 +149,7 @@ def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[RecordedCall
 
 
 def _listen(descriptor: int, inbox: Inbox) -> None:
-    """Hand over whole lines. Nothing of Python's own reads stdin: its buffer, locked by a thread, aborts an exit."""
+    """Put whole lines into the inbox. It bypasses sys.stdin, whose lock in a thread would abort the exit."""
     parts: list[bytes] = []
     while data := os.read(descriptor, CHUNK):
         first, *others = data.split(b"\n")
@@ -160,17 +160,17 @@ def _listen(descriptor: int, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def main(wishes: Wishes, descriptor: int) -> int:
-    """Take in everything that is told, until the descriptor ends; the exit code."""
+def main(options: HelperOptions, descriptor: int) -> int:
+    """Handle messages until the descriptor ends; returns the exit code."""
     inbox: Inbox = Queue()
     Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
     try:
-        Watching(wishes).run(inbox)
+        HelperLoop(options).run(inbox)
     except Exception as error:  # the recorder goes on without this process, and says so
-        _say(f"{wishes.path}: {type(error).__name__}: {error}")
+        _say(f"{options.path}: {type(error).__name__}: {error}")
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Wishes(**loads(sys.argv[1])), sys.stdin.fileno()))
+    sys.exit(main(HelperOptions(**loads(sys.argv[1])), sys.stdin.fileno()))

@@ -1,0 +1,76 @@
+"""Servers on this machine: the socket they listen on, and how they end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+LOOPBACK = "127.0.0.1"
+BACKLOG = 2048
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+class PortTaken(Exception):
+    """The port cannot be listened on."""
+
+
+def listen(port: int) -> socket.socket:
+    """A socket that listens on loopback; port 0 lets the system choose. Raises PortTaken.
+
+    Nagle's algorithm is off, or each answer waits 40 ms for the client's acknowledgement. asyncio turns it off only for
+    sockets created with the TCP protocol number.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind((LOOPBACK, port))
+        listener.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise PortTaken(f"--port {port} is not available ({why}); use 0 to let the system choose") from None
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    return f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+
+
+class QuietServer(uvicorn.Server):
+    """Uvicorn without its log and headers, which returns after SIGINT or SIGTERM: the caller still has work to do.
+
+    `options` are uvicorn's.
+    """
+
+    def __init__(self, app: Any, **options: Any) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            backlog=BACKLOG,
+            lifespan="off",
+            server_header=False,
+            **options,
+        )
+        super().__init__(config)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at Ctrl-C and SIGTERM, without raising them again afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in STOPS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
