@@ -11,7 +11,7 @@ import pytest
 from cachecost.analysis.comparison.run import run
 from cachecost.base.errors import InputError
 from cachecost.scenario import from_mapping
-from cachecost.views.run.markdown_tables import claim_table
+from cachecost.views.run.tables import claim_table
 
 BARE = {
     "format": 1,

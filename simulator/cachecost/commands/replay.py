@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cachecost.prompts.counting import TokenCounter
     from cachecost.replay.setup import Terms
     from cachecost.replay.simulation import Call, Simulated
-    from cachecost.views.replay.text import Billed
+    from cachecost.views.replay.tables import Billed
 
 
 @click.command(cls=SectionedCommand)
@@ -305,7 +305,7 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
 
 
 def _billed(bill: Bill) -> Billed | None:
-    from cachecost.views.replay.text import Billed
+    from cachecost.views.replay.tables import Billed
 
     is_priced = sum(bill.unpriced.values()) < bill.calls
     return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input and is_priced else None

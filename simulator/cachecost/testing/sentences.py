@@ -11,7 +11,7 @@ from cachecost.base.formatting import counted, dollars, exact_dollars, percent
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import CallRow
 from cachecost.testing.stability import Change
-from cachecost.views.explain.text import groups
+from cachecost.views.explain.tables import group_findings
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding
@@ -65,8 +65,8 @@ def _causes(told: Explanation) -> Iterator[str]:
         yield "  nothing of it is avoidable: as cheap as these bytes, marks and times allow"
         return
     yield f"  {dollars(told.avoidable)} of it was avoidable:"
-    for group in groups(told)[:SHOWN_CAUSES]:
-        yield from _cause(group.dearest, len(group.findings), group.cost)
+    for group in group_findings(told)[:SHOWN_CAUSES]:
+        yield from _cause(group.example, len(group.findings), group.cost)
 
 
 def _cause(first: Finding, count: int, cost: Decimal) -> Iterator[str]:

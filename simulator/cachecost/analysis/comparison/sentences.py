@@ -65,10 +65,15 @@ def variant_name(comparison: Comparison) -> str:
     return comparison.variant or AS_WRITTEN
 
 
+def assumptions_set(comparison: Comparison) -> str:
+    """The assumptions that are not at their default, as NAME=VALUE; "" without any."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(comparison.rules.items()))
+
+
 def rules_sentence(comparison: Comparison) -> str:
-    """Which rules and prices were used, and which switches are not at their default."""
-    switches = ", ".join(f"{name}={value}" for name, value in sorted(comparison.rules.items()))
-    tail = f"{switches}; the other switches at their default" if switches else "every switch at its default"
+    """Which rules and prices were used, and which assumptions are not at their default."""
+    changed = assumptions_set(comparison)
+    tail = f"{changed}; all other assumptions at their default" if changed else "all assumptions at their default"
     return f"{comparison.host}, {comparison.model}, as of {comparison.as_of.isoformat()}; {tail}"
 
 

@@ -10,7 +10,7 @@ from cachecost.base.formatting import change, compared, counted, dollars, exact,
 from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.live.server.bill import Bill, Share
 from cachecost.live.server.loops import Loop
-from cachecost.views.tables.columns import Column
+from cachecost.views.tables.table import Column
 
 FORMAT = 1
 NOTHING_YET = "No call yet."

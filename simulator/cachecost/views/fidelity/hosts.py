@@ -12,13 +12,12 @@ from cachecost.views.fidelity.scores import Score, score
 
 WAYS = {
     "breakpoint": "at breakpoints",
-    "grid": "by itself, to a grid",
-    "units": "by itself, whole units",
-    "named": "named objects",
-    "best_effort": "by itself, no promise",
+    "grid": "automatic, fixed-size blocks",
+    "units": "automatic, fixed units",
+    "named": "explicit cache objects",
+    "best_effort": "automatic, best effort",
 }
-"""How a host caches, by `matching` of its rules."""
-HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
+"""How a host matches prefixes, by `matching` of its rules."""
 DOCUMENTED = "nothing recorded: documented only"
 
 
@@ -82,39 +81,17 @@ def _off(one: Judgement) -> int:
     return 0 if one.exact else abs(one.billed.read - one.predicted.read)
 
 
-def host_cells(row: HostScore) -> tuple[str, ...]:
-    """A row of the table: host, then `HEADERS`."""
-    told = row.score
-    if not told.calls:
-        return (row.host, "", row.standing, "0", "", "", "", "", "")
-    return (
-        row.host,
-        f"{WAYS[row.way]}{', in transcripts' if row.is_identity else ''}",
-        row.standing,
-        f"{told.calls:,}",
-        _of(told.exact_hits, told.hits),
-        _of(told.exact_cold, told.cold),
-        _of(told.held, told.ranges),
-        f"{told.unknown:,}",
-        f"{row.worst:,}",
-    )
-
-
-def _of(right: int, all_of_them: int) -> str:
-    return f"{right:,} of {all_of_them:,}" if all_of_them else ""
-
-
-def says_hosts(fidelity: Fidelity) -> bool:
+def has_other_hosts(fidelity: Fidelity) -> bool:
     """Whether more than Anthropic's own host was recorded."""
     return any(one.host != "anthropic" for one in fidelity.judgements)
 
 
-def of_anthropic(fidelity: Fidelity) -> list[Judgement]:
-    """Requests to Anthropic's own host, what the first figures of a page are of; all requests where it has none."""
+def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
+    """Requests to Anthropic's own host, which the first figures of a page describe; all requests where it has none."""
     return [one for one in fidelity.main if one.host == "anthropic"] or fidelity.main
 
 
-def others_sentence(fidelity: Fidelity) -> str:
+def other_scores_sentence(fidelity: Fidelity) -> str:
     """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
     return " ".join(filter(None, (_of_transcripts(fidelity), _of_other_hosts(fidelity))))
 

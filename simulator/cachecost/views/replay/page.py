@@ -14,7 +14,7 @@ from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, RunResult
 from cachecost.providers.rules import data_date
-from cachecost.views.replay.text import Billed
+from cachecost.views.replay.tables import Billed
 from cachecost.views.run.page import run_page
 
 OWN_DAY = "Each call has the rules and prices of its own day."

@@ -22,26 +22,26 @@ from cachecost.base.formatting import UNKNOWN, compared, counted, dollars, perce
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.views.charts.pictures import inline
-from cachecost.views.explain.text import groups, headline
-from cachecost.views.html.frame import Table, page
+from cachecost.views.explain.tables import findings_table, group_findings
+from cachecost.views.explain.text import headline
+from cachecost.views.html.frame import render_page
 from cachecost.views.run.area_charts import area_figure
-from cachecost.views.run.html_tables import (
+from cachecost.views.run.line_charts import cumulative_figure
+from cachecost.views.run.tables import (
+    assumption_table,
     claim_table,
     cumulative_table,
-    findings_table,
     layer_table,
     parts_table,
     question_table,
-    switch_table,
+    strategy_table,
     variant_costs,
     variant_table,
 )
-from cachecost.views.run.line_charts import cumulative_figure
 from cachecost.views.run.timeline_columns import MOST, columns_of, most_columns, most_spots
 from cachecost.views.run.timeline_svg import BAND_HEIGHT, BAND_TOP, HEIGHT, Paths, paths_of
 from cachecost.views.run.timeline_text import Spot, call_table, spots
-from cachecost.views.tables.columns import Column as NumberColumn
-from cachecost.views.tables.columns import strategy_columns
+from cachecost.views.tables.table import Column, Table
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 HAIRLINE = Decimal("0.0005")
@@ -91,7 +91,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
-    return page(
+    return render_page(
         "run.html",
         title=result.scenario,
         result=result,
@@ -117,7 +117,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
         claims=claim_table(result.claims) if result.claims else None,
         rules=rules_sentence(main.comparison),
-        switches=switch_table(main.comparison.rules, main.comparison.host),
+        assumptions=assumption_table(main.comparison.rules, main.comparison.host),
         notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
@@ -151,15 +151,16 @@ def _rows(summary: Summary) -> list[Row]:
     ]
 
 
-def _columns(summary: Summary) -> list[NumberColumn]:
+def _columns(summary: Summary) -> list[Column]:
     """The columns of every other view, what it costs first: that is what a narrow page shows."""
     if not summary.lines:
         return []
-    columns = [*strategy_columns(summary), NumberColumn("band", "error", [_band(line) for line in summary.lines])]
+    margins = Column("band", "error margin", [_error_margin(line) for line in summary.lines])
+    columns = [*strategy_table(summary).columns[1:], margins]
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 
-def _band(line: Line) -> str:
+def _error_margin(line: Line) -> str:
     return UNKNOWN if line.total is None else f"±{rough_dollars(line.error)}"
 
 
@@ -260,7 +261,7 @@ def _parts(summary: Summary) -> list[Chart]:
 
 
 def _finding(told: Explanation) -> tuple[str, Table | None]:
-    found = groups(told)
+    found = group_findings(told)
     return next(iter(headline(told, found))), findings_table(told) if found else None
 
 
