@@ -45,7 +45,7 @@ def test_the_answer_comes_first_then_the_table_then_how_sure(tmp_path: Path) -> 
     rows = [line.split("  ")[1].strip() for line in lines if line.startswith("  ")]
     none = next(number for number, row in enumerate(rows) if row.startswith("none"))
     assert rows.index("strategy") < rows.index("this plan") < rows.index("as recorded") < none
-    assert none < rows.index("floor for these bytes") < rows.index("tokens") < rows.index("rules")
+    assert none < rows.index("lower bound for these prompts") < rows.index("tokens") < rows.index("rules")
     assert "  seconds   not supported by the data: the recording has no times to the first token" in lines
     assert all(line == line.rstrip() and len(line) <= 120 for line in lines[1:])
 

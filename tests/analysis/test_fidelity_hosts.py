@@ -149,7 +149,7 @@ def test_a_table_says_of_every_host_what_recordings_confirm() -> None:
     judgements = judged("xai", "grok-4.7", (body(ASK), Usage(2000)), (body(*MORE), Usage(260, 2240)))
     fidelity = Fidelity(judgements, "crude")
     rows = {row[0]: tuple(row) for row in host_table(fidelity).rows}
-    assert rows["xai"][1:7] == ("by itself, to a grid", "confirmed, by few calls", "2", "1 of 1", "1 of 1", "")
+    assert rows["xai"][1:7] == ("automatic, fixed-size blocks", "confirmed, by few calls", "2", "1 of 1", "1 of 1", "")
     assert rows["qwen"][2] == "nothing recorded: documented only" and rows["qwen"][3] == "0"
     assert other_scores_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
     said = {row["host"]: row["standing"] for row in fidelity_object(fidelity)["hosts"]}

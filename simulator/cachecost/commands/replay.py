@@ -30,7 +30,7 @@ from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
 from cachecost.replay.simulation import AS_RECORDED, NOT_EVALUATED, Simulation, logged
 from cachecost.tokens.factory import ANCHORED, counter_name, make_counter
-from cachecost.views.replay.json_output import replay_row_json
+from cachecost.views.replay.call_rows import call_object
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
@@ -108,7 +108,7 @@ def replay(
             failed = _print_json(asked.rows())
         else:
             made = [one for one in asked.ledgers(with_floor=not as_json, pictured=html is not None) if one.rows]
-            write_rows(csv_file, (replay_row_json(row) for one in made for row in one.rows))
+            write_rows(csv_file, (call_object(row) for one in made for row in one.rows))
             if html is not None:
                 _write_page(asked, made, html)
             failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)
@@ -298,7 +298,7 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
     write = sys.stdout.buffer.write
     encode = msgspec.json.Encoder().encode
     for row in rows:
-        write(encode(replay_row_json(row)) + b"\n")
+        write(encode(call_object(row)) + b"\n")
         failed = failed or row.error_type == NOT_EVALUATED
     sys.stdout.buffer.flush()
     return failed

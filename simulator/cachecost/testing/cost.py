@@ -53,7 +53,7 @@ class CacheCost(SimulatedAPI):
         from cachecost.analysis.explain.explaining import explained
         from cachecost.replay.workload import recorded
 
-        self._called()
+        self._require_calls()
         return explained(recorded(self.recording, self._rules, self._prices, self._host, self._tokens))
 
     def lint(self) -> list[LintFinding]:
@@ -61,7 +61,7 @@ class CacheCost(SimulatedAPI):
         from cachecost.analysis.lint import Desk, lint_log
         from cachecost.conversations.readers.detect import read_calls
 
-        self._called()
+        self._require_calls()
         desk = Desk(self._rules, self._host, self._tokens)
         return lint_log(read_calls(self.recording), "this test", desk).findings
 
@@ -72,7 +72,7 @@ class CacheCost(SimulatedAPI):
         """
         __tracebackhide__ = True
         limit, spent = _exact(dollars, DOLLARS), self.dollars
-        self._called()
+        self._require_calls()
         if spent > limit:
             raise AssertionError(sentences.too_dear(spent, limit, self._evidence()))
 
@@ -83,7 +83,7 @@ class CacheCost(SimulatedAPI):
         """
         __tracebackhide__ = True
         limit, reached = _exact(share, SHARE, most=1), self.hit_share
-        self._called()
+        self._require_calls()
         if reached < limit:
             raise AssertionError(sentences.too_few_hits(reached, limit, self._evidence()))
 
@@ -96,7 +96,7 @@ class CacheCost(SimulatedAPI):
         __tracebackhide__ = True
         if unknown := [name for name in layers if name not in LAYERS]:
             raise ValueError(f"expected {', '.join(LAYERS)}; got {', '.join(map(repr, unknown))}")
-        self._called()
+        self._require_calls()
         compared, found = changes(self._meter.taken, layers or LAYERS, across_conversations)
         if found:
             raise AssertionError(sentences.unstable(found))
@@ -113,12 +113,12 @@ class CacheCost(SimulatedAPI):
         if found:
             raise AssertionError(sentences.lint_found(found))
 
-    def _evidence(self) -> sentences.Evidence:
+    def _evidence(self) -> sentences.CostEvidence:
         """The calls, what of them was avoidable, and what became of tools and system within a conversation."""
         found = changes(self._meter.taken, ("tools", "system"), across=False)[1]
-        return sentences.Evidence(self.calls, self.explain(), found)
+        return sentences.CostEvidence(self.calls, self.explain(), found)
 
-    def _called(self) -> None:
+    def _require_calls(self) -> None:
         __tracebackhide__ = True
         if not self.calls:
             raise AssertionError(sentences.NO_CALL)

@@ -14,11 +14,11 @@ import pytest
 
 if TYPE_CHECKING:
     from cachecost.testing import CacheCost
-    from cachecost.testing.scenarios import Asked
+    from cachecost.testing.scenarios import ScenarioOptions
 
 SCENARIOS, REPORTS = "scenarios", "reports"
 MARKER = "cache_cost(as_of, host, tokens, rules, prices, answers, clock): on what ground the fixture cache_cost stands."
-ASKED: pytest.StashKey[Asked] = pytest.StashKey()
+OPTIONS: pytest.StashKey[ScenarioOptions] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,20 +47,20 @@ def pytest_configure(config: pytest.Config) -> None:
             if config.getoption(other):
                 raise pytest.UsageError(f"--{other.replace('_', '-')} needs --cachecost")
         return
-    from cachecost.testing.scenarios import asked_for
+    from cachecost.testing.scenarios import read_options
 
-    asked = config.stash[ASKED] = asked_for(config, SCENARIOS, REPORTS)
+    asked = config.stash[OPTIONS] = read_options(config, SCENARIOS, REPORTS)
     config.args += [one for one in map(str, asked.scenarios) if one not in config.args]
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """A line, if scenarios are tested."""
-    return config.stash[ASKED].header if ASKED in config.stash else None
+    return config.stash[OPTIONS].header if OPTIONS in config.stash else None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A scenario that was asked for, as a file of tests."""
-    asked = parent.config.stash.get(ASKED, None)
+    asked = parent.config.stash.get(OPTIONS, None)
     if asked is None or file_path not in asked.scenarios:
         return None
     from cachecost.testing.scenarios import ScenarioFile

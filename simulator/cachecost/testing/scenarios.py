@@ -12,6 +12,7 @@ import pytest
 
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
+from cachecost.base.formatting import counted
 from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScenarioOptions:
     """Which scenarios are tested, against the baselines in which folder, and whether these are written first."""
 
     scenarios: tuple[Path, ...]
@@ -30,7 +31,7 @@ class Asked:
     header: str
 
 
-def asked_for(config: pytest.Config, usual: str, usual_reports: str) -> Asked:
+def read_options(config: pytest.Config, usual: str, usual_reports: str) -> ScenarioOptions:
     """What the options ask for. A folder that is given is looked for from where pytest was called, the `usual` ones
     beside the project's configuration. Raises UsageError.
     """
@@ -45,9 +46,9 @@ def asked_for(config: pytest.Config, usual: str, usual_reports: str) -> Asked:
             f"(another path after --cachecost? write --cachecost={usual})"
         )
     update = bool(config.getoption("cachecost_update"))
-    words = f"{len(found)} scenario{'' if len(found) == 1 else 's'} in {_shown(folder)}, baselines in {_shown(place)}"
+    words = f"{counted(len(found), 'scenario')} in {_short_path(folder)}, baselines in {_short_path(place)}"
     today = date.today()  # noqa: DTZ011 - the user's own day, as `check --update` takes it
-    return Asked(found, place, update, today, f"cachecost: {words}{', written anew' if update else ''}")
+    return ScenarioOptions(found, place, update, today, f"cachecost: {words}{', rewritten' if update else ''}")
 
 
 def _scenarios(place: Path) -> Iterator[Path]:
@@ -58,7 +59,7 @@ def _scenarios(place: Path) -> Iterator[Path]:
         yield from sorted(one.resolve() for one in place.glob("*.yaml"))
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -66,12 +67,12 @@ def _shown(path: Path) -> str:
 class ScenarioFile(pytest.File):
     """The budgets of a scenario; it is simulated once, when the first of them is tested. Its maker sets `asked`."""
 
-    asked: Asked
+    asked: ScenarioOptions
 
     def collect(self) -> Iterator[pytest.Item]:
         """An item a budget, in the file's order; one for a scenario without any."""
         try:
-            scenario = load(Path(_shown(self.path)))
+            scenario = load(Path(_short_path(self.path)))
         except InputError as error:
             raise self.CollectError(str(error)) from None
         for guard in guards(scenario):
@@ -106,7 +107,7 @@ class BudgetItem(pytest.Item):
         mine = [one for one in result.budgets if self.guard.is_about(one.budget, one.strategy)]
         for one in mine:
             self.user_properties.append((f"{one.strategy}: {one.budget}", one.message))
-        if words := failure(result, mine, _shown(self.path)):
+        if words := failure(result, mine, _short_path(self.path)):
             raise BudgetBroken(words)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:

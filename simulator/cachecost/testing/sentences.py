@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cachecost.base.formatting import counted, dollars, exact_dollars, percent
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import CallRow
-from cachecost.testing.stability import Change
+from cachecost.testing.stability import LayerChange
 from cachecost.views.explain.tables import group_findings
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ SHOWN_CAUSES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CostEvidence:
     """Why it came to that: each call, what of it was avoidable, and which layers changed on the way."""
 
     calls: Sequence[CallRow]
     told: Explanation
-    changes: Sequence[Change]
+    changes: Sequence[LayerChange]
 
     def lines(self) -> Iterator[str]:
         yield from _first_changes(self.changes)
@@ -42,20 +42,20 @@ class Evidence:
         yield from _table(self.calls)
 
 
-def too_dear(spent: Decimal, limit: Decimal, evidence: Evidence) -> str:
+def too_dear(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     """The dollars, then why."""
     write = exact_dollars if dollars(spent) == dollars(limit) else dollars
     more = f"{dollars(spent - limit)} more than the limit of {exact_dollars(limit)}"
-    return "\n".join([f"{_counted(evidence.calls)} {write(spent)}, {more}", *evidence.lines()])
+    return "\n".join([f"{_calls_cost(evidence.calls)} {write(spent)}, {more}", *evidence.lines()])
 
 
-def too_few_hits(reached: Decimal, limit: Decimal, evidence: Evidence) -> str:
+def too_few_hits(reached: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     """The share, then why it is not larger."""
     head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
     return "\n".join([head, *evidence.lines()])
 
 
-def _counted(calls: Sequence[CallRow]) -> str:
+def _calls_cost(calls: Sequence[CallRow]) -> str:
     return f"{counted(len(calls), 'call')} {'costs' if len(calls) == 1 else 'cost'}"
 
 
@@ -88,20 +88,20 @@ def _table(calls: Sequence[CallRow]) -> Iterator[str]:
         yield f"  and {counted(len(calls) - SHOWN_CALLS, 'more call')}"
 
 
-def unstable(found: Sequence[Change]) -> str:
+def unstable(found: Sequence[LayerChange]) -> str:
     """The first change of each layer, with the text before and after it."""
     layers = list(dict.fromkeys(one.layer for one in found))
     verb = "is" if len(layers) == 1 and layers[0] == "system" else "are"
     return "\n".join([f"{' and '.join(layers)} {verb} not stable", *_first_changes(found)])
 
 
-def _first_changes(found: Sequence[Change]) -> Iterator[str]:
+def _first_changes(found: Sequence[LayerChange]) -> Iterator[str]:
     for layer in dict.fromkeys(one.layer for one in found):
         changed = [one for one in found if one.layer == layer]
-        yield from _changed(changed[0], len(changed))
+        yield from _change_lines(changed[0], len(changed))
 
 
-def _changed(first: Change, count: int) -> Iterator[str]:
+def _change_lines(first: LayerChange, count: int) -> Iterator[str]:
     more = f" (and in {counted(count - 1, 'more call')})" if count > 1 else ""
     yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
     if first.offset is not None:

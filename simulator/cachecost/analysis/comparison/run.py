@@ -31,7 +31,7 @@ def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: 
 
     Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
     """
-    readings = [_Reading(name, reading, folder) for name, reading in scenario.readings]
+    readings = [_Variant(name, reading, folder) for name, reading in scenario.readings]
     main = readings[0]
     comparisons = [main.comparison(progress, _floor, pictured)]
     comparisons += [reading.comparison(progress, None, False) for reading in readings[1:]]
@@ -52,7 +52,7 @@ def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
     return floor_of(calls, terms).usd
 
 
-class _Reading:
+class _Variant:
     """A scenario under one day, model and reading of the rules."""
 
     def __init__(self, variant: str, scenario: Scenario, folder: Path) -> None:
@@ -129,9 +129,9 @@ class _Reading:
             told.append("What the recording's bills tell of the length of a prefix sizes whatever sends it again.")
         if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
             told.append("Output is counted from the replies, not taken from a bill.")
-        return [*told, self._kept()]
+        return [*told, self._eviction_sentence()]
 
-    def _kept(self) -> str:
+    def _eviction_sentence(self) -> str:
         """What becomes of entries before their time."""
         capacity = self.terms.book().rules(self.scenario.host, self.scenario.model, self.terms.day).capacity_tokens
         if capacity is None:

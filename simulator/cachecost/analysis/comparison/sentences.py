@@ -38,7 +38,7 @@ class VariantRow:
     order: str
 
 
-def named(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Some names in quotes; of many how many."""
     return all_of(list(map(quoted, names))) if len(names) <= MANY else f"{len(names)} strategies"
 
@@ -47,7 +47,7 @@ def who_is_cheapest(winners: Sequence[str]) -> str:
     """ "“a” is the cheapest", "“a” and “b” tie as the cheapest"."""
     if not winners:
         return "no strategy ran without a refused call"
-    return f"{named(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
+    return f"{join_names(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
 
 
 def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
@@ -96,13 +96,13 @@ def dollars_title(summary: Summary) -> str:
     if best is None:
         return "Every strategy had calls that the provider refuses"
     if len(summary.lines) == 1:
-        return f"{_quoted(best)} costs {best.answer}"
+        return f"{_quote_name(best)} costs {best.answer}"
     if len({line.effort for line in complete(summary.lines)}) == 1 and best.effort:
         return f"All strategies cost the same: {best.answer}"
-    cheapest = f"Cheapest: {named(summary.winners)}, {best.answer}"
-    if first in summary.tied or first is None or best.vs_first is None:
+    cheapest = f"Cheapest: {join_names(summary.winners)}, {best.answer}"
+    if first in summary.best_lines or first is None or best.vs_first is None:
         return cheapest
-    return f"{cheapest}, {compared(best.vs_first)} than {_quoted(first)}"
+    return f"{cheapest}, {compared(best.vs_first)} than {_quote_name(first)}"
 
 
 def cumulative_title(summary: Summary) -> str:
@@ -113,8 +113,8 @@ def cumulative_title(summary: Summary) -> str:
     low, high = ranked[0], ranked[-1]
     if low.cost.total == high.cost.total:
         return f"All strategies cost the same: {high.money} after {counted(high.calls, 'call')}"
-    factor = f", {times(high.cost.total / low.cost.total)} as much as {_quoted(low)}" if low.cost.total else ""
-    return f"{_quoted(high)}: {high.money} after {counted(high.calls, 'call')}{factor}"
+    factor = f", {times(high.cost.total / low.cost.total)} as much as {_quote_name(low)}" if low.cost.total else ""
+    return f"{_quote_name(high)}: {high.money} after {counted(high.calls, 'call')}{factor}"
 
 
 def question_title(summary: Summary) -> str:
@@ -126,10 +126,10 @@ def question_title(summary: Summary) -> str:
     least, most = (dollars(amount, cheap.question_places) for amount in (low, high))
     if low == high:
         return f"One question costs {least}"
-    return f"One question costs {least} ({_quoted(cheap)}) to {most} ({_quoted(dear)})"
+    return f"One question costs {least} ({_quote_name(cheap)}) to {most} ({_quote_name(dear)})"
 
 
-def _quoted(line: Line) -> str:
+def _quote_name(line: Line) -> str:
     return quoted(line.name)
 
 
@@ -145,7 +145,7 @@ def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
         first=first.answer if first else UNKNOWN,
         best=" = ".join(summary.winners) or UNKNOWN,
         cost=best.answer if best else UNKNOWN,
-        saving=UNKNOWN if best is None or summary.first in summary.tied else percent(best.vs_first, signed=True),
+        saving=UNKNOWN if best is None or summary.first in summary.best_lines else percent(best.vs_first, signed=True),
         order="" if summary is main else _order(summary, main),
     )
 

@@ -136,15 +136,15 @@ class Summary:
     """The cheapest line without a refused call, of equals the first; None if there is none."""
 
     @property
-    def tied(self) -> tuple[Line, ...]:
+    def best_lines(self) -> tuple[Line, ...]:
         """The lines that cost as little as `best`, itself among them; empty if there is none."""
         best = self.best
         return tuple(line for line in complete(self.lines) if best is not None and line.effort == best.effort)
 
     @property
     def winners(self) -> tuple[str, ...]:
-        """The names of `tied`."""
-        return tuple(line.name for line in self.tied)
+        """The names of `best_lines`."""
+        return tuple(line.name for line in self.best_lines)
 
     @property
     def against(self) -> str:
@@ -184,7 +184,7 @@ class Summary:
         return [name for name in CLASS_NAMES if name != "write_1h" or any(line.usage.write_1h for line in self.lines)]
 
     @property
-    def shown(self) -> dict[str, str]:
+    def shown_classes(self) -> dict[str, str]:
         """The classes that occur, with their names."""
         return {name: self.class_names[name] for name in self.classes}
 

@@ -47,7 +47,7 @@ def replay_page(
         RunResult(
             log,
             "What does this recording cost, call by call?",
-            " · ".join([counted(len(ledgers[0].rows), "call"), *_billed(billed), models, _days(days)]),
+            " · ".join([counted(len(ledgers[0].rows), "call"), *_billed_words(billed), models, _days(days)]),
             _verdict(summary, billed),
             [comparison],
             [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND],
@@ -58,7 +58,7 @@ def replay_page(
     )
 
 
-def _billed(billed: Billed | None) -> list[str]:
+def _billed_words(billed: Billed | None) -> list[str]:
     return [f"billed {dollars(billed.dollars)} for {counted(billed.calls, 'call')}"] if billed else []
 
 
@@ -71,7 +71,7 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
     if best is None or first is None:
         return "No strategy ran without a refused call."
     if len(summary.lines) > 1:
-        is_other = first not in summary.tied and not first.refused
+        is_other = first not in summary.best_lines and not first.refused
         against = f", {compared(best.vs_first)} than “{first.name}”" if is_other else ""
         return f"{who_is_cheapest(summary.winners)}: {best.answer}{against}."
     whole = best.usage.total_input

@@ -15,9 +15,7 @@ from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import fit_table, hidden_note
 from cachecost.views.tables.text import PIPE_WIDTH, render_table
 
-UNPRICED = (
-    "no price is known, so strategies are compared by tokens: for dollars, describe the server's [[gpu]] in --prices"
-)
+UNPRICED = "no price is known, so strategies are compared by tokens; for dollars, give a server's [[gpu]] with --prices"
 NARROWEST_NAME = 20
 
 

@@ -21,9 +21,9 @@ from cachecost.views.charts.style import (
     SMALL_SIZE,
     WIDTH,
     cut,
+    draw_title,
     house_style,
     title_height,
-    titled,
     widest,
 )
 
@@ -62,7 +62,7 @@ def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
         height = head + plot + AXIS_LABELS + MARGIN / 2
         figure = Figure(figsize=(WIDTH, height))
         if headed:
-            titled(figure, title)
+            draw_title(figure, title)
         axes = _axes(figure, curves, plot, height)
         _draw(axes, curves)
         _label_ends(axes, curves, plot)

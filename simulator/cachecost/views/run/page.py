@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from cachecost.analysis.comparison.sentences import (
     cumulative_title,
-    named,
+    join_names,
     refusal_sentences,
     rules_sentence,
     token_sentences,
@@ -40,7 +40,7 @@ from cachecost.views.run.tables import (
 )
 from cachecost.views.run.timeline_columns import MOST, columns_of, most_columns, most_spots
 from cachecost.views.run.timeline_svg import BAND_HEIGHT, BAND_TOP, HEIGHT, Paths, paths_of
-from cachecost.views.run.timeline_text import Spot, call_table, spots
+from cachecost.views.run.timeline_text import HoverSpot, call_table, spots
 from cachecost.views.tables.table import Column, Table
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
@@ -50,7 +50,7 @@ FIRST = ("hit_share", "cost", "vs_first", "floor", "question", "band")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StrategyRow:
     """A strategy beside the others: its figures by column, and its bar in parts of the dearest one."""
 
     name: str
@@ -63,21 +63,21 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class StripView:
+class TimelineView:
     """The picture of a strategy's calls with its words."""
 
     name: str
     anchor: str
     says: str
     paths: Paths
-    spots: list[Spot]
+    spots: list[HoverSpot]
     table: Table
     thinned: str
     is_open: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class ChartView:
     """A picture, what it shows, and the table behind it."""
 
     anchor: str
@@ -129,22 +129,22 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     best, first = summary.best, summary.first
     if best is None or best.is_empty:
         return None
-    if first in summary.tied or first is None or best.vs_first is None:
+    if first in summary.best_lines or first is None or best.vs_first is None:
         told = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
         return best.answer, told
-    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {named(summary.winners)}"
+    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
 
-def _rows(summary: Summary) -> list[Row]:
+def _rows(summary: Summary) -> list[StrategyRow]:
     columns = _columns(summary)
     dearest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
     return [
-        Row(
+        StrategyRow(
             line.name,
             f"strip-{number + 1}",
             [(column.key, column.cells[number].strip()) for column in columns],
             _bar(line, dearest, summary),
-            line in summary.tied,
+            line in summary.best_lines,
             bool(line.refused),
         )
         for number, line in enumerate(summary.lines)
@@ -192,7 +192,7 @@ def _longest(summary: Summary) -> int:
     return max((row.usage.total_input for row in rows), default=0)
 
 
-def _strips(summary: Summary) -> list[StripView]:
+def _strips(summary: Summary) -> list[TimelineView]:
     """The first and the best strategy open, then the others in their order."""
     ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
     shown = [line.name for line in (summary.first, summary.best) if line is not None]
@@ -206,14 +206,14 @@ def _place(name: str, shown: Sequence[str]) -> int:
     return shown.index(name) if name in shown else len(shown)
 
 
-def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int) -> StripView:
+def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int) -> TimelineView:
     columns = columns_of(ledger, MOST if is_open else most_columns(others))
     told = MOST if is_open else most_spots(others)
     thinned = ""
     if len(columns) < len(ledger.rows):
         each = columns[0].stands_for
         thinned = f"{len(ledger.rows):,} calls: each column is the one of {each} that paid most for what was not read."
-    return StripView(
+    return TimelineView(
         ledger.strategy,
         anchor,
         _strip_says(ledger),
@@ -237,15 +237,15 @@ def _strip_says(ledger: Ledger) -> str:
     return f"{counted(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares}{cost}"
 
 
-def _cumulative(summary: Summary) -> list[Chart]:
+def _cumulative(summary: Summary) -> list[ChartView]:
     if not summary.is_priced or not any(line.cost.total for line in summary.lines):
         return []
     title = cumulative_title(summary)
     picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
-    return [Chart("cumulative", title, picture, cumulative_table(summary))]
+    return [ChartView("cumulative", title, picture, cumulative_table(summary))]
 
 
-def _parts(summary: Summary) -> list[Chart]:
+def _parts(summary: Summary) -> list[ChartView]:
     """Dollars by token class and by layer, of the first and of the best strategy on one scale."""
     if not summary.is_priced:
         return []
@@ -256,7 +256,7 @@ def _parts(summary: Summary) -> list[Chart]:
     for number, name in enumerate(shown, 1):
         title = f"“{name}”: dollars so far by token class, and by layer of the prompt"
         picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)
-        charts.append(Chart(f"parts-{number}", title, picture, parts_table(ledgers[name])))
+        charts.append(ChartView(f"parts-{number}", title, picture, parts_table(ledgers[name])))
     return charts
 
 

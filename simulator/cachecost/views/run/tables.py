@@ -251,7 +251,7 @@ def _detail_column(header: str, cells: list[str]) -> Column:
 
 
 def _best_rows(summary: Summary) -> frozenset[int]:
-    return true_rows(line in summary.tied for line in summary.lines)
+    return true_rows(line in summary.best_lines for line in summary.lines)
 
 
 def _question_cells(line: Line, summary: Summary) -> list[str]:

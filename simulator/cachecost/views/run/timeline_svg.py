@@ -42,7 +42,7 @@ def paths_of(columns: Sequence[CallColumn], longest: int) -> Paths:
     tops = [[_height(top, longest) for top in column.tops] for column in columns]
     return Paths(
         len(columns),
-        [(name, _steps([each[number] for each in tops])) for number, name in _painted(tops)],
+        [(name, _steps([each[number] for each in tops])) for number, name in _visible_states(tops)],
         "".join(_line([_height(end, longest) for end in ends]) for ends in _layer_ends(columns)),
         _ticks(columns, longest),
         "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(columns))) if len(columns) <= GAPS_UP_TO else "",
@@ -57,7 +57,7 @@ def _height(tokens: int, longest: int) -> int:
     return round(tokens * HEIGHT / longest) if longest else 0
 
 
-def _painted(tops: Sequence[Sequence[int]]) -> Iterable[tuple[int, str]]:
+def _visible_states(tops: Sequence[Sequence[int]]) -> Iterable[tuple[int, str]]:
     """The states that can be seen, what is uncached first."""
     for number in reversed(range(len(STATES))):
         if any(each[number] > (each[number - 1] if number else 0) for each in tops):

@@ -18,7 +18,7 @@ STATES = {name: CLASS_NAMES[name] for name in ("read", "write_1h", "write_5m", "
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class HoverSpot:
     """A part of the picture that can be pointed at: where it starts, how many columns it takes, what it says."""
 
     at: int
@@ -26,11 +26,11 @@ class Spot:
     says: str
 
 
-def spots(columns: Sequence[CallColumn], most: int) -> list[Spot]:
+def spots(columns: Sequence[CallColumn], most: int) -> list[HoverSpot]:
     """At most `most` spots; one that covers several columns says their sums."""
     step = -(-len(columns) // most) if columns else 1
     groups = enumerate(in_groups(columns, step))
-    return [Spot(number * step, len(group), _says(group)) for number, group in groups]
+    return [HoverSpot(number * step, len(group), _says(group)) for number, group in groups]
 
 
 def call_table(columns: Sequence[CallColumn], most: int) -> Table:

@@ -23,7 +23,7 @@ from cachecost.base.formatting import (
 )
 from cachecost.sweep.rows import Row
 from cachecost.views.streams import inert_console
-from cachecost.views.sweep.rows import PERCENTILES, Line, points_of
+from cachecost.views.sweep.rows import PERCENTILES, SweepLine, points_of
 from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note, shorten_middle
 from cachecost.views.tables.table import ANSWER, COMPARISON, COUNT, LOWER_BOUND, Column, Table
 from cachecost.views.tables.text import render_table
@@ -34,7 +34,7 @@ SPREAD = (5, 50, 95)
 NARROW = 100
 LEAST_STRATEGY, LONGEST_LABEL = 20, 32
 AT_BEST = " at best"
-BEST_EFFORT = "A range means best-effort hits: the cheapest strategy there is the cheapest at best."
+BEST_EFFORT = "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
 RECORDINGS = (".jsonl", ".json")
 
 
@@ -42,15 +42,15 @@ class SweepSummary:
     """What is kept of a sweep's lines to be printed: the first of them, the first faults, and who won how often."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.faults: list[Line] = []
+        self.lines: list[SweepLine] = []
+        self.faults: list[SweepLine] = []
         self.count = self.fault_count = 0
         self.winners: Counter[tuple[str, ...]] = Counter()
         self.least = self.most = Decimal(0)
         self.is_priced = True
         self.may_miss = False
 
-    def add(self, point: Sequence[Line]) -> None:
+    def add(self, point: Sequence[SweepLine]) -> None:
         """The lines of one point of the grid."""
         for line in point:
             self._note(line)
@@ -59,7 +59,7 @@ class SweepSummary:
             least = min(line.cost for line in good)
             self._count_winners([line for line in good if line.cost == least])
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: SweepLine) -> None:
         if line.strategy:
             self.is_priced = self.is_priced and line.is_priced
             self.may_miss = self.may_miss or line.most is not None
@@ -69,7 +69,7 @@ class SweepSummary:
             self.fault_count += 1
             self.faults += [line] if self.fault_count <= MOST_FAULTS else []
 
-    def _count_winners(self, lines: Sequence[Line]) -> None:
+    def _count_winners(self, lines: Sequence[SweepLine]) -> None:
         """The cheapest at a point; several where they tie."""
         cost = lines[0].cost
         self.least, self.most = (min(self.least, cost), max(self.most, cost)) if self.winners else (cost, cost)
@@ -129,11 +129,11 @@ def _tie_words(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"a tie of {all_of(names)}"
 
 
-def _seed_words(lines: Sequence[Line]) -> str:
+def _seed_words(lines: Sequence[SweepLine]) -> str:
     return f", means of {len(lines[0].costs):,} seeds" if lines[0].has_seeds else ""
 
 
-def _fit(axes: Sequence[str], lines: Sequence[Line], width: int) -> FittedTable:
+def _fit(axes: Sequence[str], lines: Sequence[SweepLine], width: int) -> FittedTable:
     """The strategies with the point that each line is of, and its figures, in `width` cells."""
     names = Column("name", "strategy", [line.strategy for line in lines], right=False)
     points = [_axis_column(axis, [line.labels[number] for line in lines], width) for number, axis in enumerate(axes)]
@@ -152,7 +152,7 @@ def _short_label(label: str) -> str:
     return Path(label).stem if label.endswith(RECORDINGS) else label
 
 
-def _number_columns(lines: Sequence[Line]) -> list[Column]:
+def _number_columns(lines: Sequence[SweepLine]) -> list[Column]:
     """The columns of figures."""
     is_priced = all(line.is_priced for line in lines)
     shares = (
@@ -167,7 +167,7 @@ def _number_columns(lines: Sequence[Line]) -> list[Column]:
     return [*shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND), *spread]
 
 
-def _percentile(at: int, lines: Sequence[Line]) -> Column:
+def _percentile(at: int, lines: Sequence[SweepLine]) -> Column:
     cells = _costs(lines, [(line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
     return _column(f"p{at}", cells, COMPARISON if at in SPREAD else COUNT)
 
@@ -176,7 +176,7 @@ def _column(head: str, cells: list[str], rank: int = ANSWER) -> Column:
     return Column(head, head, point_aligned(cells), rank=rank)
 
 
-def _costs(lines: Sequence[Line], amounts: Sequence[tuple[Decimal, Decimal | None]]) -> list[str]:
+def _costs(lines: Sequence[SweepLine], amounts: Sequence[tuple[Decimal, Decimal | None]]) -> list[str]:
     """Dollars in one precision; tokens of prefill where no price is known."""
     places = dollar_places(amount for pair in amounts for amount in pair)
     return [

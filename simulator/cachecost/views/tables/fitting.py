@@ -35,7 +35,7 @@ class FittedTable:
         return [*leading, self.names, *(column for column in self.shown if not column.leads)]
 
     @property
-    def needed(self) -> int:
+    def needed_width(self) -> int:
         """Cells in which nothing would be hidden."""
         spare = 0 if self.missing else max(0, self.room)
         return self.width + self.missing + max(0, cells_of(self.hidden) - spare)
@@ -77,7 +77,7 @@ def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
     cut = any(table.missing for table in tables)
     if not hidden and not cut:
         return ""
-    wider = max(table.needed for table in tables)
+    wider = max(table.needed_width for table in tables)
     what = " and ".join(filter(None, [", ".join(hidden), "the middle of long names" * cut]))
     return f"hidden for lack of width: {what}; shown by {see}, or in a terminal of {wider} columns"
 

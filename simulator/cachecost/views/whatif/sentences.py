@@ -12,15 +12,15 @@ from cachecost.ledger.results import ZERO
 
 def headline(told: Whatif) -> Iterator[str]:
     """What it cost, and the best single change: one that keeps the answers, then one that may not."""
-    yield f"{told.name}   {counted(told.calls, 'call')} · {_paid(told)}"
+    yield f"{told.name}   {counted(told.calls, 'call')} · {_cost_words(told)}"
     kept = best(told, keeps_answers=True)
     other = best(told, keeps_answers=False)
     if kept is None:
         yield "No single change that keeps the answers saves anything that these data support."
     else:
-        yield f"The best single change: {kept.name} saves {_saved(kept)}: {kept.does}.{_tie(told, kept)}"
+        yield f"The best single change: {kept.name} saves {_saving_words(kept)}: {kept.does}.{_tie(told, kept)}"
     if other is not None:
-        yield f"With other answers: {other.name} saves {_saved(other)}: {other.does}.{_tie(told, other)}"
+        yield f"With other answers: {other.name} saves {_saving_words(other)}: {other.does}.{_tie(told, other)}"
 
 
 def best(told: Whatif, keeps_answers: bool) -> Promise | None:
@@ -38,12 +38,12 @@ def _tie(told: Whatif, best: Promise) -> str:
     return f" {all_of(equal)} {'saves' if len(equal) == 1 else 'save'} the same." if equal else ""
 
 
-def _saved(one: Promise) -> str:
+def _saving_words(one: Promise) -> str:
     share = f" ({percent(one.share)})" if one.share is not None else ""
     return f"{dollars(one.saving)}{share}"
 
 
-def _paid(told: Whatif) -> str:
+def _cost_words(told: Whatif) -> str:
     if told.billed is None:
         return f"{dollars(told.cost)} as simulated"
     off = change(told.simulated, told.billed)
