@@ -40,7 +40,7 @@ def log(tmp_path: Path) -> Path:
 def test_the_answer_comes_first(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     lines = run(log, "--tokens", "bytes").stdout.splitlines()
-    assert lines[0] == f"{log}   2 calls · $0.0161 as simulated"
+    assert lines[0] == f"{log}   2 calls · $0.0161 simulated"
     assert lines[1].startswith("The best single change: keep-alive=295s:1 saves $0.00561 (35%): a ping 295 s after")
     assert lines[2].startswith("With other answers: model=")
     head = next(number for number, line in enumerate(lines) if line.startswith("  alternative"))
@@ -79,7 +79,7 @@ def test_a_recording_with_bills_says_how_far_the_simulation_is_off() -> None:
         if one["saving_usd"] is not None:
             assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(told["billed_usd"])
     first = run(SESSION).stdout.splitlines()[0]
-    assert "billed; simulated as recorded" in first
+    assert "billed; $" in first and " simulated (" in first
     assert "only differences are taken from the simulation" in first
 
 

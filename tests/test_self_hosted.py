@@ -162,7 +162,7 @@ def test_several_capacities_are_a_line_each(trace: Path) -> None:
     assert "cause" not in table
     page = trace.with_suffix(".html")
     assert cli("replay", *host, "--capacity", 20, "--html", page).exit_code == 0
-    assert "the least recently used go first" in page.read_text()
+    assert "the least recently used are evicted first" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -289,5 +289,5 @@ def test_a_reading_without_a_price_stands_beside_one_with(scenario: Path, gpu: P
     scenario.write_text(SCENARIO + "variants: [{name: priced, prices: gpu.toml}]\n")
     result = run_scenario(load(scenario), scenario.parent)
     assert [one.is_priced for one in result.comparisons] == [False, True]
-    assert "It stays the cheapest under the other reading." in result.verdict
+    assert "It stays the cheapest in the other variant." in result.verdict
     assert replace(result.main, ledgers=result.comparisons[1].ledgers).is_priced

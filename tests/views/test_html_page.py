@@ -159,7 +159,7 @@ def test_a_column_says_call_layer_tokens_dollars_and_kinds() -> None:
     says = next(title for title in arms()[1].titles if title.startswith("call 5 "))
     assert "question 1" in says and "$" in says.splitlines()[0]
     assert re.search(r"^messages: 29k write 5m, 3 uncached · \$0\.11$", says, re.MULTILINE)
-    assert "not read: 2 text" in says and "marks at 27k (1h), 40k (5m)" in says
+    assert "not read: 2 text" in says and "breakpoints at 27k (1h), 40k (5m)" in says
     assert says.endswith("tool choice changed")
 
 

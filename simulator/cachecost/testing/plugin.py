@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cachecost.testing.scenarios import ScenarioOptions
 
 SCENARIOS, REPORTS = "scenarios", "reports"
-MARKER = "cache_cost(as_of, host, tokens, rules, prices, answers, clock): on what ground the fixture cache_cost stands."
+MARKER = "cache_cost(as_of, host, tokens, rules, prices, answers, clock): settings of the fixture cache_cost."
 OPTIONS: pytest.StashKey[ScenarioOptions] = pytest.StashKey()
 
 
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cachecost-reports", metavar="DIR", help=f"folder of the baselines (default: {REPORTS}, beside the project)"
     )
     group.addoption(
-        "--cachecost-update", action="store_true", help="accept what the scenarios cost: write it as the baselines"
+        "--cachecost-update", action="store_true", help="write the current costs of the scenarios as the new baselines"
     )
 
 

@@ -62,7 +62,7 @@ def _calls_cost(calls: Sequence[CallRow]) -> str:
 def _causes(told: Explanation) -> Iterator[str]:
     """The dearest call of each cause, dearest cause first."""
     if not told.findings:
-        yield "  nothing of it is avoidable: as cheap as these bytes, marks and times allow"
+        yield "  no avoidable cost with these prompts, breakpoints and times"
         return
     yield f"  {dollars(told.avoidable)} of it was avoidable:"
     for group in group_findings(told)[:SHOWN_CAUSES]:

@@ -11,7 +11,7 @@ from cachecost.ledger.results import Comparison
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> str:
-    """What to do, what it saves, and whether that holds under every other reading."""
+    """What to do, what it saves, and whether that holds in every other variant."""
     summaries = [summarise(comparison) for comparison in comparisons]
     return " ".join([*_answer(summaries[0]), *_doubt(summaries[0]), *_others(summaries)])
 
@@ -32,7 +32,7 @@ def _answer(summary: Summary) -> Iterator[str]:
 
 
 def _cheapest(summary: Summary, best: Line) -> Iterator[str]:
-    """The cheapest, or those that tie; what is apart by less than the figures show is told, too."""
+    """The cheapest, or those that tie; differences that rounding hides are mentioned, too."""
     tied = summary.winners
     if len(tied) > 1:
         yield f"{join_names(tied)} tie as the cheapest: {best.answer} each."
@@ -67,14 +67,14 @@ def _comparison(best: Line, first: Line) -> Iterator[str]:
 
 
 def _others(summaries: Sequence[Summary]) -> Iterator[str]:
-    """How far the answer holds: who is cheapest under the other readings, and whether the rest keep their order."""
+    """How far the answer holds: who is cheapest in the other variants, and whether the rest keep their order."""
     main, *others = summaries
     if not others:
         return
     differing = [summary for summary in others if summary.winners != main.winners]
     stays = "They stay tied" if len(main.winners) > 1 else "It stays the cheapest"
     if not differing:
-        yield f"{stays} under {_all(len(others))}."
+        yield f"{stays} in {_all(len(others))}."
     if len(differing) > MANY:
         yield from _by_winner(stays, [summary for summary in others if summary not in differing], differing)
     else:
@@ -90,7 +90,7 @@ def _winner(summary: Summary) -> str:
 
 
 def _by_winner(stays: str, same: Sequence[Summary], differing: Sequence[Summary]) -> Iterator[str]:
-    """Many readings, a sentence for each strategy that is the cheapest under some of them."""
+    """Many variants: a sentence for each strategy that is the cheapest in some of them."""
     if same:
         yield f"{stays} with {all_of([summary.comparison.variant for summary in same])}."
     for winners in dict.fromkeys(summary.winners for summary in differing):
@@ -108,4 +108,4 @@ def _money(summary: Summary) -> str:
 
 
 def _all(count: int) -> str:
-    return "the other reading" if count == 1 else f"all {count} other readings"
+    return "the other variant" if count == 1 else f"all {count} other variants"

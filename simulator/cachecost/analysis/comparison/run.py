@@ -1,4 +1,4 @@
-"""A scenario -> what each of its strategies costs, under each of its readings."""
+"""A scenario -> what each of its strategies costs, in each of its variants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
 
 
 def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: bool = False) -> RunResult:
-    """Simulate every strategy under every reading. Paths in the scenario start at `folder`.
+    """Simulate every strategy in every variant. Paths in the scenario start at `folder`.
 
     `pictured` adds what only the HTML report shows: the strips of all calls, and what is avoidable in the first and
     the best strategy.
@@ -53,7 +53,7 @@ def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
 
 
 class _Variant:
-    """A scenario under one day, model and reading of the rules."""
+    """A scenario with one day, model and set of assumptions."""
 
     def __init__(self, variant: str, scenario: Scenario, folder: Path) -> None:
         self.variant = variant
@@ -121,22 +121,22 @@ class _Variant:
         """What the figures rest on besides rules and prices."""
         head = self.scenario.conversation.head
         told = [
-            f"The recording has no {layer}; {_tokens(given):,} tokens stand in for it."
+            f"The recording has no {layer}; {_tokens(given):,} tokens are assumed for it."
             for layer, given in (("tools", head.tools), ("system prompt", head.system))
             if given is not None and not self.scenario.conversation.synthetic
         ]
         if self.terms.bills:
-            told.append("What the recording's bills tell of the length of a prefix sizes whatever sends it again.")
+            told.append("Prefixes that the recording was billed for keep their billed length.")
         if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
-            told.append("Output is counted from the replies, not taken from a bill.")
+            told.append("Output tokens are counted from the replies; the recording has no bill for them.")
         return [*told, self._eviction_sentence()]
 
     def _eviction_sentence(self) -> str:
-        """What becomes of entries before their time."""
+        """Whether entries are evicted before their TTL ends."""
         capacity = self.terms.book().rules(self.scenario.host, self.scenario.model, self.terms.day).capacity_tokens
         if capacity is None:
-            return "No entry is evicted before its time, so hits are an upper bound."
-        return f"The server keeps {capacity:,} tokens; the least recently used go first."
+            return "No entry is evicted before its TTL ends, so hits are an upper bound."
+        return f"The server keeps {capacity:,} tokens; the least recently used are evicted first."
 
     def versions(self) -> dict[str, str]:
         return {

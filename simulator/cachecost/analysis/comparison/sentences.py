@@ -23,12 +23,12 @@ from cachecost.ledger.results import ZERO, Comparison
 
 AS_WRITTEN = "as written"
 MANY = 4
-"""Names, and readings with another cheapest strategy, that are told one by one."""
+"""Names, and variants with another cheapest strategy, that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """One reading of the scenario in a line: who wins, by how much, and whether the order stays."""
+    """A variant of the scenario in a line: the cheapest strategy, its saving, and whether the order stays."""
 
     variant: str
     first: str
@@ -39,7 +39,7 @@ class VariantRow:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Some names in quotes; of many how many."""
+    """The names in quotes, or their number if they are many."""
     return all_of(list(map(quoted, names))) if len(names) <= MANY else f"{len(names)} strategies"
 
 
@@ -118,15 +118,15 @@ def cumulative_title(summary: Summary) -> str:
 
 
 def question_title(summary: Summary) -> str:
-    """What the picture of one question shows: the cheapest and the dearest arm."""
+    """What the picture of one question shows: the cheapest and the most expensive strategy."""
     known = [(line.question, line) for line in summary.lines if line.question is not None]
     if not known:
         return "What one question costs"
-    (low, cheap), (high, dear) = min(known, key=_dollars_of), max(known, key=_dollars_of)
+    (low, cheap), (high, expensive) = min(known, key=_dollars_of), max(known, key=_dollars_of)
     least, most = (dollars(amount, cheap.question_places) for amount in (low, high))
     if low == high:
         return f"One question costs {least}"
-    return f"One question costs {least} ({_quote_name(cheap)}) to {most} ({_quote_name(dear)})"
+    return f"One question costs {least} ({_quote_name(cheap)}) to {most} ({_quote_name(expensive)})"
 
 
 def _quote_name(line: Line) -> str:
@@ -166,7 +166,7 @@ def _token_sentence(source: str, band: float, lines: Sequence[Line], first: Line
     sentence = f"{source}: ±{percent(band)} → at most ±{rough_dollars(error)} on a figure"
     if first is None or first not in lines or len(lines) < 2:
         return sentence
-    return f"{sentence}, ±{rough_dollars(_error_of_differences(lines, first))} on a difference, where counts err alike"
+    return f"{sentence}, ±{rough_dollars(_error_of_differences(lines, first))} on differences (errors are correlated)"
 
 
 def _error_of_differences(lines: Sequence[Line], first: Line) -> Decimal:

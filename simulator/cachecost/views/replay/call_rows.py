@@ -5,7 +5,6 @@ It imports nothing heavy: a row is made for every call of a long log.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -100,6 +99,8 @@ def write_call_csv(rows: Iterable[CallRow], stream: TextIO) -> None:
     Tokens are whole numbers, dollars have all their digits, unknown is empty. A call without a time of its own has the
     one at which the simulation makes it.
     """
+    import csv
+
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(CSV_FIELDS)
     writer.writerows([_inert(field(row)) for field in CSV_FIELDS.values()] for row in rows)

@@ -18,8 +18,8 @@ from cachecost.views.replay.tables import Billed
 from cachecost.views.run.page import run_page
 
 OWN_DAY = "Each call has the rules and prices of its own day."
-UPPER_BOUND = "No entry is evicted before its time, so hits are an upper bound."
-LEAST_RECENT = "A server keeps as many tokens as was said; the least recently used go first."
+UPPER_BOUND = "No entry is evicted before its TTL ends, so hits are an upper bound."
+LEAST_RECENT = "The server keeps the stated number of tokens; the least recently used are evicted first."
 
 
 def replay_page(

@@ -51,7 +51,7 @@ def _says(group: Sequence[CallColumn]) -> str:
     lines += [_layer(layer, row) for layer in Layer if _any(row, layer)]
     lines.append(f"output {tokens(row.usage.output_tokens)}{_dollars(row, row.cost.output)}")
     lines += [f"not read: {_kinds(strip)}"] if strip.fresh else []
-    lines += [f"marks at {_marks(strip.marks)}"] if strip.marks else []
+    lines += [f"breakpoints at {_marks(strip.marks)}"] if strip.marks else []
     return "\n".join([*lines, (row.cause or "").replace("_", " ")]).rstrip()
 
 

@@ -45,12 +45,12 @@ def _saving_words(one: Promise) -> str:
 
 def _cost_words(told: Whatif) -> str:
     if told.billed is None:
-        return f"{dollars(told.cost)} as simulated"
+        return f"{dollars(told.cost)} simulated"
     off = change(told.simulated, told.billed)
     apart = f", {percent(off, signed=True)}" if off else ""
-    what = "only differences are taken from the simulation" if told.cost == told.billed else "too far off to be trusted"
+    what = "only differences are taken from the simulation" if told.cost == told.billed else "too far off to rely on"
     return (
-        f"{dollars(told.billed)} billed; simulated as recorded {dollars(told.simulated)} "
+        f"{dollars(told.billed)} billed; {dollars(told.simulated)} simulated "
         f"({dollar_change(told.simulated - told.billed)}{apart}), {what}"
     )
 
@@ -65,7 +65,7 @@ def joint_lines(joint: Jointly, cost: Decimal, is_asked: bool = False) -> Iterat
     verb = "save" if len(joint.names) > 1 else "saves"
     start = "As asked, together" if is_asked else "Together"
     if len(joint.names) == 1 and not is_asked:
-        yield f"Nothing saves more beside it: {names} alone is the best of those that keep the answers."
+        yield f"No combination saves more than {names} alone, of those that keep the answers."
         return
     amount = f"{verb} {dollars(joint.saving)}" if joint.saving >= ZERO else f"cost {dollars(-joint.saving)} more"
     yield f"{start}: {names} {amount}{share}; the parts alone would add up to {dollars(joint.sum_of_parts)}."
@@ -100,19 +100,15 @@ def break_even_lines(edge: BreakEven) -> Iterator[str]:
     )
     here = f"; here {edge.here:.2f}" if edge.here is not None else ""
     yield (
-        f"edge     an hour pays on {edge.model} where pauses of 5–60 min have {edge.needed:.3f} tokens written again "
-        f"for each new one{here}"
+        f"TTL      1h breaks even on {edge.model} at {edge.needed:.3f} rewritten tokens per new token "
+        f"in pauses of 5–60 min{here}"
     )
     if edge.needed_pauses is not None:
         an_hour = edge.needed_an_hour
         rate = f", {an_hour:.1f} an hour" if an_hour is not None else ""
-        yield f"         that is {_up(edge.needed_pauses)} such pauses here{rate}; there are {middle:,}"
+        yield f"         1h TTL breaks even at {edge.needed_pauses:.1f} such pauses{rate}; you have {middle:,}"
     if edge.pings is not None:
-        yield f"         pings pay for a pause that takes no more than {edge.pings:,} of them"
-
-
-def _up(number: Decimal) -> str:
-    return f"{number:.1f}"
+        yield f"         keep-alives pay for a pause that takes at most {edge.pings:,} of them"
 
 
 def _duration(seconds: float) -> str:
