@@ -80,7 +80,7 @@ def test_a_recording_with_bills_says_how_far_the_simulation_is_off() -> None:
             assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(told["billed_usd"])
     first = run(SESSION).stdout.splitlines()[0]
     assert "billed; $" in first and " simulated (" in first
-    assert "only differences are taken from the simulation" in first
+    assert "only differences are simulated" in first
 
 
 def code_of(*args: object) -> int:

@@ -44,9 +44,9 @@ def respond(served: Served, sent: ClientRequest) -> Response:
     if isinstance(came, Refused):
         return _error_response(came, _request_id(served, sent))
     if sent.path == COUNT:
-        told = counted(served, came)
+        count = counted(served, came)
         name = _request_id(served, sent)
-        return _error_response(told, name) if isinstance(told, Refused) else _response(encoded(told), name)
+        return _error_response(count, name) if isinstance(count, Refused) else _response(encoded(count), name)
     answered = answer_call(served, came)
     if isinstance(answered.message, Refused):
         return _error_response(answered.message, answered.request_id)

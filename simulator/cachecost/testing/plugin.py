@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the marker; where scenarios are asked for, have them collected beside what else is."""
+    """Register the marker; with --cachecost also collect the scenarios."""
     config.addinivalue_line("markers", MARKER)
     if config.getoption("cachecost") is None:
         for other in ("cachecost_reports", "cachecost_update"):
@@ -76,6 +76,6 @@ def cache_cost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     from cachecost.testing import CacheCost
 
     options = [mark.kwargs for mark in request.node.iter_markers("cache_cost")]
-    merged = {name: value for told in reversed(options) for name, value in told.items()}
+    merged = {name: value for kwargs in reversed(options) for name, value in kwargs.items()}
     with CacheCost(tmp_path_factory.mktemp("cache_cost"), **merged) as made:
         yield made

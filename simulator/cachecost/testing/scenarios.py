@@ -35,14 +35,14 @@ def read_options(config: pytest.Config, usual: str, usual_reports: str) -> Scena
     """What the options ask for. A folder that is given is looked for from where pytest was called, the `usual` ones
     beside the project's configuration. Raises UsageError.
     """
-    told = config.getoption("cachecost")
-    folder = config.rootpath / usual if told == usual else config.invocation_params.dir / told
+    path_option = config.getoption("cachecost")
+    folder = config.rootpath / usual if path_option == usual else config.invocation_params.dir / path_option
     reports = config.getoption("cachecost_reports")
     place = config.invocation_params.dir / reports if reports else config.rootpath / usual_reports
     found = tuple(_scenarios(folder))
     if not found:
         raise pytest.UsageError(
-            f"--cachecost={told}: expected a scenario or a folder of them; there is none "
+            f"--cachecost={path_option}: expected a scenario or a folder of them; there is none "
             f"(another path after --cachecost? write --cachecost={usual})"
         )
     update = bool(config.getoption("cachecost_update"))
@@ -78,8 +78,8 @@ class ScenarioFile(pytest.File):
         for guard in guards(scenario):
             yield BudgetItem.from_parent(self, name=guard.name, guard=guard)
 
-    def checked(self) -> CheckResult:
-        """What became of every budget of the scenario."""
+    def check_result(self) -> CheckResult:
+        """The verdict on every budget of the scenario; it is simulated once."""
         from cachecost.budgets.checking import check_scenarios
 
         if not hasattr(self, "_checked"):
@@ -95,15 +95,15 @@ class BudgetBroken(Exception):
 class BudgetItem(pytest.Item):
     """One budget of a scenario."""
 
-    def __init__(self, *, guard: Guard, **told: object) -> None:
-        super().__init__(**told)  # type: ignore[arg-type]
+    def __init__(self, *, guard: Guard, **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
         self.guard = guard
 
     def runtest(self) -> None:
-        """Fails with the verdict's sentences where the budget is broken, or nobody can tell."""
+        """Fails with the sentences of the verdict if the budget is exceeded or could not be judged."""
         parent = self.parent
         assert isinstance(parent, ScenarioFile)
-        result = parent.checked()
+        result = parent.check_result()
         mine = [one for one in result.budgets if self.guard.is_about(one.budget, one.strategy)]
         for one in mine:
             self.user_properties.append((f"{one.strategy}: {one.budget}", one.message))

@@ -115,8 +115,8 @@ def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int,
 
 def _within(path: str, inner: str, block: Block) -> str:
     name = (block.content or {}).get("name")
-    told = path if inner == "text" else f"{path}.{inner}"
-    return f"{told} ({name})" if name and inner != "name" else told
+    place = path if inner == "text" else f"{path}.{inner}"
+    return f"{place} ({name})" if name and inner != "name" else place
 
 
 def _of_text(was: str, now: str, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:

@@ -1,4 +1,4 @@
-"""stdout and stderr while a command runs: whatever is written to them does nothing but be read, in any encoding.
+"""stdout and stderr while a command runs: text written to them cannot control the terminal, in any encoding.
 
 What rich styles goes past that: its console makes the text inert piece by piece, and adds its own colours after.
 """

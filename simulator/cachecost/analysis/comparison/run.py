@@ -82,25 +82,25 @@ class _Variant:
         specs = [self.scenario.strategies[names.index(name)] for name in asked]
         return [explained(of_strategy(spec, self.talks, self.terms)) for spec in specs]
 
-    def claim(self, told: ClaimSpec) -> Claim:
+    def claim(self, spec: ClaimSpec) -> Claim:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
-        if told.saving is not None:
-            return self._saving(told, {str(name): number for name, number in told.saving.items()})
-        tokens = told.tokens or 0
+        if spec.saving is not None:
+            return self._saving(spec, {str(name): number for name, number in spec.saving.items()})
+        tokens = spec.tokens or 0
         prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, tokens)
-        per_token = sum((sign * getattr(prices, name) for sign, name in told.terms), Decimal(0))
-        times = f" × {told.times}" if told.times > 1 else ""
-        how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({told.price}){times}"
-        return Claim(told.source, told.says, per_token * tokens * told.times / 10**6, how)
+        per_token = sum((sign * getattr(prices, name) for sign, name in spec.terms), Decimal(0))
+        times = f" × {spec.times}" if spec.times > 1 else ""
+        how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({spec.price}){times}"
+        return Claim(spec.source, spec.says, per_token * tokens * spec.times / 10**6, how)
 
-    def _saving(self, told: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
+    def _saving(self, spec: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
         """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
         whole = sum(tokens.values())
         prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, whole)
         cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
         how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
         share = 1 - cost / (prices.input * whole)
-        return Claim(told.source, told.says, share, f"{how}, against {whole:,} uncached", is_share=True)
+        return Claim(spec.source, spec.says, share, f"{how}, against {whole:,} uncached", is_share=True)
 
     def about(self) -> str:
         """One line: what was replayed, how long it is, on which model, at whose prices."""
@@ -118,18 +118,18 @@ class _Variant:
         return f"{what} of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
 
     def assumptions(self) -> list[str]:
-        """What the figures rest on besides rules and prices."""
+        """What the figures assume, apart from rules and prices."""
         head = self.scenario.conversation.head
-        told = [
+        sentences = [
             f"The recording has no {layer}; {_tokens(given):,} tokens are assumed for it."
             for layer, given in (("tools", head.tools), ("system prompt", head.system))
             if given is not None and not self.scenario.conversation.synthetic
         ]
         if self.terms.bills:
-            told.append("Prefixes that the recording was billed for keep their billed length.")
+            sentences.append("Prefixes that the recording was billed for keep their billed length.")
         if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
-            told.append("Output tokens are counted from the replies; the recording has no bill for them.")
-        return [*told, self._eviction_sentence()]
+            sentences.append("Output tokens are counted from the replies; the recording has no bill for them.")
+        return [*sentences, self._eviction_sentence()]
 
     def _eviction_sentence(self) -> str:
         """Whether entries are evicted before their TTL ends."""

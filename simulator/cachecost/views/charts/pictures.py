@@ -25,7 +25,7 @@ PLACED = re.compile(r'( d="|translate\()([^")]*)')
 
 
 def inline(figure: Figure, name: str, says: str) -> Markup:
-    """The figure as an element of the page; `name` begins its ids, `says` is its text alternative."""
+    """The figure as an element of the page; `name` begins its ids, `says` is its alternative text."""
     text = svg(figure).decode("utf-8")
     text = text[text.index("<svg") :].strip()
     text = DROPPED.sub("", text)

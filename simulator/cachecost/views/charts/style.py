@@ -1,4 +1,4 @@
-"""How charts look, whatever the machine's matplotlib is set to, and how they become bytes.
+"""How charts look, independent of the machine's matplotlib settings, and how they become bytes.
 
 The fonts are matplotlib's own DejaVu, drawn as outlines, so a chart looks the same in every viewer;
 ids are salted with a fixed word and nothing tells a date or a version, so the same figure is the

@@ -10,7 +10,7 @@ from cachecost.base.formatting import counted, dollars, rough_dollars
 from cachecost.base.inert import inert
 
 MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
-"""What broke is told first."""
+"""What broke comes first."""
 RANKS = tuple(MARKS)
 CheckObject = Mapping[str, Any]
 
@@ -33,7 +33,7 @@ def ranked_budgets(check: CheckObject) -> list[CheckObject]:
 
 
 def with_changes_once(ranked: Sequence[CheckObject]) -> Iterator[CheckObject]:
-    """Those that do not hold; the same changes of a strategy are told below the first only."""
+    """Those that do not hold; the same changes of a strategy are listed below the first only."""
     seen: list[tuple[str, str, object]] = []
     for one in ranked:
         if one["verdict"] != "pass":

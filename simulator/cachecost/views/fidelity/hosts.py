@@ -37,14 +37,14 @@ class HostScore:
     @property
     def standing(self) -> str:
         """What the recordings say of the host's rules, in words."""
-        told, judged = self.score, self.score.hits + self.score.cold
-        if told.ranges:
-            return f"the range holds in {told.held:,} of {told.ranges:,} calls, {self.reads:,} of which read something"
+        totals, judged = self.score, self.score.hits + self.score.cold
+        if totals.ranges:
+            return f"the range holds in {totals.held:,} of {totals.ranges:,} calls, {self.reads:,} of them with reads"
         if not judged:
             return DOCUMENTED
-        right = told.exact_hits + told.exact_cold
+        right = totals.exact_hits + totals.exact_cold
         if right == judged:
-            return "confirmed" if told.hits >= FEW else "confirmed, by few calls"
+            return "confirmed" if totals.hits >= FEW else "confirmed, by few calls"
         missed = f"; {counted(self.missed, 'hit')} read nothing" if self.missed else ""
         return f"right in {right:,} of {judged:,}{missed}"
 
@@ -99,10 +99,10 @@ def other_scores_sentence(fidelity: Fidelity) -> str:
 def _of_transcripts(fidelity: Fidelity) -> str:
     if not fidelity.transcripts or not fidelity.requests:
         return ""
-    told = score("transcripts", fidelity.transcripts)
+    totals = score("transcripts", fidelity.transcripts)
     return (
-        f"In transcripts, where only usages are known, {told.exact_hits:,} of {told.hits:,} reads and"
-        f" {told.exact_cold:,} of {told.cold:,} cold starts follow from the step before."
+        f"In transcripts, where only usages are known, {totals.exact_hits:,} of {totals.hits:,} reads and"
+        f" {totals.exact_cold:,} of {totals.cold:,} cold starts follow from the step before."
     )
 
 
@@ -110,8 +110,8 @@ def _of_other_hosts(fidelity: Fidelity) -> str:
     others = [one for one in fidelity.main if one.host != "anthropic"]
     if not others or len(others) == len(fidelity.main):
         return ""
-    told = score("others", others)
+    totals = score("others", others)
     names = ", ".join(sorted({one.host for one in others}))
-    ranges = f"; {told.held:,} of {told.ranges:,} ranges hold" if told.ranges else ""
-    hits = f"{told.exact_hits:,} of {told.hits:,} hits and {told.exact_cold:,} of {told.cold:,} cold starts"
+    ranges = f"; {totals.held:,} of {totals.ranges:,} ranges hold" if totals.ranges else ""
+    hits = f"{totals.exact_hits:,} of {totals.hits:,} hits and {totals.exact_cold:,} of {totals.cold:,} cold starts"
     return f"On other hosts ({names}) {hits} are exactly right{ranges}."

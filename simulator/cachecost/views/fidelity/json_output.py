@@ -76,15 +76,15 @@ def _dollars(amount: Decimal | None) -> str | None:
 
 
 def _host(row: HostScore) -> dict[str, Any]:
-    told = row.score
+    totals = row.score
     return {
         "host": row.host,
         "matching": row.way or None,
-        "calls": told.calls,
-        "hits": {"knowable": told.hits, "exact": told.exact_hits},
-        "cold": {"knowable": told.cold, "exact": told.exact_cold},
-        "ranges": {"judged": told.ranges, "hold": told.held},
-        "unknown_earlier_writes": told.unknown,
+        "calls": totals.calls,
+        "hits": {"knowable": totals.hits, "exact": totals.exact_hits},
+        "cold": {"knowable": totals.cold, "exact": totals.exact_cold},
+        "ranges": {"judged": totals.ranges, "hold": totals.held},
+        "unknown_earlier_writes": totals.unknown,
         "worst_tokens": row.worst,
         "standing": row.standing,
     }

@@ -119,8 +119,8 @@ def _parts(findings: Sequence[ShownFinding], requests: int) -> Iterator[Renderab
 
 def _headline(findings: Sequence[ShownFinding], requests: int) -> str:
     many = Counter(one.severity for one in findings)
-    told = [counted(many[name], name) for name in SEVERITY_STYLES if many[name]]
-    return " · ".join([counted(requests, "request"), *(told or ["nothing found"])])
+    counts = [counted(many[name], name) for name in SEVERITY_STYLES if many[name]]
+    return " · ".join([counted(requests, "request"), *(counts or ["nothing found"])])
 
 
 def _title(one: ShownFinding, shows_request: bool) -> RenderableType:

@@ -1,4 +1,4 @@
-"""A plan in words: what is marked, for how long, and what is sent beside."""
+"""A plan in words: where breakpoints are, their TTL, and which extra calls are sent."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _minutes(seconds: float) -> str:
 
 
 def extra_words(plan: Sequence[Step]) -> Iterator[str]:
-    """What is sent beside the calls."""
+    """The extra calls."""
     pings = sum(step.sent.call.purpose == "ping" for step in plan)
     warms = sum(step.sent.call.purpose == "warm" for step in plan)
     if pings:

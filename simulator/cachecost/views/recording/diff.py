@@ -116,5 +116,5 @@ def _change_object(change: Change) -> dict[str, Any]:
 def _block_object(block: Block | None, excerpt: str) -> dict[str, Any] | None:
     if block is None:
         return None
-    told = {"kind": block.kind, "role": block.role, "size": block.size, "counts": dict(block.counts)}
-    return {**told, "excerpt": excerpt or None}
+    fields = {"kind": block.kind, "role": block.role, "size": block.size, "counts": dict(block.counts)}
+    return {**fields, "excerpt": excerpt or None}

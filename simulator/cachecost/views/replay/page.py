@@ -76,6 +76,6 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
         return f"{who_is_cheapest(summary.winners)}: {best.answer}{against}."
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
-    told = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
+    cost = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
     gap = change(best.total, billed.dollars) if billed else None
-    return f"{told}; that is {compared(gap)} than was billed." if gap else f"{told}."
+    return f"{cost}; that is {compared(gap)} than was billed." if gap else f"{cost}."

@@ -84,7 +84,7 @@ def _print_warm_start(console: Console, ledgers: Sequence[Ledger]) -> None:
 
 
 def _common_errors(ledgers: Sequence[Ledger]) -> dict[tuple[str, int], None]:
-    """The reasons, with the number of calls, that are the same for all of several ledgers: told once."""
+    """The reasons, with the number of calls, that all of several ledgers share."""
     if len(ledgers) < 2:
         return {}
     first, *others = (dict.fromkeys(_errors(ledger.rows).items()) for ledger in ledgers)

@@ -51,13 +51,13 @@ FIRST = ("hit_share", "cost", "vs_first", "floor", "question", "band")
 
 @dataclass(frozen=True, slots=True)
 class StrategyRow:
-    """A strategy beside the others: its figures by column, and its bar in parts of the dearest one."""
+    """A row of the comparison: the figures of a strategy by column, and its bar in parts of the most expensive one."""
 
     name: str
     anchor: str
     cells: list[tuple[str, str]]
     bar: list[tuple[str, str, str]]
-    """Token class, width in percent, what it says."""
+    """Token class, width in percent, tooltip."""
     is_best: bool
     is_pale: bool
 
@@ -113,7 +113,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         longest=tokens(_longest(main)),
         charts=[*_cumulative(main), *_parts(main)],
         layers=layer_table(main) if main.lines else None,
-        findings=[_finding(told) for told in result.explanations],
+        findings=[_finding_section(explanation) for explanation in result.explanations],
         variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
         claims=claim_table(result.claims) if result.claims else None,
         rules=rules_sentence(main.comparison),
@@ -130,20 +130,20 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     if best is None or best.is_empty:
         return None
     if first in summary.best_lines or first is None or best.vs_first is None:
-        told = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
-        return best.answer, told
+        subject = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
+        return best.answer, subject
     return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
 
 def _rows(summary: Summary) -> list[StrategyRow]:
     columns = _columns(summary)
-    dearest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
+    largest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
     return [
         StrategyRow(
             line.name,
             f"strip-{number + 1}",
             [(column.key, column.cells[number].strip()) for column in columns],
-            _bar(line, dearest, summary),
+            _bar(line, largest, summary),
             line in summary.best_lines,
             bool(line.refused),
         )
@@ -173,13 +173,13 @@ def _tokens_by_class(line: Line, summary: Summary) -> dict[str, Decimal]:
     return {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
 
 
-def _bar(line: Line, dearest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
+def _bar(line: Line, largest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
     parts = line.cost.by_class() if summary.is_priced else _tokens_by_class(line, summary)
     names = CLASS_NAMES if summary.is_priced else summary.class_names
     return [
-        (name, f"{amount / dearest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
+        (name, f"{amount / largest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
         for name, amount in parts.items()
-        if amount > dearest * HAIRLINE
+        if amount > largest * HAIRLINE
     ]
 
 
@@ -208,7 +208,7 @@ def _place(name: str, shown: Sequence[str]) -> int:
 
 def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int) -> TimelineView:
     columns = columns_of(ledger, MOST if is_open else most_columns(others))
-    told = MOST if is_open else most_spots(others)
+    most = MOST if is_open else most_spots(others)
     thinned = ""
     if len(columns) < len(ledger.rows):
         each = columns[0].stands_for
@@ -218,8 +218,8 @@ def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int
         anchor,
         _strip_says(ledger),
         paths_of(columns, longest),
-        spots(columns, told),
-        call_table(columns, told),
+        spots(columns, most),
+        call_table(columns, most),
         thinned,
         is_open,
     )
@@ -260,9 +260,9 @@ def _parts(summary: Summary) -> list[ChartView]:
     return charts
 
 
-def _finding(told: Explanation) -> tuple[str, Table | None]:
-    found = group_findings(told)
-    return next(iter(headline(told, found))), findings_table(told) if found else None
+def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
+    groups = group_findings(explanation)
+    return next(iter(headline(explanation, groups))), findings_table(explanation) if groups else None
 
 
 def _names(names: Sequence[str], summary: Summary) -> str:

@@ -40,7 +40,7 @@ def columns_of(ledger: Ledger, most: int = MOST) -> list[CallColumn]:
     strips = ledger.strips or [NO_STRIP] * len(ledger.rows)
     pairs = [CallColumn(row, strip) for row, strip in zip(ledger.rows, strips, strict=True)]
     step = -(-len(pairs) // most) if pairs else 1
-    return [_dearest(group) for group in in_groups(pairs, step)]
+    return [_most_expensive(group) for group in in_groups(pairs, step)]
 
 
 def in_groups(columns: Sequence[CallColumn], step: int) -> Iterator[Sequence[CallColumn]]:
@@ -59,9 +59,9 @@ def most_spots(others: int) -> int:
     return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
 
 
-def _dearest(group: Sequence[CallColumn]) -> CallColumn:
-    dearest = max(group, key=lambda column: (_unread(column.row), -column.row.call))
-    return CallColumn(dearest.row, dearest.strip, len(group))
+def _most_expensive(group: Sequence[CallColumn]) -> CallColumn:
+    highest = max(group, key=lambda column: (_unread(column.row), -column.row.call))
+    return CallColumn(highest.row, highest.strip, len(group))
 
 
 def _unread(row: CallRow) -> Decimal:

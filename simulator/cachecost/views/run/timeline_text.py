@@ -1,4 +1,4 @@
-"""What a column of the strip says when it is pointed at, and the table behind the picture."""
+"""The tooltips of a prompt timeline, and the table behind the picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = {name: CLASS_NAMES[name] for name in ("read", "write_1h", "write_5m", "
 
 @dataclass(frozen=True, slots=True)
 class HoverSpot:
-    """A part of the picture that can be pointed at: where it starts, how many columns it takes, what it says."""
+    """A part of the picture that can be pointed at: where it starts, how many columns it takes, its tooltip."""
 
     at: int
     width: int
@@ -27,7 +27,7 @@ class HoverSpot:
 
 
 def spots(columns: Sequence[CallColumn], most: int) -> list[HoverSpot]:
-    """At most `most` spots; one that covers several columns says their sums."""
+    """At most `most` spots; one that covers several columns shows their sums."""
     step = -(-len(columns) // most) if columns else 1
     groups = enumerate(in_groups(columns, step))
     return [HoverSpot(number * step, len(group), _says(group)) for number, group in groups]

@@ -25,7 +25,7 @@ class FittedTable:
     hidden: list[Column]
     width: int
     missing: int
-    """Cells that the names would need besides."""
+    """Further cells that the names would need."""
     strong: frozenset[int] = frozenset()
 
     @property
@@ -42,7 +42,7 @@ class FittedTable:
 
     @property
     def room(self) -> int:
-        """Cells left beside the table; none where negative."""
+        """Cells left to the right of the table; none where negative."""
         return self.width - INDENT - self.names.width - cells_of(self.shown)
 
 

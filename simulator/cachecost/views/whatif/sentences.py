@@ -10,29 +10,29 @@ from cachecost.base.formatting import all_of, change, counted, dollar_change, do
 from cachecost.ledger.results import ZERO
 
 
-def headline(told: Whatif) -> Iterator[str]:
+def headline(whatif: Whatif) -> Iterator[str]:
     """What it cost, and the best single change: one that keeps the answers, then one that may not."""
-    yield f"{told.name}   {counted(told.calls, 'call')} · {_cost_words(told)}"
-    kept = best(told, keeps_answers=True)
-    other = best(told, keeps_answers=False)
+    yield f"{whatif.name}   {counted(whatif.calls, 'call')} · {_cost_words(whatif)}"
+    kept = best(whatif, keeps_answers=True)
+    other = best(whatif, keeps_answers=False)
     if kept is None:
         yield "No single change that keeps the answers saves anything that these data support."
     else:
-        yield f"The best single change: {kept.name} saves {_saving_words(kept)}: {kept.does}.{_tie(told, kept)}"
+        yield f"The best single change: {kept.name} saves {_saving_words(kept)}: {kept.does}.{_tie(whatif, kept)}"
     if other is not None:
-        yield f"With other answers: {other.name} saves {_saving_words(other)}: {other.does}.{_tie(told, other)}"
+        yield f"With other answers: {other.name} saves {_saving_words(other)}: {other.does}.{_tie(whatif, other)}"
 
 
-def best(told: Whatif, keeps_answers: bool) -> Promise | None:
+def best(whatif: Whatif, keeps_answers: bool) -> Promise | None:
     """The promise that saves most and is supported; None: none saves."""
-    return next((one for one in told.promises if one.is_gain and one.keeps_answers is keeps_answers), None)
+    return next((one for one in whatif.promises if one.is_gain and one.keeps_answers is keeps_answers), None)
 
 
-def _tie(told: Whatif, best: Promise) -> str:
+def _tie(whatif: Whatif, best: Promise) -> str:
     """What saves exactly as much as the best of its kind."""
     equal = [
         one.name
-        for one in told.promises
+        for one in whatif.promises
         if one is not best and one.is_gain and (one.saving, one.keeps_answers) == (best.saving, best.keeps_answers)
     ]
     return f" {all_of(equal)} {'saves' if len(equal) == 1 else 'save'} the same." if equal else ""
@@ -43,20 +43,20 @@ def _saving_words(one: Promise) -> str:
     return f"{dollars(one.saving)}{share}"
 
 
-def _cost_words(told: Whatif) -> str:
-    if told.billed is None:
-        return f"{dollars(told.cost)} simulated"
-    off = change(told.simulated, told.billed)
+def _cost_words(whatif: Whatif) -> str:
+    if whatif.billed is None:
+        return f"{dollars(whatif.cost)} simulated"
+    off = change(whatif.simulated, whatif.billed)
     apart = f", {percent(off, signed=True)}" if off else ""
-    what = "only differences are taken from the simulation" if told.cost == told.billed else "too far off to rely on"
+    what = "only differences are simulated" if whatif.cost == whatif.billed else "too far off to rely on"
     return (
-        f"{dollars(told.billed)} billed; {dollars(told.simulated)} simulated "
-        f"({dollar_change(told.simulated - told.billed)}{apart}), {what}"
+        f"{dollars(whatif.billed)} billed; {dollars(whatif.simulated)} simulated "
+        f"({dollar_change(whatif.simulated - whatif.billed)}{apart}), {what}"
     )
 
 
 def joint_lines(joint: Jointly, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
-    """What several save together, beside the sum of the parts."""
+    """What several save together, and the sum of their single savings."""
     names = " + ".join(joint.names)
     if joint.cost is None or joint.saving is None:
         yield f"Together {names}: {joint.supported or NOT_EVALUATED}"

@@ -28,7 +28,7 @@ from cachecost.views.tables.text import PIPE_WIDTH, render_table
 from cachecost.views.whatif.sentences import action_lines, break_even_lines, headline, joint_lines
 
 NARROWEST_PROSE = 30
-"""Cells from which on the table tells what each promise does."""
+"""Cells that the column “what it does” needs to be shown."""
 
 
 def print_whatif(whatif: Whatif, stream: IO[str]) -> None:
@@ -61,7 +61,7 @@ def _sections(whatif: Whatif) -> Iterator[list[str]]:
 
 
 def _is_shown(one: Promise) -> bool:
-    """Models that cost more are told in a line."""
+    """Models that cost more share one line."""
     return one.saving is not None and not one.supported.startswith(NO_CHANGE) and not _costs_more(one)
 
 
