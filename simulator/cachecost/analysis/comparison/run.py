@@ -44,7 +44,7 @@ def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: 
         main.assumptions(),
         [main.claim(claim) for claim in scenario.claims],
         main.versions(),
-        main.explained(comparisons[0]) if pictured else [],
+        main.explanations(comparisons[0]) if pictured else [],
     )
 
 
@@ -73,7 +73,7 @@ class _Variant:
             scenario.first,
         )
 
-    def explained(self, comparison: Comparison) -> list[Explanation]:
+    def explanations(self, comparison: Comparison) -> list[Explanation]:
         """What the first and the best strategy pay more than they must; nothing where `explain` knows no such cache."""
         if not self.terms.speaks_marks:
             return []
