@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from cachecost.views.charts.palette import INK, LINE_COLOURS, MUTED, RULE
-from cachecost.views.charts.style import MARGIN, SMALL_SIZE, TEXT_SIZE, WIDTH, house_style, svg, titled, widest
+from cachecost.views.charts.style import MARGIN, SMALL_SIZE, TEXT_SIZE, WIDTH, draw_title, house_style, svg, widest
 from cases import PYTHON, replay
 from growing_log import Shape, write_log
 from log_shapes import ORJSON
@@ -71,7 +71,7 @@ def figure(columns: Sequence[Sequence[Point]]) -> Figure:
     """Time above, memory below; one column a kind of log."""
     with house_style():
         drawn = Figure(figsize=(WIDTH, HEIGHT))
-        titled(drawn, "What a longer log costs, beside the least that any reader of it must do")
+        draw_title(drawn, "What a longer log costs, beside the least that any reader of it must do")
         grid = drawn.subplots(2, 2, sharey="row", gridspec_kw=_places())
         for column, (points, (name, _)) in enumerate(zip(columns, COLUMNS, strict=True)):
             _time(grid[0][column], points, name)

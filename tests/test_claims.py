@@ -11,7 +11,8 @@ import pytest
 from cachecost.analysis.comparison.run import run
 from cachecost.base.errors import InputError
 from cachecost.scenario import from_mapping
-from cachecost.views.run.markdown_tables import claim_table
+from cachecost.views.run.tables import claim_table
+from cachecost.views.tables.markdown import markdown_table
 
 BARE = {
     "format": 1,
@@ -44,7 +45,7 @@ def claims(*told: dict[str, Any]) -> Any:
 def test_what_caching_saved_forgets_no_write(saving: dict[str, int], share: str) -> None:
     (claim,) = claims({"saving": saving})
     assert claim.is_share
-    assert f"| {share}% |" in claim_table([claim])
+    assert f"| {share}% |" in markdown_table(claim_table([claim]))
 
 
 def test_dollars_stay_dollars() -> None:

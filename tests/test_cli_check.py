@@ -96,7 +96,7 @@ def test_a_change_within_the_limits_is_news(folder: Path, capsys: pytest.Capture
         "### ✓ cachecost: 1 hold",
         "",
         "| scenario | strategy | baseline | now | change |",
-        "|---|---|--:|--:|--:|",
+        "| :--- | :--- | ---: | ---: | ---: |",
         "| mine | progressive | $0.20 | $0.79 | +284% |",
         "| mine | as recorded | $0.20 | $0.79 | +284% |",
     ]

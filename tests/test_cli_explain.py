@@ -25,8 +25,9 @@ def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(SESSION).splitlines()
     assert lines[0] == "as recorded   $5.13 · $0.35 avoidable (6.8%) · 2 causes"
-    assert lines[2].startswith("CC301  TTL expired")
-    assert "Nothing else: 282 calls are as cheap as these bytes allow." in lines
+    assert lines[2].split() == ["cause", "paid", "again", "calls", "times", "avoidable"]
+    assert lines[3].startswith("  CC301 TTL expired")
+    assert "No avoidable cost in the other 282 calls." in lines
     assert max(map(len, lines[:9])) <= 80
 
 
@@ -53,7 +54,7 @@ def test_an_unknown_strategy_is_told_with_its_nearest_name() -> None:
 
 def test_another_reading_may_change_the_answer() -> None:
     words = run(SCENARIO, "--strategy", "answer_inquiry, forced", "--readings")
-    assert "reading  with tool_choice_invalidation=never" in words
+    assert "assumption  with tool_choice_invalidation=never" in words
 
 
 def test_a_reading_that_was_asked_for_stays_while_others_are_tried() -> None:
@@ -62,6 +63,6 @@ def test_a_reading_that_was_asked_for_stays_while_others_are_tried() -> None:
         SCENARIO, "--strategy", "answer_inquiry, forced", "--readings", "--rule", "tool_choice_invalidation=never"
     )
     others = [
-        line for line in words.splitlines() if line.startswith("reading  with ") and "tool_choice_inv" not in line
+        line for line in words.splitlines() if line.startswith("assumption  with ") and "tool_choice_inv" not in line
     ]
     assert all("CC201" not in line for line in others)

@@ -39,13 +39,12 @@ def test_the_answer_comes_first_then_the_table_then_how_sure(tmp_path: Path) -> 
     assert result.exit_code == 0 and result.exception is None
     lines = result.output.splitlines()
     assert lines[0].endswith("5 calls")
-    assert lines[2].startswith(
-        "Mark the end of the last message (in 4 of 5 calls) at 5m, and at 1h ahead of pauses over 5"
-    )
+    place = "the end of the last message (in 4 of 5 calls)"
+    assert lines[2].startswith(f"Place breakpoints at {place} with TTL 5m, and with 1h before pauses over 5")
     rows = [line.split("  ")[1].strip() for line in lines if line.startswith("  ")]
     none = next(number for number, row in enumerate(rows) if row.startswith("none"))
     assert rows.index("strategy") < rows.index("this plan") < rows.index("as recorded") < none
-    assert none < rows.index("floor for these bytes") < rows.index("tokens") < rows.index("rules")
+    assert none < rows.index("lower bound for these prompts") < rows.index("tokens") < rows.index("rules")
     assert "  seconds   not supported by the data: the recording has no times to the first token" in lines
     assert all(line == line.rstrip() and len(line) <= 120 for line in lines[1:])
 

@@ -52,7 +52,7 @@ def test_the_answer_comes_first(scenario: Path, monkeypatch: pytest.MonkeyPatch,
     assert lines[0] == "small   conversation.synthetic.pauses.turn · 2 cells"
     assert lines[1] == "Who is cheapest depends on the point: automatic at 1, an hour at 1 of 2."
     assert max(map(len, lines)) <= width
-    head = "turn  strategy" if width == 80 else "conversation.synthetic.pauses.turn  strategy"
+    head = "  turn  strategy" if width == 80 else "  conversation.synthetic.pauses.turn  strategy"
     assert lines[3].startswith(head)
     assert [line.split()[0] for line in lines[4:8]] == ["100", "100", "400", "400"]
 
@@ -104,7 +104,7 @@ def test_hits_that_are_best_effort_make_a_range(tmp_path: Path) -> None:
     grid = ("--grid", "conversation.synthetic.turns=1,2", "--jobs", 1)
     lines = run(path, *grid).stdout.splitlines()
     assert lines[1].startswith("automatic is cheapest at best everywhere: $")
-    assert lines[2] == "Hits are best effort where a range is told: who is cheapest there is so at best."
+    assert lines[2] == "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
     assert all("–" in line for line in lines[5:7])
     for row in json.loads(run(path, *grid, "--json").stdout)["rows"]:
         least, most = map(Decimal, row["cost_band_usd"])

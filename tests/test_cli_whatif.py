@@ -40,17 +40,18 @@ def log(tmp_path: Path) -> Path:
 def test_the_answer_comes_first(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     lines = run(log, "--tokens", "bytes").stdout.splitlines()
-    assert lines[0] == f"{log}   2 calls · $0.0161 as simulated"
-    best = "The best single change: keep-alive=295s:1 saves $0.00561 (35%): a keep-alive 295 s after"
-    assert lines[1].startswith(best)
+    assert lines[0] == f"{log}   2 calls · $0.0161 simulated"
+    assert lines[1].startswith(
+        "The best single change: keep-alive=295s:1 saves $0.00561 (35%): a keep-alive 295 s after"
+    )
     assert lines[2].startswith("With other answers: model=")
-    head = next(number for number, line in enumerate(lines) if line.startswith("  promise"))
+    head = next(number for number, line in enumerate(lines) if line.startswith("  alternative"))
     table = lines[head : lines.index("", head)]
     assert max(map(len, table)) <= width
     assert not any("\x1b" in line for line in lines)
     assert "pauses   0 under 5 min, 1 of 5–60 min, 0 of an hour and more; the longest 7 min" in lines
     assert "tokens   bytes of compact JSON" in lines
-    assert "assumed  effort is not among these: what another effort would have answered is in no recording" in lines
+    assert "assumed  effort is unchanged: no recording shows what another effort would have answered" in lines
 
 
 def test_json(log: Path) -> None:
@@ -80,8 +81,8 @@ def test_a_recording_with_bills_says_how_far_the_simulation_is_off() -> None:
         if one["saving_usd"] is not None:
             assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(told["billed_usd"])
     first = run(SESSION).stdout.splitlines()[0]
-    assert "billed; simulated as recorded" in first
-    assert "only differences are taken from the simulation" in first
+    assert "billed; $" in first and " simulated (" in first
+    assert "only differences are simulated" in first
 
 
 def code_of(*args: object) -> int:
@@ -122,7 +123,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_the_answer_stands_at_every_width(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     lines = run(log, "--tokens", "bytes").stdout.splitlines()
-    head = next(line for line in lines if line.startswith("  promise"))
+    head = next(line for line in lines if line.startswith("  alternative"))
     assert all(name in head for name in ("cost", "saving", "sure?"))
     assert ("what it does" in head) is (width > 80)
     hidden = "hidden for lack of width: what it does; shown by --csv F, or in a terminal of "

@@ -132,7 +132,7 @@ def test_folders_can_be_named(pytester: pytest.Pytester) -> None:
     told = run(pytester, "--cachecost=costs", "--cachecost-reports=kept", "--cachecost-update")
     told.assert_outcomes(passed=1)
     assert (pytester.path / "kept" / "mine" / "baseline.json").exists()
-    assert "cachecost: 1 scenario in costs, baselines in kept, written anew" in told.outlines
+    assert "cachecost: 1 scenario in costs, baselines in kept, rewritten" in told.outlines
     run(pytester, f"--cachecost={place}", "--cachecost-reports=kept").assert_outcomes(passed=1)
 
 

@@ -93,7 +93,7 @@ def test_without_a_price_calls_are_told_in_tokens(trace: Path) -> None:
     assert reads(trace, "--host", "sglang") == [0, 1024, 0, 1535]
     table = cli("replay", trace, "--host", "vllm").stdout
     heads, sums = (line.split() for line in table.splitlines()[1:3])
-    assert " ".join(heads) == "strategy calls prefill saved prefill to do hit share output cost"
+    assert " ".join(heads) == "strategy calls prefill saved prefill to do cache hit rate output cost"
     assert sums == ["as", "recorded", "4", "2.5k", "3.3k", "44%", "36", "–"]
     assert "$" not in table
     assert "give a server's [[gpu]] with --prices" in table
@@ -162,7 +162,7 @@ def test_several_capacities_are_a_line_each(trace: Path) -> None:
     assert "cause" not in table
     page = trace.with_suffix(".html")
     assert cli("replay", *host, "--capacity", 20, "--html", page).exit_code == 0
-    assert "the least recently used go first" in page.read_text()
+    assert "the least recently used are evicted first" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_sweep_over_the_capacity_is_a_curve(scenario: Path) -> None:
     text = swept(scenario).stdout
     assert "$" not in text
     assert "cheapest" not in text
-    assert " ".join(text.splitlines()[2].split()) == "rules.capacity_tokens strategy calls hit share prefill to do"
+    assert " ".join(text.splitlines()[2].split()) == "rules.capacity_tokens strategy calls cache hit rate prefill to do"
 
 
 def test_a_sweep_over_seeds_sums_up_tokens(scenario: Path) -> None:
@@ -289,5 +289,5 @@ def test_a_reading_without_a_price_stands_beside_one_with(scenario: Path, gpu: P
     scenario.write_text(SCENARIO + "variants: [{name: priced, prices: gpu.toml}]\n")
     result = run_scenario(load(scenario), scenario.parent)
     assert [one.is_priced for one in result.comparisons] == [False, True]
-    assert "It stays the cheapest under the other reading." in result.verdict
+    assert "It stays the cheapest in the other variant." in result.verdict
     assert replace(result.main, ledgers=result.comparisons[1].ledgers).is_priced

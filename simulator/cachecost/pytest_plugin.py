@@ -14,11 +14,11 @@ import pytest
 
 if TYPE_CHECKING:
     from cachecost.testing import CacheCost
-    from cachecost.testing.scenarios import Asked
+    from cachecost.testing.scenarios import ScenarioOptions
 
 SCENARIOS, REPORTS = "scenarios", "reports"
-MARKER = "cache_cost(as_of, host, tokens, rules, prices, answers, clock): on what ground the fixture cache_cost stands."
-ASKED: pytest.StashKey[Asked] = pytest.StashKey()
+MARKER = "cache_cost(as_of, host, tokens, rules, prices, answers, clock): settings of the fixture cache_cost."
+OPTIONS: pytest.StashKey[ScenarioOptions] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,32 +35,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cachecost-reports", metavar="DIR", help=f"folder of the baselines (default: {REPORTS}, beside the project)"
     )
     group.addoption(
-        "--cachecost-update", action="store_true", help="accept what the scenarios cost: write it as the baselines"
+        "--cachecost-update", action="store_true", help="write the current costs of the scenarios as the new baselines"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the marker; where scenarios are asked for, have them collected beside what else is."""
+    """Register the marker; with --cachecost also collect the scenarios."""
     config.addinivalue_line("markers", MARKER)
     if config.getoption("cachecost") is None:
         for other in ("cachecost_reports", "cachecost_update"):
             if config.getoption(other):
                 raise pytest.UsageError(f"--{other.replace('_', '-')} needs --cachecost")
         return
-    from cachecost.testing.scenarios import asked_for
+    from cachecost.testing.scenarios import read_options
 
-    asked = config.stash[ASKED] = asked_for(config, SCENARIOS, REPORTS)
+    asked = config.stash[OPTIONS] = read_options(config, SCENARIOS, REPORTS)
     config.args += [one for one in map(str, asked.scenarios) if one not in config.args]
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """A line, if scenarios are tested."""
-    return config.stash[ASKED].header if ASKED in config.stash else None
+    return config.stash[OPTIONS].header if OPTIONS in config.stash else None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A scenario that was asked for, as a file of tests."""
-    asked = parent.config.stash.get(ASKED, None)
+    asked = parent.config.stash.get(OPTIONS, None)
     if asked is None or file_path not in asked.scenarios:
         return None
     from cachecost.testing.scenarios import ScenarioFile
@@ -76,6 +76,6 @@ def cache_cost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     from cachecost.testing import CacheCost
 
     options = [mark.kwargs for mark in request.node.iter_markers("cache_cost")]
-    merged = {name: value for told in reversed(options) for name, value in told.items()}
+    merged = {name: value for kwargs in reversed(options) for name, value in kwargs.items()}
     with CacheCost(tmp_path_factory.mktemp("cache_cost"), **merged) as made:
         yield made

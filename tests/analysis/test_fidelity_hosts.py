@@ -19,9 +19,10 @@ from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, switches_from
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.hosts import HostScore, host_cells, host_scores, others_sentence
+from cachecost.views.fidelity.hosts import HostScore, other_scores_sentence
 from cachecost.views.fidelity.json_output import fidelity_object
 from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.tables import host_table
 
 ASK = user(text(2000, "ask"))
 MORE = (ASK, assistant(text(300)), user(text(200)))
@@ -147,9 +148,9 @@ def test_an_answer_that_comes_back_can_have_been_read() -> None:
 def test_a_table_says_of_every_host_what_recordings_confirm() -> None:
     judgements = judged("xai", "grok-4.7", (body(ASK), Usage(2000)), (body(*MORE), Usage(260, 2240)))
     fidelity = Fidelity(judgements, "crude")
-    rows = {row.host: host_cells(row) for row in host_scores(fidelity)}
-    assert rows["xai"][1:7] == ("by itself, to a grid", "confirmed, by few calls", "2", "1 of 1", "1 of 1", "")
+    rows = {row[0]: tuple(row) for row in host_table(fidelity).rows}
+    assert rows["xai"][1:7] == ("automatic, fixed-size blocks", "confirmed, by few calls", "2", "1 of 1", "1 of 1", "")
     assert rows["qwen"][2] == "nothing recorded: documented only" and rows["qwen"][3] == "0"
-    assert others_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
+    assert other_scores_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
     said = {row["host"]: row["standing"] for row in fidelity_object(fidelity)["hosts"]}
     assert said["xai"] == "confirmed, by few calls" and said["vllm"] == "nothing recorded: documented only"

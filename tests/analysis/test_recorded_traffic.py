@@ -13,7 +13,7 @@ from cachecost.ledger.results import Fidelity
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.views.fidelity.hosts import host_scores, of_anthropic
+from cachecost.views.fidelity.hosts import anthropic_judgements, host_scores
 from cachecost.views.fidelity.json_output import fidelity_object
 from cachecost.views.fidelity.scores import score
 
@@ -34,7 +34,7 @@ def fidelity() -> Fidelity:
 
 
 def test_every_cold_start_is_right(fidelity: Fidelity) -> None:
-    cold = [one for one in of_anthropic(fidelity) if one.kind == "cold"]
+    cold = [one for one in anthropic_judgements(fidelity) if one.kind == "cold"]
     assert len(cold) >= 267 and all(one.exact for one in cold)
 
 
@@ -59,7 +59,7 @@ def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
 
 @needs_ctok
 def test_at_least_99_of_100_hits_are_exact(fidelity: Fidelity) -> None:
-    whole = score("all", of_anthropic(fidelity))
+    whole = score("all", anthropic_judgements(fidelity))
     assert whole.hits >= 84 and whole.exact_hits >= 0.99 * whole.hits
 
 

@@ -28,7 +28,7 @@ from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import Cl100k
-from cachecost.views.replay.json_output import replay_row_json
+from cachecost.views.replay.call_rows import call_object
 
 KEY = b"a key for tests"
 RULES, PRICES = RuleBook(), PriceBook.load()
@@ -71,7 +71,7 @@ def saved(folder: Path, data: bytes) -> Path:
 
 def replayed(read: Any, tokens: str) -> list[str]:
     simulation = Simulation(RULES, PRICES, lambda generation: make_counter(tokens, generation))
-    return [json.dumps(replay_row_json(row)) for row in simulation.rows(read)]
+    return [json.dumps(call_object(row)) for row in simulation.rows(read)]
 
 
 def shape(call: RecordedCall) -> tuple[Any, ...]:

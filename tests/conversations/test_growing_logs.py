@@ -25,7 +25,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
-from cachecost.views.replay.json_output import replay_row_json
+from cachecost.views.replay.call_rows import call_object
 
 LOGS = int(os.environ.get("CACHECOST_LOGS", "150"))
 MARK = {"type": "ephemeral"}
@@ -210,7 +210,7 @@ def told(log: RequestLog) -> tuple[list[Any], str, int | None]:
     except InputError as error:
         faults = str(error)
     simulation = Simulation(RuleBook(), PriceBook.load(), lambda name: make_counter("bytes", name))
-    rows = [replay_row_json(row) for row in simulation.rows(calls)]
+    rows = [call_object(row) for row in simulation.rows(calls)]
     return [(shown(call), row) for call, row in zip(calls, rows, strict=True)], faults, log.unfinished
 
 

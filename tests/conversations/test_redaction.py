@@ -30,7 +30,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.simulation import Simulation
 from cachecost.tokens.factory import make_counter
-from cachecost.views.replay.json_output import replay_row_json
+from cachecost.views.replay.call_rows import call_object
 
 RULES, PRICES = RuleBook(), PriceBook.load()
 TOKEN = "gh" + "p_" + "a1B2" * 9
@@ -74,7 +74,7 @@ GONE = ("Quillfeather", "zquill", "firm.io", TOKEN, "hunter2")
 
 def replayed(told: list[RecordedCall]) -> list[str]:
     simulation = Simulation(RULES, PRICES, lambda generation: make_counter("bytes", generation))
-    return [json.dumps(replay_row_json(row)) for row in simulation.rows(told)]
+    return [json.dumps(call_object(row)) for row in simulation.rows(told)]
 
 
 def all_blocks(call: RecordedCall) -> list[Block]:

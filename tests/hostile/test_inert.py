@@ -16,12 +16,13 @@ import pytest
 
 from cachecost.base.inert import IN_TEXT, inert, inert_cell, inert_output, inert_text
 from cachecost.views.check.github import annotation_lines
-from cachecost.views.check.junit import junit
-from cachecost.views.check.markdown import markdown
-from cachecost.views.check.sarif import sarif
+from cachecost.views.check.junit import render as junit
+from cachecost.views.check.markdown import render as markdown
+from cachecost.views.check.sarif import render as sarif
 from cachecost.views.check.text import text_lines
 from cachecost.views.tables.csv_output import csv_text
-from cachecost.views.tables.markdown import escaped, table
+from cachecost.views.tables.markdown import markdown_table
+from cachecost.views.tables.table import build_table
 from hostile.attempts import attempt
 from hostile.seeds import SCENARIO, request_body
 
@@ -94,7 +95,7 @@ def test_csv_has_no_formula(text: str) -> None:
 
 @each_string
 def test_markdown_has_no_markup_and_no_other_cells(text: str) -> None:
-    shown = table(["a", "b"], [[escaped(text), "1"]])
+    shown = markdown_table(build_table("", ["a", "b"], [[text, "1"]]))
     assert not IN_TEXT.search(shown) and len(shown.splitlines()) == 3
     row = shown.splitlines()[-1]
     assert row.replace("\\|", "").count("|") == 3
@@ -126,7 +127,7 @@ def test_a_check_is_inert_in_every_rendering(text: str) -> None:
     root = ET.fromstring(junit(told))
     assert not any(IN_TEXT.search(str(one.text)) for one in root.iter()) and len(list(root.iter("testcase"))) == 1
     assert not IN_TEXT.search(str([one.attrib for one in root.iter()]))
-    found = json.loads(sarif(told, {}))["runs"][0]["results"][0]
+    found = json.loads(sarif(told))["runs"][0]["results"][0]
     assert inert(found["message"]["text"]) == found["message"]["text"]
     comment = markdown(told)
     assert not IN_TEXT.search(comment) and "<script" not in comment.partition("```")[0].replace("\\<", "")

@@ -100,9 +100,9 @@ def test_a_bill_that_the_host_has_no_price_for_is_no_row_of_no_dollars(tmp_path:
     log = write_log(tmp_path / "log.jsonl", "claude-opus-5-5", CALLS)
     log.write_text(log.read_text().replace('{"timestamp"', f'{{{usage}, "timestamp"'), encoding="utf-8")
     words = ("replay", log, "--strategy", "automatic", "--tokens", "bytes")
-    assert "as billed" in ask(*words).out
+    assert "  billed " in ask(*words).out
     told = ask(*words, "--host", "xai", "--model", "grok-4.7")
-    assert "as billed" not in told.out
+    assert "  billed " not in told.out
     assert "2 calls not in the billed dollars: unknown model 'claude-opus-5-5' on host xai" in told.words
 
 

@@ -8,10 +8,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from cachecost.analysis.explain.codes import codes
 from cachecost.views.check.github import annotation_lines
-from cachecost.views.check.junit import junit
-from cachecost.views.check.markdown import MARKER, markdown
-from cachecost.views.check.sarif import sarif
+from cachecost.views.check.junit import render as junit
+from cachecost.views.check.markdown import MARKER
+from cachecost.views.check.markdown import render as markdown
+from cachecost.views.check.sarif import render as sarif
 from cachecost.views.check.text import text_lines
 
 Told = dict[str, Any]
@@ -118,14 +120,14 @@ def test_junit_counts_and_survives_any_character() -> None:
 
 
 def test_sarif_points_at_the_limit_and_names_the_codes() -> None:
-    text = sarif(told(budget("fail", changes=[change(), REST]), budget("pass")), {"CC105": "The tools changed."})
+    text = sarif(told(budget("fail", changes=[change(), REST]), budget("pass")))
     log = json.loads(text)
     (run,) = log["runs"]
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-schema-2.1.0.json")
     rules = {rule["id"]: rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"]}
     assert rules == {
         "max_regression": "the cost has grown more than it may since the baseline",
-        "CC105": "The tools changed.",
+        "CC105": codes()["tools_changed"].what,
     }
     assert [(result["ruleId"], result["level"]) for result in run["results"]] == [
         ("max_regression", "error"),
@@ -144,7 +146,7 @@ URIS = [("scenarios/a b.yaml", "scenarios/a%20b.yaml"), ("/srv/a b.yaml", "file:
 
 @pytest.mark.parametrize(("file", "uri"), URIS)
 def test_sarif_files_are_uris(file: str, uri: str) -> None:
-    (result,) = json.loads(sarif(told(budget("not_comparable", file=file)), {}))["runs"][0]["results"]
+    (result,) = json.loads(sarif(told(budget("not_comparable", file=file))))["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
     assert result["level"] == "warning"
 

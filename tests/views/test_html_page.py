@@ -137,7 +137,7 @@ def test_first_comes_the_answer_then_the_saving() -> None:
     text, page = arms()
     assert page.figures["answer"] == pictured_arms().verdict
     assert page.figures["saving"].endswith("% less")
-    order = [text.index(f'id="{name}"') for name in ("strategies", "strips", "dollars", "findings", "readings")]
+    order = [text.index(f'id="{name}"') for name in ("strategies", "strips", "dollars", "findings", "variants")]
     assert order == sorted(order)
     assert text.index('data-figure="answer"') < text.index('data-figure="saving"') < order[0]
     assert text.index('id="claims"') < text.index('id="sure"') < text.index('id="rules"') < text.index('id="again"')
@@ -161,7 +161,7 @@ def test_a_column_says_call_layer_tokens_dollars_and_kinds() -> None:
     says = next(title for title in arms()[1].titles if title.startswith("call 5 "))
     assert "question 1" in says and "$" in says.splitlines()[0]
     assert re.search(r"^messages: 29k write 5m, 3 uncached · \$0\.11$", says, re.MULTILINE)
-    assert "not read: 2 text" in says and "marks at 27k (1h), 40k (5m)" in says
+    assert "not read: 2 text" in says and "breakpoints at 27k (1h), 40k (5m)" in says
     assert says.endswith("tool choice changed")
 
 
@@ -292,7 +292,7 @@ def test_optimize_writes_its_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     text = (tmp_path / "page.html").read_text()
     whole(Page(text))
-    assert "floor: nothing legal is cheaper" in text and Page(text).figures["answer"] in " ".join(done.stdout.split())
+    assert "lower bound for these prompts" in text and Page(text).figures["answer"] in " ".join(done.stdout.split())
 
 
 def test_replay_json_imports_nothing_of_a_page() -> None:

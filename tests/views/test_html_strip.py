@@ -8,16 +8,16 @@ import pytest
 from fake_results import ledger, refused, row
 
 from cachecost.ledger.results import LayerTokens, Ledger
-from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, MarkAt
+from cachecost.ledger.timelines import CallTimeline, MarkAt
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.views.run.timeline_columns import ALL_TOGETHER, FEWEST, MOST, Column, columns_of, most_columns
+from cachecost.views.run.timeline_columns import ALL_TOGETHER, FEWEST, MOST, CallColumn, columns_of, most_columns
 from cachecost.views.run.timeline_svg import HEIGHT, Paths, paths_of
 from cachecost.views.run.timeline_text import call_table, spots
 
 
-def column(usage: Usage, call: int = 1, strip: CallTimeline = EMPTY_TIMELINE, **fields: object) -> Column:
-    return Column(row("a", call, usage, **fields), strip)
+def column(usage: Usage, call: int = 1, strip: CallTimeline = EMPTY_TIMELINE, **fields: object) -> CallColumn:
+    return CallColumn(row("a", call, usage, **fields), strip)
 
 
 def heights(path: str, width: int) -> list[int]:
@@ -108,7 +108,7 @@ def test_recorded_calls_tell_their_turns_by_their_last_message() -> None:
 
 
 def test_a_refused_call_is_marked() -> None:
-    paths = paths_of([column(Usage(1)), Column(refused("a", 2, "why"), CallTimeline())], 1)
+    paths = paths_of([column(Usage(1)), CallColumn(refused("a", 2, "why"), CallTimeline())], 1)
     assert paths.refused == "M1 200h1v-12h-1z"
 
 

@@ -13,7 +13,8 @@ from markdown_it.token import Token
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
 from cachecost.views.run.markdown import report_markdown
-from cachecost.views.tables.markdown import escaped, table
+from cachecost.views.tables.markdown import escape_markdown, markdown_table
+from cachecost.views.tables.table import build_table
 from goldens import Golden
 
 PICTURES = ("dollars.svg", "cumulative.svg", "question.svg")
@@ -123,9 +124,9 @@ def test_the_command_that_makes_it_again() -> None:
     ],
 )
 def test_words_stay_words(words: str) -> None:
-    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(f"{escaped(words)}\n")
+    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(f"{escape_markdown(words)}\n")
     assert html == f"<p>{_html(' '.join(words.split()))}</p>\n"
-    cell = _tables(table(["a", "b"], [[escaped(words), "x"]]))[0][1]
+    cell = _tables(markdown_table(build_table("", ["a", "b"], [[words, "x"]])))[0][1]
     assert cell == [" ".join(words.split()), "x"]
 
 

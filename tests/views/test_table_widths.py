@@ -7,7 +7,8 @@ from fake_results import small, ten_arms
 from rich.cells import cell_len
 
 from cachecost.views.run.terminal import run_text
-from cachecost.views.tables.columns import COMPARISON, COUNT, Column, fit, hidden_note
+from cachecost.views.tables.fitting import fit_table, hidden_note
+from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
 
 WIDTHS = [80, 100, 110, 120, 200]
 NAMES = ["a", "a strategy with quite a long name, and a second part"]
@@ -15,12 +16,13 @@ NAMES = ["a", "a strategy with quite a long name, and a second part"]
 
 def table(width: int, longest: int = 1) -> str:
     columns = [
-        Column("calls", "calls", ["1", "2"], rank=COUNT),
-        Column("read", "read", ["1.2M", "310k"]),
-        Column("cost", "cost", ["$157.57", "$0.02"]),
-        Column("vs", "vs first", ["–", "−99%"], rank=COMPARISON),
+        Column("name", "strategy", NAMES[:longest], right=False),
+        Column("calls", "calls", ["1", "2"][:longest], rank=COUNT),
+        Column("read", "read", ["1.2M", "310k"][:longest]),
+        Column("cost", "cost", ["$157.57", "$0.02"][:longest]),
+        Column("vs", "vs first", ["–", "−99%"][:longest], rank=COMPARISON),
     ]
-    made = fit(NAMES[:longest], "strategy", columns, width)
+    made = fit_table(Table(columns), width)
     return f"{' '.join(column.key for column in made.columns)} | {hidden_note([made], '--csv F')}"
 
 

@@ -11,7 +11,8 @@ from fake_results import comparison, ledger, result, row, small, ten_arms, wholl
 
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
-from cachecost.views.run.json_output import CSV_COLUMNS, calls_csv, run_json, run_object
+from cachecost.views.replay.call_rows import CSV_FIELDS
+from cachecost.views.run.json_output import calls_csv, run_json, run_object
 
 DOCUMENTED = ["name", "calls", "errors", "usage", "cost_usd", "cost_by_class_usd", "cost_by_layer_usd"]
 
@@ -66,7 +67,7 @@ def test_csv_has_a_row_for_each_call_of_each_strategy_in_order() -> None:
     rows = list(csv.DictReader(StringIO(calls_csv(shown))))
     expected = [(of.strategy, str(call.call)) for of in shown.main.ledgers for call in of.rows]
     assert [(each["strategy"], each["call"]) for each in rows] == expected
-    assert tuple(rows[0]) == CSV_COLUMNS
+    assert tuple(rows[0]) == tuple(CSV_FIELDS)
 
 
 def test_csv_adds_up_to_the_cost_of_each_strategy() -> None:
@@ -98,7 +99,7 @@ def test_a_call_without_a_time_has_the_one_it_was_given() -> None:
 
 
 def test_no_strategy_is_a_head_alone() -> None:
-    assert calls_csv(result(comparison([]))) == ",".join(CSV_COLUMNS) + "\n"
+    assert calls_csv(result(comparison([]))) == ",".join(CSV_FIELDS) + "\n"
 
 
 def test_json_keeps_letters_and_ends_in_a_newline() -> None:

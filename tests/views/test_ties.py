@@ -59,7 +59,7 @@ def test_a_tie_in_a_variant_is_told() -> None:
     found = variants({"one": 0.5, "two": 0.9}, {"one": 0.5, "two": 0.5})
     assert verdict_of(found).endswith("With reading 1, “one” and “two” tie as the cheapest: $3.16.")
     stays = variants({"one": 0.5, "two": 0.5, "three": 0.9}, {"one": 0.3, "two": 0.3, "three": 0.9})
-    assert verdict_of(stays).endswith("They stay tied under the other reading.")
+    assert verdict_of(stays).endswith("They stay tied in the other variant.")
     many = variants({"one": 0.5, "two": 0.9}, *[{"one": 0.5, "two": 0.5}] * 5)
     told = "“one” and “two” tie as the cheapest with reading 1 ($3.16), reading 2 ($3.16), reading 3 ($3.16)"
     assert told in verdict_of(many)

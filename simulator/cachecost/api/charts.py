@@ -20,11 +20,11 @@ from cachecost.views.charts.style import (
     SMALL_SIZE,
     WIDTH,
     cut,
+    draw_title,
     house_style,
     png,
     text_width,
     title_height,
-    titled,
     widest,
 )
 
@@ -76,7 +76,7 @@ def bars(title: str, marks: Sequence[Mark], level: tuple[str, Decimal] | None = 
         head = MARGIN + title_height(title) + 0.1 + (0.2 if level else 0)
         height = head + ROW * max(len(marks), 1) + MARGIN
         figure = Figure(figsize=(WIDTH, height))
-        titled(figure, title)
+        draw_title(figure, title)
         axes = _bar_axes(figure, marks, head, height)
         for row, mark in enumerate(marks):
             _bar(axes, row, mark)
@@ -130,7 +130,7 @@ def columns(title: str, rows: Sequence[CallRow]) -> Chart:
         head = MARGIN + title_height(title) + 0.36
         height = head + PLOT + 0.5
         figure = Figure(figsize=(WIDTH, height))
-        titled(figure, title)
+        draw_title(figure, title)
         axes = figure.add_axes((0.085, 0.5 / height, 1 - 0.085 - MARGIN / WIDTH, PLOT / height))
         _stack(axes, rows, classes)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=SMALL_SIZE)

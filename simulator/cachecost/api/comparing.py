@@ -242,7 +242,7 @@ def _table(summary: Summary) -> Table:
         against = [percent(line.vs_first, signed=True)] if versus else []
         asked = [dollars(line.question)] if asks else []
         cells = (line.name, f"{line.calls:,}", *used, dollars(line.total), *against, *asked)
-        table.add(*cells, strong=line in summary.tied and bool(versus))
+        table.add(*cells, strong=line in summary.best_lines and bool(versus))
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,17 @@ import click
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import json_option
 from cachecost.commands.progress import progress_bar
+from cachecost.views.check.formats import FILE_FORMATS, render_format
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
 OUTPUT = click.Path(path_type=Path, dir_okay=False)
+
+
+def _file_options(command: Callable[..., int]) -> Callable[..., int]:
+    """An option for each file format."""
+    for name, words in reversed(FILE_FORMATS.items()):
+        command = click.option(f"--{name}", metavar="FILE", type=OUTPUT, help=words)(command)
+    return command
 
 
 @click.command()
@@ -28,11 +37,7 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False)
     "--sessions-per-day", type=click.IntRange(1), metavar="N", help="Also show monthly costs, at N sessions a day."
 )
 @json_option
-@click.option(
-    "--markdown", metavar="FILE", type=OUTPUT, help="Write a pull request comment; no file if nothing changed."
-)
-@click.option("--junit", metavar="FILE", type=OUTPUT, help="Write JUnit XML, one test case per budget.")
-@click.option("--sarif", metavar="FILE", type=OUTPUT, help="Write SARIF 2.1.0 that points to the lines of the limits.")
+@_file_options
 @click.option("--github", is_flag=True, help="Also print GitHub workflow annotations.")
 def check(
     scenarios: tuple[Path, ...],
@@ -40,10 +45,8 @@ def check(
     reports: Path,
     sessions_per_day: int | None,
     as_json: bool,
-    markdown: Path | None,
-    junit: Path | None,
-    sarif: Path | None,
     github: bool,
+    **files: Path | None,
 ) -> int:
     """Check the costs of scenarios against their budgets and baselines.
 
@@ -61,7 +64,7 @@ def check(
     for place in result.updated:
         print_diagnostic(f"{place} updated")
     told = check_object(result, sessions_per_day)
-    _write_files(told, markdown, junit, sarif)
+    _write_files(told, files)
     if as_json:
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
@@ -72,26 +75,19 @@ def check(
     return result.exit_code
 
 
-def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None, sarif: Path | None) -> None:
-    """The renderings that were asked for; a comment that has nothing to say is no file. Raises InputError."""
-    from cachecost.analysis.explain.codes import codes
+def _write_files(told: dict[str, Any], files: Mapping[str, Path | None]) -> None:
+    """The formats that were asked for; a comment without content is no file. Raises InputError."""
     from cachecost.base.atomic_files import write_text
-    from cachecost.views.check import junit as check_junit
-    from cachecost.views.check import markdown as check_markdown
-    from cachecost.views.check import sarif as check_sarif
 
-    if markdown:
-        write_text(markdown, check_markdown.markdown(told))
-    if junit:
-        write_text(junit, check_junit.junit(told))
-    if sarif:
-        write_text(sarif, check_sarif.sarif(told, {code.code: code.what for code in codes().values()}))
+    for name, path in files.items():
+        if path:
+            write_text(path, render_format(name, told))
 
 
 def _annotate(told: dict[str, Any], err: bool) -> None:
     from cachecost.views.check.github import annotation_lines
-    from cachecost.views.streams import styled
+    from cachecost.views.streams import styled_stream
 
-    stream = styled(sys.stderr if err else sys.stdout)
+    stream = styled_stream(sys.stderr if err else sys.stdout)
     for line in annotation_lines(told):
         stream.write(f"{line}\n")

@@ -61,7 +61,6 @@ def explain(
     base: Ground,
 ) -> int:
     """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars."""
-    from cachecost.analysis.explain.codes import codes
     from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.views.explain.json_output import explanation_object
     from cachecost.views.explain.text import print_explanation
@@ -74,7 +73,6 @@ def explain(
 
         with reading_bar("reading", [source]):
             found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)]
-    titles = {cause: code.name for cause, code in codes().items()}
     page = []
     csv_rows: list[dict[str, Any]] = []
     for number, traffic in enumerate(found):
@@ -86,10 +84,10 @@ def explain(
             sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
         else:
             sys.stdout.write("\n" if number else "")
-            print_explanation(told, titles, sys.stdout)
+            print_explanation(told, sys.stdout)
     write_rows(csv_file, csv_rows)
     if html is not None:
-        from cachecost.views.html.analysis_pages import explain_page
+        from cachecost.views.explain.page import explain_page
         from cachecost.views.html.frame import write_page
 
         write_page(html, explain_page(str(source), page, f"cachecost explain {source} --html {html}"))

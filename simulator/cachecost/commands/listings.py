@@ -15,7 +15,7 @@ from cachecost.commands.options import Ground, ground_options, json_option
 from cachecost.providers.listing import ModelRow, RuleRow, SwitchRow, model_rows, rule_rows, switch_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
-from cachecost.views.tables.plain import print_table
+from cachecost.views.tables.text import print_table
 
 USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
 LIFETIMES = "5m and 1h stand for the host's short and long lifetime (rules, ttl_s)."

@@ -71,8 +71,8 @@ def optimize(
     with progress_bar(path.name) as progress:
         found = optimum_of(calls, terms, pings, progress, first)
     if html is not None:
-        from cachecost.views.html.analysis_pages import optimum_page
         from cachecost.views.html.frame import write_page
+        from cachecost.views.optimum.page import optimum_page
 
         write_page(html, optimum_page(str(path), found, f"cachecost optimize {path} --html {html}"))
         print_diagnostic(f"{html} written")

@@ -101,10 +101,10 @@ def _fidelity(logs: Sequence[Path], base: Ground) -> list[str]:
     """What `cachecost validate` says of the file."""
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.views.fidelity.scores import score
-    from cachecost.views.fidelity.text import headline
+    from cachecost.views.fidelity.text import score_lines
 
     fidelity = Validation(logs, base.rules, base.prices, host=base.host).fidelity()
     left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
     more = len(fidelity.not_judged) - len(left)
-    judged = headline(score("all", fidelity.judgements)) if fidelity.judgements else []
+    judged = score_lines(score("all", fidelity.judgements)) if fidelity.judgements else []
     return [*judged, *left, *([f"not judged: {more:,} more"] if more > 0 else [])]

@@ -30,7 +30,7 @@ from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
 from cachecost.replay.simulation import AS_RECORDED, NOT_EVALUATED, Simulation
 from cachecost.tokens.factory import ANCHORED, counter_name, make_counter
-from cachecost.views.replay.json_output import replay_row_json
+from cachecost.views.replay.call_rows import call_object
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cachecost.prompts.counting import TokenCounter
     from cachecost.replay.setup import Terms
     from cachecost.replay.simulation import Simulated
-    from cachecost.views.replay.text import Billed
+    from cachecost.views.replay.tables import Billed
 
 
 @click.command(cls=SectionedCommand)
@@ -108,7 +108,7 @@ def replay(
             failed = _print_json(asked.rows())
         else:
             made = [one for one in asked.ledgers(with_floor=not as_json, pictured=html is not None) if one.rows]
-            write_rows(csv_file, (replay_row_json(row) for one in made for row in one.rows))
+            write_rows(csv_file, (call_object(row) for one in made for row in one.rows))
             if html is not None:
                 _write_page(asked, made, html)
             failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)
@@ -300,14 +300,14 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
     write = sys.stdout.buffer.write
     encode = msgspec.json.Encoder().encode
     for row in rows:
-        write(encode(replay_row_json(row)) + b"\n")
+        write(encode(call_object(row)) + b"\n")
         failed = failed or row.error_type == NOT_EVALUATED
     sys.stdout.buffer.flush()
     return failed
 
 
 def _billed(bill: BillTotal) -> Billed | None:
-    from cachecost.views.replay.text import Billed
+    from cachecost.views.replay.tables import Billed
 
     is_priced = sum(bill.unpriced.values()) < bill.calls
     return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input and is_priced else None

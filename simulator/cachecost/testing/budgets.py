@@ -1,4 +1,4 @@
-"""Which budgets a scenario has, and what a test of one says when it fails."""
+"""The budgets of a scenario, and the message of a failed test of one."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def guards(scenario: Scenario) -> list[Guard]:
 
 
 def failure(result: CheckResult, verdicts: Sequence[Verdict], path: str) -> str:
-    """What `check` says where one of these verdicts is no pass, else "". `path` is the scenario's, for people."""
+    """What `check` says if one of these verdicts is not a pass, else "". `path` is the scenario's, for people."""
     broken = [one for one in verdicts if one.verdict != "pass"]
     if not broken:
         return ""
-    told = replace(result, budgets=broken, costs=[], files=dict.fromkeys(result.files, path))
-    return "\n".join(text_lines(check_object(told)))
+    shortened_result = replace(result, budgets=broken, costs=[], files=dict.fromkeys(result.files, path))
+    return "\n".join(text_lines(check_object(shortened_result)))

@@ -1,4 +1,4 @@
-"""`cache_cost`: takes the calls of a test, and says and asserts what they would cost."""
+"""`cache_cost`: takes the calls of a test, and reports and asserts what they would cost."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SEVERITIES: Sequence[Severity] = ("error", "warning", "note")
 class CacheCost(SimulatedAPI):
     """A simulated API for one test: same calls, same answers, same times, same dollars.
 
-    `as_of` is the day whose rules and prices hold (that of the shipped rules if left out), and on which the clock
-    begins; `tokens` who counts (tiktoken, bytes, ctok); `rules` are switches by name, `prices` a file of your own;
-    `answers` says who answers (agent, agent:N, script:FILE, recording:FILE), `clock` how time goes (+2s: each call so
-    much after the last). What is sent is written to `recording`, a request log in `folder`, without any key. Raises
+    `as_of` is the day whose rules and prices hold (default: that of the shipped rules); the clock starts on it.
+    `tokens` selects the counter (tiktoken, bytes, ctok), `rules` are assumptions by name, `prices` is your own file,
+    `answers` selects the answers (agent, agent:N, script:FILE, recording:FILE), `clock` the time (+2s: each call that
+    much after the last). Requests are written to `recording`, a request log in `folder`, without any key. Raises
     InputError, CannotEvaluate, ValueError.
     """
 
@@ -53,7 +53,7 @@ class CacheCost(SimulatedAPI):
         from cachecost.analysis.explain.explaining import explain_workload
         from cachecost.replay.workload import recorded
 
-        self._called()
+        self._require_calls()
         return explain_workload(recorded(self.recording, self._rules, self._prices, self._host, self._tokens))
 
     def lint(self) -> list[LintFinding]:
@@ -61,9 +61,9 @@ class CacheCost(SimulatedAPI):
         from cachecost.analysis.lint import RequestLoader, lint_log
         from cachecost.conversations.readers.detect import read_calls
 
-        self._called()
-        loader = RequestLoader(self._rules, self._host, self._tokens)
-        return lint_log(read_calls(self.recording), "this test", loader).findings
+        self._require_calls()
+        desk = RequestLoader(self._rules, self._host, self._tokens)
+        return lint_log(read_calls(self.recording), "this test", desk).findings
 
     def assert_costs_at_most(self, dollars: str | Decimal | float) -> None:
         """All calls together cost no more than that many USD; equal passes. 0.05 and "0.05" are the same limit.
@@ -72,9 +72,9 @@ class CacheCost(SimulatedAPI):
         """
         __tracebackhide__ = True
         limit, spent = _exact(dollars, DOLLARS), self.dollars
-        self._called()
+        self._require_calls()
         if spent > limit:
-            raise AssertionError(sentences.too_dear(spent, limit, self._evidence()))
+            raise AssertionError(sentences.cost_message(spent, limit, self._evidence()))
 
     def assert_hit_share_at_least(self, share: str | float | Decimal) -> None:
         """At least this share (0 to 1) of all input tokens was read from the cache; equal passes.
@@ -83,9 +83,9 @@ class CacheCost(SimulatedAPI):
         """
         __tracebackhide__ = True
         limit, reached = _exact(share, SHARE, most=1), self.hit_share
-        self._called()
+        self._require_calls()
         if reached < limit:
-            raise AssertionError(sentences.too_few_hits(reached, limit, self._evidence()))
+            raise AssertionError(sentences.hit_rate_message(reached, limit, self._evidence()))
 
     def assert_prefix_stable(self, *layers: str, across_conversations: bool = False) -> None:
         """These layers (tools, system, messages; all if none is named) are in each call as in the one it goes on from.
@@ -96,10 +96,10 @@ class CacheCost(SimulatedAPI):
         __tracebackhide__ = True
         if unknown := [name for name in layers if name not in LAYERS]:
             raise ValueError(f"expected {', '.join(LAYERS)}; got {', '.join(map(repr, unknown))}")
-        self._called()
+        self._require_calls()
         compared, found = changes(self._meter.taken, layers or LAYERS, across_conversations)
         if found:
-            raise AssertionError(sentences.unstable(found))
+            raise AssertionError(sentences.stability_message(found))
         if not compared:
             raise AssertionError(sentences.NOTHING_TO_COMPARE)
 
@@ -111,14 +111,14 @@ class CacheCost(SimulatedAPI):
         counts = SEVERITIES[: SEVERITIES.index(severity) + 1]
         found = [one for one in self.lint() if one.severity in counts and one.code not in ignore]
         if found:
-            raise AssertionError(sentences.lint_found(found))
+            raise AssertionError(sentences.lint_message(found))
 
-    def _evidence(self) -> sentences.Evidence:
+    def _evidence(self) -> sentences.CostEvidence:
         """The calls, what of them was avoidable, and what became of tools and system within a conversation."""
         found = changes(self._meter.taken, ("tools", "system"), across=False)[1]
-        return sentences.Evidence(self.calls, self.explain(), found)
+        return sentences.CostEvidence(self.calls, self.explain(), found)
 
-    def _called(self) -> None:
+    def _require_calls(self) -> None:
         __tracebackhide__ = True
         if not self.calls:
             raise AssertionError(sentences.NO_CALL)

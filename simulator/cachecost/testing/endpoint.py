@@ -27,7 +27,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ClientRequest:
     """What a client sends. `headers` are asked for by lower-case names."""
 
     method: str
@@ -36,20 +36,20 @@ class Sent:
     body: bytes = field(repr=False)
 
 
-def respond(served: ServerState, sent: Sent) -> Response:
+def respond(served: ServerState, sent: ClientRequest) -> Response:
     """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
     if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
-        return _refused(not_found("Not Found"), _request_id(served, sent))
+        return _error_response(not_found("Not Found"), _request_id(served, sent))
     came = at_once(receive_call(sent.headers, _chunks(sent.body)))
     if isinstance(came, ApiError):
-        return _refused(came, _request_id(served, sent))
+        return _error_response(came, _request_id(served, sent))
     if sent.path == COUNT:
-        told = count_tokens(served, came)
+        count = count_tokens(served, came)
         name = _request_id(served, sent)
-        return _refused(told, name) if isinstance(told, ApiError) else _response(encode_json(told), name)
+        return _error_response(count, name) if isinstance(count, ApiError) else _response(encode_json(count), name)
     answered = answer_call(served, came)
     if isinstance(answered.message, ApiError):
-        return _refused(answered.message, answered.request_id)
+        return _error_response(answered.message, answered.request_id)
     if answered.streams:
         events = b"".join(as_bytes(events_of(answered.message)))
         return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
@@ -71,11 +71,11 @@ def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
     raise RuntimeError("the coroutine waits for something")
 
 
-def _request_id(served: ServerState, sent: Sent) -> str:
+def _request_id(served: ServerState, sent: ClientRequest) -> str:
     return "req_" + served.ids.next(sent.method.encode(), sent.path.encode())
 
 
-def _refused(refused: ApiError, name: str) -> Response:
+def _error_response(refused: ApiError, name: str) -> Response:
     response = _response(encode_json(error_body(refused, name)), name)
     return Response(refused.status, {**response.headers, **refused.headers}, response.body)
 

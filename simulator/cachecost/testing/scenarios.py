@@ -12,6 +12,7 @@ import pytest
 
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
+from cachecost.base.formatting import counted
 from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScenarioOptions:
     """Which scenarios are tested, against the baselines in which folder, and whether these are written first."""
 
     scenarios: tuple[Path, ...]
@@ -30,24 +31,24 @@ class Asked:
     header: str
 
 
-def asked_for(config: pytest.Config, usual: str, usual_reports: str) -> Asked:
+def read_options(config: pytest.Config, usual: str, usual_reports: str) -> ScenarioOptions:
     """What the options ask for. A folder that is given is looked for from where pytest was called, the `usual` ones
     beside the project's configuration. Raises UsageError.
     """
-    told = config.getoption("cachecost")
-    folder = config.rootpath / usual if told == usual else config.invocation_params.dir / told
+    path_option = config.getoption("cachecost")
+    folder = config.rootpath / usual if path_option == usual else config.invocation_params.dir / path_option
     reports = config.getoption("cachecost_reports")
     place = config.invocation_params.dir / reports if reports else config.rootpath / usual_reports
     found = tuple(_scenarios(folder))
     if not found:
         raise pytest.UsageError(
-            f"--cachecost={told}: expected a scenario or a folder of them; there is none "
+            f"--cachecost={path_option}: expected a scenario or a folder of them; there is none "
             f"(another path after --cachecost? write --cachecost={usual})"
         )
     update = bool(config.getoption("cachecost_update"))
-    words = f"{len(found)} scenario{'' if len(found) == 1 else 's'} in {_shown(folder)}, baselines in {_shown(place)}"
+    words = f"{counted(len(found), 'scenario')} in {_short_path(folder)}, baselines in {_short_path(place)}"
     today = date.today()  # noqa: DTZ011 - the user's own day, as `check --update` takes it
-    return Asked(found, place, update, today, f"cachecost: {words}{', written anew' if update else ''}")
+    return ScenarioOptions(found, place, update, today, f"cachecost: {words}{', rewritten' if update else ''}")
 
 
 def _scenarios(place: Path) -> Iterator[Path]:
@@ -58,7 +59,7 @@ def _scenarios(place: Path) -> Iterator[Path]:
         yield from sorted(one.resolve() for one in place.glob("*.yaml"))
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -66,19 +67,19 @@ def _shown(path: Path) -> str:
 class ScenarioFile(pytest.File):
     """The budgets of a scenario; it is simulated once, when the first of them is tested. Its maker sets `asked`."""
 
-    asked: Asked
+    asked: ScenarioOptions
 
     def collect(self) -> Iterator[pytest.Item]:
         """An item a budget, in the file's order; one for a scenario without any."""
         try:
-            scenario = load(Path(_shown(self.path)))
+            scenario = load(Path(_short_path(self.path)))
         except InputError as error:
             raise self.CollectError(str(error)) from None
         for guard in guards(scenario):
             yield BudgetItem.from_parent(self, name=guard.name, guard=guard)
 
-    def checked(self) -> CheckResult:
-        """What became of every budget of the scenario."""
+    def check_result(self) -> CheckResult:
+        """The verdict on every budget of the scenario; it is simulated once."""
         from cachecost.budgets.check import check_scenarios
 
         if not hasattr(self, "_checked"):
@@ -94,19 +95,19 @@ class BudgetBroken(Exception):
 class BudgetItem(pytest.Item):
     """One budget of a scenario."""
 
-    def __init__(self, *, guard: Guard, **told: object) -> None:
-        super().__init__(**told)  # type: ignore[arg-type]
+    def __init__(self, *, guard: Guard, **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
         self.guard = guard
 
     def runtest(self) -> None:
-        """Fails with the verdict's sentences where the budget is broken, or nobody can tell."""
+        """Fails with the sentences of the verdict if the budget is exceeded or could not be judged."""
         parent = self.parent
         assert isinstance(parent, ScenarioFile)
-        result = parent.checked()
+        result = parent.check_result()
         mine = [one for one in result.budgets if self.guard.is_about(one.budget, one.strategy)]
         for one in mine:
             self.user_properties.append((f"{one.strategy}: {one.budget}", one.message))
-        if words := failure(result, mine, _shown(self.path)):
+        if words := failure(result, mine, _short_path(self.path)):
             raise BudgetBroken(words)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:

@@ -1,4 +1,4 @@
-"""The simulated API that a test's client meets, in whatever way the client can be told of it."""
+"""The simulated API of a test: clients reach it by a transport, an SDK client or a base URL."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class SimulatedAPI:
 
     @property
     def transport(self) -> Any:
-        """For a client of one's own: `httpx2.Client(transport=cache_cost.transport)`, and the same with httpx."""
+        """For your own client: `httpx2.Client(transport=cache_cost.transport)`, and the same with httpx."""
         return Transport(self._served)
 
     @property
     def async_transport(self) -> Any:
-        """For a client of one's own: `httpx2.AsyncClient(transport=cache_cost.async_transport)`."""
+        """For your own client: `httpx2.AsyncClient(transport=cache_cost.async_transport)`."""
         return AsyncTransport(self._served)
 
     def client(self, **options: Any) -> Any:
@@ -100,7 +100,7 @@ class SimulatedAPI:
 
     @property
     def base_url(self) -> str:
-        """The address of a server on this machine only, begun when first asked for: for agents in other processes.
+        """The address of a server on this machine only, started on first use: for agents in other processes.
 
         Raises NotInstalled where starlette or uvicorn is missing.
         """
@@ -110,11 +110,11 @@ class SimulatedAPI:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process whose calls are to end at `base_url` has in its environment."""
+        """The environment variables of a process whose calls go to `base_url`."""
         return {"ANTHROPIC_BASE_URL": self.base_url, "ANTHROPIC_API_KEY": PLACEHOLDER}
 
     def wait(self, seconds: float = 0.0, *, minutes: float = 0.0) -> None:
-        """Let the next call come so much later, as after a pause. Nobody waits. Raises ValueError for a real clock."""
+        """Let the next call come that much later, without waiting. Raises ValueError for a real clock."""
         if not isinstance(self._clock, MovableClock):
             raise ValueError("wait: expected a clock like '+2s'; a clock that runs by itself cannot be moved")
         self._clock.skip(seconds + 60 * minutes)

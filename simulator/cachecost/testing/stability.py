@@ -16,7 +16,7 @@ LAYERS: Sequence[str] = tuple(str(layer) for layer in Layer)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LayerChange:
     """The first difference of a layer between call `since` and call `call`, where on the wire it is, and what it is.
 
     `offset` counts characters from 0 in the text at `path`, `was` and `now` are the text around it; None and "" where
@@ -33,7 +33,7 @@ class Change:
     now: str = ""
 
 
-def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -> tuple[int, list[Change]]:
+def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -> tuple[int, list[LayerChange]]:
     """(how many calls were compared with another, the first difference of each layer of each).
 
     `across` compares tools and system with the call before, whichever conversation it is of.
@@ -56,7 +56,7 @@ def _talk(one: MeteredCall) -> object:
     return one.workspace, one.row.model, one.first
 
 
-def _change(old: MeteredCall, new: MeteredCall, layer: str) -> Change | None:
+def _change(old: MeteredCall, new: MeteredCall, layer: str) -> LayerChange | None:
     numbers = new.row.call, old.row.call
     if layer == Layer.MESSAGES:
         return _of_messages(old, new)
@@ -68,17 +68,17 @@ def _part(request: Request, layer: str) -> Sequence[Block]:
     return request.tools.blocks if layer == Layer.TOOLS else request.system.blocks
 
 
-def _of_messages(old: MeteredCall, new: MeteredCall) -> Change | None:
+def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
     """The first message that is not as it was; a call of another conversation has nothing to be compared with."""
     before, after = _messages(old.request.thread), _messages(new.request.thread)
     numbers = new.row.call, old.row.call
     for number, node in enumerate(before):
         path = f"messages.{number}"
         if number == len(after):
-            return Change(*numbers, "messages", path, f"{len(before)} messages became {len(after)}")
+            return LayerChange(*numbers, "messages", path, f"{len(before)} messages became {len(after)}")
         if node.digest != after[number].digest:
             found = _of_blocks(node.blocks, after[number].blocks, f"{path}.content", "messages", numbers, may_grow=True)
-            return found or Change(*numbers, "messages", path, "changed")
+            return found or LayerChange(*numbers, "messages", path, "changed")
     return None
 
 
@@ -88,21 +88,21 @@ def _messages(thread: Thread) -> list[Any]:
 
 def _of_blocks(
     before: Sequence[Block], after: Sequence[Block], path: str, layer: str, numbers: tuple[int, int], *, may_grow: bool
-) -> Change | None:
+) -> LayerChange | None:
     for number, (was, now) in enumerate(zip(before, after, strict=False)):
         if was.digest != now.digest:
             return _of_block(was, now, f"{path}.{number}", layer, numbers)
     if len(before) == len(after) or (may_grow and len(before) < len(after)):
         return None
     place = f"{path}.{min(len(before), len(after))}"
-    return Change(*numbers, layer, place, f"{_counted(len(before))} became {_counted(len(after))}")
+    return LayerChange(*numbers, layer, place, f"{_block_count(len(before))} became {_block_count(len(after))}")
 
 
-def _counted(blocks: int) -> str:
+def _block_count(blocks: int) -> str:
     return "1 block" if blocks == 1 else f"{blocks} blocks"
 
 
-def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> Change:
+def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
     """The first text of a block that is another one; without any, the order of its keys is."""
     old = dict(texts(was.content or {}))
     for inner, text in texts(now.content or {}):
@@ -111,19 +111,19 @@ def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int,
     names = [str((block.content or {}).get("name") or "") for block in (was, now)]
     swapped = names[0] != names[1] and all(names)
     what = f"{names[0]} became {names[1]}" if swapped else "is not as it was (other keys, or another order of keys)"
-    return Change(*numbers, layer, path, what)
+    return LayerChange(*numbers, layer, path, what)
 
 
 def _within(path: str, inner: str, block: Block) -> str:
     name = (block.content or {}).get("name")
-    told = path if inner == "text" else f"{path}.{inner}"
-    return f"{told} ({name})" if name and inner != "name" else told
+    place = path if inner == "text" else f"{path}.{inner}"
+    return f"{place} ({name})" if name and inner != "name" else place
 
 
-def _of_text(was: str, now: str, path: str, layer: str, numbers: tuple[int, int]) -> Change:
+def _of_text(was: str, now: str, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
     at = first_difference(was, now)
     shown = 12
-    return Change(
+    return LayerChange(
         *numbers,
         layer,
         path,

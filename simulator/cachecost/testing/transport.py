@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cachecost.live.server.state import ServerState
-from cachecost.testing.endpoint import Response, Sent, respond
+from cachecost.testing.endpoint import ClientRequest, Response, respond
 
 LIBRARIES = ("httpx2", "httpx")
 
@@ -23,7 +23,7 @@ class Transport:
 
     def handle_request(self, request: Any) -> Any:
         """Called by the client with its library's request; answers with its library's response."""
-        return _made(respond(self._served, _sent(request, request.read())), request)
+        return _library_response(respond(self._served, _client_request(request, request.read())), request)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -48,7 +48,7 @@ class AsyncTransport:
 
     async def handle_async_request(self, request: Any) -> Any:
         """Called by the client with its library's request; answers with its library's response."""
-        return _made(respond(self._served, _sent(request, await request.aread())), request)
+        return _library_response(respond(self._served, _client_request(request, await request.aread())), request)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -65,12 +65,12 @@ class AsyncTransport:
         """Nothing is open."""
 
 
-def _sent(request: Any, body: bytes) -> Sent:
+def _client_request(request: Any, body: bytes) -> ClientRequest:
     headers = {name.lower(): value for name, value in request.headers.items()}
-    return Sent(request.method, request.url.path, headers, body)
+    return ClientRequest(request.method, request.url.path, headers, body)
 
 
-def _made(response: Response, request: Any) -> Any:
+def _library_response(response: Response, request: Any) -> Any:
     library = importlib.import_module(_library_of(request))
     return library.Response(response.status, headers=dict(response.headers), content=response.body, request=request)
 

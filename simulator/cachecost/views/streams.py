@@ -1,16 +1,17 @@
-"""stdout and stderr while a command runs: whatever is written to them does nothing but be read, in any encoding.
+"""stdout and stderr while a command runs: text written to them cannot control the terminal, in any encoding.
 
 What rich styles goes past that: its console makes the text inert piece by piece, and adds its own colours after.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from io import TextIOWrapper
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from cachecost.base.inert import SIGNS, inert, inert_output, inert_text
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NEWLINES = "\n"
+REPORT_WIDTH = 120
+"""Cells of a report that is written into a pipe, and of its prose at most."""
+Colours = Literal["standard", "256", "truecolor", "windows"]
 
 
 class InertStream(TextIOWrapper):
@@ -27,27 +31,27 @@ class InertStream(TextIOWrapper):
         super().write(inert_output(text))
         return len(text)
 
-    def write_styled(self, text: str) -> None:
+    def write_styled_stream(self, text: str) -> None:
         """Write text that is inert already, with the colours of this program in it."""
         super().write(text)
 
 
-class Styled:
+class StyledStream:
     """A stream for rich: what it writes has colours and is inert."""
 
     def __init__(self, stream: InertStream) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        self._stream.write_styled(text)
+        self._stream.write_styled_stream(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-def styled(stream: IO[str]) -> IO[str]:
+def styled_stream(stream: IO[str]) -> IO[str]:
     """`stream` for text whose foreign parts are inert already."""
-    return cast("IO[str]", Styled(stream)) if isinstance(stream, InertStream) else stream
+    return cast("IO[str]", StyledStream(stream)) if isinstance(stream, InertStream) else stream
 
 
 @contextmanager
@@ -79,7 +83,22 @@ def _inert(name: str) -> Iterator[None]:
 
 def inert_console(stream: IO[str], **options: Any) -> Console:
     """rich's console on `stream`. Foreign text in it has no markup, no control characters and, in a cell, one line."""
-    return cast("Console", _console_class()(file=styled(stream), markup=False, emoji=False, **options))
+    return cast("Console", _console_class()(file=styled_stream(stream), markup=False, emoji=False, **options))
+
+
+def report_console(stream: IO[str], pipe_width: int) -> Console:
+    """A console on `stream`, as wide as its terminal or COLUMNS, else `pipe_width` cells."""
+    console = inert_console(stream, highlight=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = pipe_width
+    return console
+
+
+def stream_look(stream: IO[str]) -> tuple[int, Colours | None]:
+    """The width of a report on `stream` in cells, and its colour system; None where NO_COLOR or a pipe wants none."""
+    console = report_console(stream, REPORT_WIDTH)
+    has_colours = console.is_terminal and not console.no_color
+    return console.width, cast("Colours | None", console.color_system) if has_colours else None
 
 
 @cache

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cachecost.analysis.comparison.sentences import MANY, named, who_is_cheapest
+from cachecost.analysis.comparison.sentences import MANY, join_names, who_is_cheapest
 from cachecost.analysis.comparison.summary import Line, Summary, complete, same_order, summarise
 from cachecost.base.formatting import UNKNOWN, all_of, compared, quoted
 from cachecost.ledger.results import Comparison
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> str:
-    """What to do, what it saves, and whether that holds under every other reading."""
+    """What to do, what it saves, and whether that holds in every other variant."""
     summaries = [summarise(comparison) for comparison in comparisons]
     return " ".join([*_answer(summaries[0]), *_doubt(summaries[0]), *_others(summaries)])
 
@@ -20,9 +20,9 @@ def _answer(summary: Summary) -> Iterator[str]:
     best, first = summary.best, summary.first
     if best is None:
         yield "Every strategy had calls that the provider refuses or that could not be evaluated."
-    elif len(summary.tied) > 1 and len(summary.tied) == len(complete(summary.lines)):
-        yield f"{_every(len(summary.tied))} strategies cost the same: {best.answer}."
-    elif first is None or first.is_empty or first in summary.tied:
+    elif len(summary.best_lines) > 1 and len(summary.best_lines) == len(complete(summary.lines)):
+        yield f"{_every(len(summary.best_lines))} strategies cost the same: {best.answer}."
+    elif first is None or first.is_empty or first in summary.best_lines:
         yield from _cheapest(summary, best)
     elif best.answer == first.answer:
         yield f"Nothing is cheaper than “{first.name}” by more than rounding: {first.answer}."
@@ -32,21 +32,21 @@ def _answer(summary: Summary) -> Iterator[str]:
 
 
 def _cheapest(summary: Summary, best: Line) -> Iterator[str]:
-    """The cheapest, or those that tie; what is apart by less than the figures show is told, too."""
+    """The cheapest, or those that tie; differences that rounding hides are mentioned, too."""
     tied = summary.winners
     if len(tied) > 1:
-        yield f"{named(tied)} tie as the cheapest: {best.answer} each."
+        yield f"{join_names(tied)} tie as the cheapest: {best.answer} each."
         return
     yield f"{quoted(best.name)} is the cheapest: {best.answer}."
     near = [line.name for line in complete(summary.lines) if line is not best and line.answer == best.answer]
     if near:
-        yield f"{named(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
+        yield f"{join_names(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
 
 
 def _equals(summary: Summary, best: Line) -> Iterator[str]:
     others = [name for name in summary.winners if name != best.name]
     if others:
-        yield f"{named(others)} {'costs' if len(others) == 1 else 'cost'} the same."
+        yield f"{join_names(others)} {'costs' if len(others) == 1 else 'cost'} the same."
 
 
 def _every(count: int) -> str:
@@ -67,14 +67,14 @@ def _comparison(best: Line, first: Line) -> Iterator[str]:
 
 
 def _others(summaries: Sequence[Summary]) -> Iterator[str]:
-    """How far the answer holds: who is cheapest under the other readings, and whether the rest keep their order."""
+    """How far the answer holds: who is cheapest in the other variants, and whether the rest keep their order."""
     main, *others = summaries
     if not others:
         return
     differing = [summary for summary in others if summary.winners != main.winners]
     stays = "They stay tied" if len(main.winners) > 1 else "It stays the cheapest"
     if not differing:
-        yield f"{stays} under {_all(len(others))}."
+        yield f"{stays} in {_all(len(others))}."
     if len(differing) > MANY:
         yield from _by_winner(stays, [summary for summary in others if summary not in differing], differing)
     else:
@@ -90,15 +90,15 @@ def _winner(summary: Summary) -> str:
 
 
 def _by_winner(stays: str, same: Sequence[Summary], differing: Sequence[Summary]) -> Iterator[str]:
-    """Many readings, a sentence for each strategy that is the cheapest under some of them."""
+    """Many variants: a sentence for each strategy that is the cheapest in some of them."""
     if same:
         yield f"{stays} with {all_of([summary.comparison.variant for summary in same])}."
     for winners in dict.fromkeys(summary.winners for summary in differing):
         won = [summary for summary in differing if summary.winners == winners]
-        yield f"{who_is_cheapest(winners)} with {all_of(list(map(_told, won)))}."
+        yield f"{who_is_cheapest(winners)} with {all_of(list(map(_variant_words, won)))}."
 
 
-def _told(summary: Summary) -> str:
+def _variant_words(summary: Summary) -> str:
     doubt = "" if summary.is_certain else "at best "
     return f"{summary.comparison.variant} ({doubt}{_money(summary)})"
 
@@ -108,4 +108,4 @@ def _money(summary: Summary) -> str:
 
 
 def _all(count: int) -> str:
-    return "the other reading" if count == 1 else f"all {count} other readings"
+    return "the other variant" if count == 1 else f"all {count} other variants"

@@ -1,4 +1,4 @@
-"""A scenario -> what each of its strategies costs, under each of its readings."""
+"""A scenario -> what each of its strategies costs, in each of its variants."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
 
 
 def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: bool = False) -> RunResult:
-    """Simulate every strategy under every reading. Paths in the scenario start at `folder`.
+    """Simulate every strategy in every variant. Paths in the scenario start at `folder`.
 
     `pictured` adds what only the HTML report shows: the strips of all calls, and what is avoidable in the first and
     the best strategy.
 
     Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
     """
-    readings = [_Reading(name, reading, folder) for name, reading in scenario.readings]
+    readings = [_Variant(name, reading, folder) for name, reading in scenario.readings]
     main = readings[0]
     comparisons = [main.comparison(progress, _floor, pictured)]
     comparisons += [reading.comparison(progress, None, False) for reading in readings[1:]]
@@ -44,7 +44,7 @@ def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: 
         main.assumptions(),
         [main.claim(claim) for claim in scenario.claims],
         main.versions(),
-        main.explained(comparisons[0]) if pictured else [],
+        main.explanations(comparisons[0]) if pictured else [],
     )
 
 
@@ -52,8 +52,8 @@ def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
     return floor_of(calls, terms).usd
 
 
-class _Reading:
-    """A scenario under one day, model and reading of the rules."""
+class _Variant:
+    """A scenario with one day, model and set of assumptions."""
 
     def __init__(self, variant: str, scenario: Scenario, folder: Path) -> None:
         self.variant = variant
@@ -73,7 +73,7 @@ class _Reading:
             scenario.first,
         )
 
-    def explained(self, comparison: Comparison) -> list[Explanation]:
+    def explanations(self, comparison: Comparison) -> list[Explanation]:
         """What the first and the best strategy pay more than they must; nothing where `explain` knows no such cache."""
         if not self.terms.speaks_marks:
             return []
@@ -82,25 +82,25 @@ class _Reading:
         specs = [self.scenario.strategies[names.index(name)] for name in asked]
         return [explain_workload(of_strategy(spec, self.talks, self.terms)) for spec in specs]
 
-    def claim(self, told: ClaimSpec) -> Claim:
+    def claim(self, spec: ClaimSpec) -> Claim:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
-        if told.saving is not None:
-            return self._saving(told, {str(name): number for name, number in told.saving.items()})
-        tokens = told.tokens or 0
+        if spec.saving is not None:
+            return self._saving(spec, {str(name): number for name, number in spec.saving.items()})
+        tokens = spec.tokens or 0
         prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, tokens)
-        per_token = sum((sign * getattr(prices, name) for sign, name in told.terms), Decimal(0))
-        times = f" × {told.times}" if told.times > 1 else ""
-        how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({told.price}){times}"
-        return Claim(told.source, told.says, per_token * tokens * told.times / 10**6, how)
+        per_token = sum((sign * getattr(prices, name) for sign, name in spec.terms), Decimal(0))
+        times = f" × {spec.times}" if spec.times > 1 else ""
+        how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({spec.price}){times}"
+        return Claim(spec.source, spec.says, per_token * tokens * spec.times / 10**6, how)
 
-    def _saving(self, told: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
+    def _saving(self, spec: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
         """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
         whole = sum(tokens.values())
         prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, whole)
         cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
         how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
         share = 1 - cost / (prices.input * whole)
-        return Claim(told.source, told.says, share, f"{how}, against {whole:,} uncached", is_share=True)
+        return Claim(spec.source, spec.says, share, f"{how}, against {whole:,} uncached", is_share=True)
 
     def about(self) -> str:
         """One line: what was replayed, how long it is, on which model, at whose prices."""
@@ -118,25 +118,25 @@ class _Reading:
         return f"{what} of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
 
     def assumptions(self) -> list[str]:
-        """What the figures rest on besides rules and prices."""
+        """What the figures assume, apart from rules and prices."""
         head = self.scenario.conversation.head
-        told = [
-            f"The recording has no {layer}; {_tokens(given):,} tokens stand in for it."
+        sentences = [
+            f"The recording has no {layer}; {_tokens(given):,} tokens are assumed for it."
             for layer, given in (("tools", head.tools), ("system prompt", head.system))
             if given is not None and not self.scenario.conversation.synthetic
         ]
         if self.terms.bills:
-            told.append("What the recording's bills tell of the length of a prefix sizes whatever sends it again.")
+            sentences.append("Prefixes that the recording was billed for keep their billed length.")
         if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
-            told.append("Output is counted from the replies, not taken from a bill.")
-        return [*told, self._kept()]
+            sentences.append("Output tokens are counted from the replies; the recording has no bill for them.")
+        return [*sentences, self._eviction_sentence()]
 
-    def _kept(self) -> str:
-        """What becomes of entries before their time."""
+    def _eviction_sentence(self) -> str:
+        """Whether entries are evicted before their TTL ends."""
         capacity = self.terms.book().rules(self.scenario.host, self.scenario.model, self.terms.day).capacity_tokens
         if capacity is None:
-            return "No entry is evicted before its time, so hits are an upper bound."
-        return f"The server keeps {capacity:,} tokens; the least recently used go first."
+            return "No entry is evicted before its TTL ends, so hits are an upper bound."
+        return f"The server keeps {capacity:,} tokens; the least recently used are evicted first."
 
     def versions(self) -> dict[str, str]:
         return {

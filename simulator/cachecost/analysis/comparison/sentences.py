@@ -23,12 +23,12 @@ from cachecost.ledger.results import ZERO, Comparison
 
 AS_WRITTEN = "as written"
 MANY = 4
-"""Names, and readings with another cheapest strategy, that are told one by one."""
+"""Names, and variants with another cheapest strategy, that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """One reading of the scenario in a line: who wins, by how much, and whether the order stays."""
+    """A variant of the scenario in a line: the cheapest strategy, its saving, and whether the order stays."""
 
     variant: str
     first: str
@@ -38,8 +38,8 @@ class VariantRow:
     order: str
 
 
-def named(names: Sequence[str]) -> str:
-    """Some names in quotes; of many how many."""
+def join_names(names: Sequence[str]) -> str:
+    """The names in quotes, or their number if they are many."""
     return all_of(list(map(quoted, names))) if len(names) <= MANY else f"{len(names)} strategies"
 
 
@@ -47,7 +47,7 @@ def who_is_cheapest(winners: Sequence[str]) -> str:
     """ "“a” is the cheapest", "“a” and “b” tie as the cheapest"."""
     if not winners:
         return "no strategy ran without a refused call"
-    return f"{named(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
+    return f"{join_names(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
 
 
 def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
@@ -65,10 +65,15 @@ def variant_name(comparison: Comparison) -> str:
     return comparison.variant or AS_WRITTEN
 
 
+def assumptions_set(comparison: Comparison) -> str:
+    """The assumptions that are not at their default, as NAME=VALUE; "" without any."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(comparison.rules.items()))
+
+
 def rules_sentence(comparison: Comparison) -> str:
-    """Which rules and prices were used, and which switches are not at their default."""
-    switches = ", ".join(f"{name}={value}" for name, value in sorted(comparison.rules.items()))
-    tail = f"{switches}; the other switches at their default" if switches else "every switch at its default"
+    """Which rules and prices were used, and which assumptions are not at their default."""
+    changed = assumptions_set(comparison)
+    tail = f"{changed}; all other assumptions at their default" if changed else "all assumptions at their default"
     return f"{comparison.host}, {comparison.model}, as of {comparison.as_of.isoformat()}; {tail}"
 
 
@@ -91,13 +96,13 @@ def dollars_title(summary: Summary) -> str:
     if best is None:
         return "Every strategy had calls that the provider refuses"
     if len(summary.lines) == 1:
-        return f"{_quoted(best)} costs {best.answer}"
+        return f"{_quote_name(best)} costs {best.answer}"
     if len({line.effort for line in complete(summary.lines)}) == 1 and best.effort:
         return f"All strategies cost the same: {best.answer}"
-    cheapest = f"Cheapest: {named(summary.winners)}, {best.answer}"
-    if first in summary.tied or first is None or best.vs_first is None:
+    cheapest = f"Cheapest: {join_names(summary.winners)}, {best.answer}"
+    if first in summary.best_lines or first is None or best.vs_first is None:
         return cheapest
-    return f"{cheapest}, {compared(best.vs_first)} than {_quoted(first)}"
+    return f"{cheapest}, {compared(best.vs_first)} than {_quote_name(first)}"
 
 
 def cumulative_title(summary: Summary) -> str:
@@ -108,23 +113,23 @@ def cumulative_title(summary: Summary) -> str:
     low, high = ranked[0], ranked[-1]
     if low.cost.total == high.cost.total:
         return f"All strategies cost the same: {high.money} after {counted(high.calls, 'call')}"
-    factor = f", {times(high.cost.total / low.cost.total)} as much as {_quoted(low)}" if low.cost.total else ""
-    return f"{_quoted(high)}: {high.money} after {counted(high.calls, 'call')}{factor}"
+    factor = f", {times(high.cost.total / low.cost.total)} as much as {_quote_name(low)}" if low.cost.total else ""
+    return f"{_quote_name(high)}: {high.money} after {counted(high.calls, 'call')}{factor}"
 
 
 def question_title(summary: Summary) -> str:
-    """What the picture of one question shows: the cheapest and the dearest arm."""
+    """What the picture of one question shows: the cheapest and the most expensive strategy."""
     known = [(line.question, line) for line in summary.lines if line.question is not None]
     if not known:
         return "What one question costs"
-    (low, cheap), (high, dear) = min(known, key=_dollars_of), max(known, key=_dollars_of)
+    (low, cheap), (high, expensive) = min(known, key=_dollars_of), max(known, key=_dollars_of)
     least, most = (dollars(amount, cheap.question_places) for amount in (low, high))
     if low == high:
         return f"One question costs {least}"
-    return f"One question costs {least} ({_quoted(cheap)}) to {most} ({_quoted(dear)})"
+    return f"One question costs {least} ({_quote_name(cheap)}) to {most} ({_quote_name(expensive)})"
 
 
-def _quoted(line: Line) -> str:
+def _quote_name(line: Line) -> str:
     return quoted(line.name)
 
 
@@ -140,7 +145,7 @@ def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
         first=first.answer if first else UNKNOWN,
         best=" = ".join(summary.winners) or UNKNOWN,
         cost=best.answer if best else UNKNOWN,
-        saving=UNKNOWN if best is None or summary.first in summary.tied else percent(best.vs_first, signed=True),
+        saving=UNKNOWN if best is None or summary.first in summary.best_lines else percent(best.vs_first, signed=True),
         order="" if summary is main else _order(summary, main),
     )
 
@@ -161,7 +166,7 @@ def _token_sentence(source: str, band: float, lines: Sequence[Line], first: Line
     sentence = f"{source}: ±{percent(band)} → at most ±{rough_dollars(error)} on a figure"
     if first is None or first not in lines or len(lines) < 2:
         return sentence
-    return f"{sentence}, ±{rough_dollars(_error_of_differences(lines, first))} on a difference, where counts err alike"
+    return f"{sentence}, ±{rough_dollars(_error_of_differences(lines, first))} on differences (errors are correlated)"
 
 
 def _error_of_differences(lines: Sequence[Line], first: Line) -> Decimal:

@@ -1,4 +1,4 @@
-"""What every table says of a strategy, added up once: text, pictures and JSON are renderings of it."""
+"""The figures of every strategy of a comparison, added up once: text, charts and JSON render them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AGAINST_FIRST = "vs first"
 """The head of the column that compares with the first strategy."""
 CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
 PREFILL_NAMES = {"read": "prefill saved", "input": "prefill to do", "output": "output"}
-"""The same where no price is known: what a server of one's own computes, and what it need not."""
+"""The same where no price is known: what your own server computes, and what it need not."""
 CLASS_FIELDS = {name: {"input": "input_tokens", "output": "output_tokens"}.get(name, name) for name in CLASS_NAMES}
 """Token class to the field of Usage that counts it."""
 
@@ -102,12 +102,12 @@ class Line:
 
     @property
     def money(self) -> str:
-        """`total` as it is told: a range where hits are best effort."""
+        """`total` as it is shown: a range where hits are best effort."""
         return dollar_range(self.total, None if self.total is None else self.most, self.places)
 
     @property
     def question_money(self) -> str:
-        """`question` as it is told: a range where hits are best effort, tokens to compute where no price is known."""
+        """`question` as it is shown: a range where hits are best effort, tokens to compute where no price is known."""
         if not self.is_priced and self.questions and not self.refused:
             used = self.question_usage
             return tokens(round((used.total_input - used.read) / self.questions))
@@ -136,15 +136,15 @@ class Summary:
     """The cheapest line without a refused call, of equals the first; None if there is none."""
 
     @property
-    def tied(self) -> tuple[Line, ...]:
+    def best_lines(self) -> tuple[Line, ...]:
         """The lines that cost as little as `best`, itself among them; empty if there is none."""
         best = self.best
         return tuple(line for line in complete(self.lines) if best is not None and line.effort == best.effort)
 
     @property
     def winners(self) -> tuple[str, ...]:
-        """The names of `tied`."""
-        return tuple(line.name for line in self.tied)
+        """The names of `best_lines`."""
+        return tuple(line.name for line in self.best_lines)
 
     @property
     def against(self) -> str:
@@ -163,7 +163,7 @@ class Summary:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the best stays the best whatever comes of hits that are best effort."""
+        """Whether the best stays the best even if best-effort hits do not happen."""
         best = self.best
         others = [line for line in complete(self.lines) if line is not best]
         return best is None or best.most is None or all(best.most <= line.effort for line in others)
@@ -172,19 +172,19 @@ class Summary:
     def class_names(self) -> dict[str, str]:
         """What the token classes are called, with the host's own words for its lifetimes."""
         short, long = next((ledger.lifetimes for ledger in self.comparison.ledgers), LIFETIMES)
-        told = {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
-        return told if self.is_priced else {**told, **PREFILL_NAMES}
+        names = {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
+        return names if self.is_priced else {**names, **PREFILL_NAMES}
 
     @property
     def classes(self) -> list[str]:
-        """Token classes that occur anywhere; write_1h is left out where nobody writes for an hour, and where no price
-        is known, all writes: nothing tells them from what is computed."""
+        """Token classes that occur; write_1h is left out where it is always zero. Without a price all writes
+        are left out: they are part of what is computed."""
         if not self.is_priced:
             return list(PREFILL_NAMES)
         return [name for name in CLASS_NAMES if name != "write_1h" or any(line.usage.write_1h for line in self.lines)]
 
     @property
-    def shown(self) -> dict[str, str]:
+    def shown_classes(self) -> dict[str, str]:
         """The classes that occur, with their names."""
         return {name: self.class_names[name] for name in self.classes}
 
@@ -275,7 +275,7 @@ def _line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> Line:
 
 
 def _refusals(ledger: Ledger) -> tuple[Refusal, ...]:
-    """Why calls have no usage, and how many; reasons that differ in a number only are one, told by the first."""
+    """Why calls have no usage, and how many; reasons that differ only in a number count as one, the first."""
     first: dict[tuple[str, str], str] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for row in ledger.rows:

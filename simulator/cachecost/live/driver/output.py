@@ -15,7 +15,7 @@ from cachecost.live.driver.live_run import LiveResult
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
 from cachecost.providers.usage import Usage
-from cachecost.views.tables.plain import print_table
+from cachecost.views.tables.text import print_table
 
 PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")
 COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")

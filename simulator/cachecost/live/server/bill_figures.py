@@ -10,7 +10,7 @@ from cachecost.base.formatting import change, compared, counted, dollars, exact,
 from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.live.server.bill import BillShare, ServerBill
 from cachecost.live.server.uncached_loops import UncachedLoop
-from cachecost.views.tables.columns import Column
+from cachecost.views.tables.table import Column
 
 FORMAT = 1
 NOTHING_YET = "No calls yet."

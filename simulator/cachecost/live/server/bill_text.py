@@ -19,18 +19,10 @@ from cachecost.base.inert import encodable
 from cachecost.live.server.bill import BillShare, ServerBill, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
-from cachecost.views.streams import inert_console, styled
-from cachecost.views.tables.columns import (
-    COMPARISON,
-    COUNT,
-    GAP,
-    INDENT,
-    LOWER_BOUND,
-    ZERO_CLASS,
-    Column,
-    fit,
-    hidden_note,
-)
+from cachecost.views.streams import inert_console, styled_stream
+from cachecost.views.tables.fitting import GAP, INDENT, fit_table, hidden_note
+from cachecost.views.tables.table import COMPARISON, COUNT, LOWER_BOUND, ZERO_CLASS, Column
+from cachecost.views.tables.table import Table as FigureTable
 
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
@@ -54,7 +46,7 @@ def print_text(bill: ServerBill, stream: IO[str]) -> None:
     colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
     text = bill_text(bill, width, colours)
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    styled(stream).write(encodable(text, encoding))
+    styled_stream(stream).write(encodable(text, encoding))
 
 
 def bill_text(bill: ServerBill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
@@ -108,9 +100,8 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
     kept = columns(shown, [*KEYS, *LAST_KEYS])
     kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
-    fitted = fit(
-        [share.name for share in shown], header, [_with_rank(column) for column in kept], width, NARROWEST_NAME
-    )
+    names_column = Column("name", header, [share.name for share in shown], False)
+    fitted = fit_table(FigureTable([names_column, *map(_with_rank, kept)]), width, NARROWEST_NAME)
     names = [_cut(share.name, max(_room(fitted.shown, width), len(header))) for share in shown]
     yield _grid([Column("name", header, names, False), *fitted.shown])
     if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):

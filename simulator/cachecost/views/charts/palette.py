@@ -1,7 +1,7 @@
-"""The colours of the token classes and of lines, the same in the terminal and in charts.
+"""Every colour of this program: token classes, lines, inks and terminal styles. Charts, HTML and the terminal read it.
 
-Read is quiet, written is warm, uncached is strong. Classes differ in lightness as well as in
-hue, so they stay apart for colour-blind readers and in grey print; a test measures that.
+Read is quiet, written is warm, uncached is strong. Classes differ in lightness as well as in hue, so they stay apart
+for colour-blind readers and in grey print; a test measures that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CLASS_COLOURS = {
 }
 
 INK = "#1f2933"
-MUTED = "#5f6c7a"
+MUTED = "#5a6673"
 RULE = "#d9dee3"
 PAPER = "#ffffff"
 
@@ -32,3 +32,40 @@ LINE_COLOURS = (
     "#2b3a4a",
 )
 """After Okabe and Ito; lines beyond the tenth are drawn dashed in the same colours. Labels do not need them."""
+
+PAGE_COLOURS = {
+    "ink": INK,
+    "muted": MUTED,
+    "rule": RULE,
+    "paper": PAPER,
+    "panel": "#f4f6f8",
+    "good": "#00694f",
+    "bad": "#a3210f",
+    "focus": "#0050a0",
+    **CLASS_COLOURS,
+    **{f"line{number}": colour for number, colour in enumerate(LINE_COLOURS)},
+}
+"""The variables of a page's CSS, in light and on paper."""
+
+DARK_COLOURS = {
+    "ink": "#e6eaee",
+    "muted": "#a3afbb",
+    "rule": "#37424d",
+    "paper": "#14191f",
+    "panel": "#1c232b",
+    "good": "#54c79c",
+    "bad": "#ff9b8f",
+    "focus": "#8ec5ff",
+    "read": "#3f5364",
+    "write_1h": "#d9682a",
+    "input": "#e0529b",
+    "line0": "#4ea3dd",
+    "line6": "#a48ddb",
+    "line8": "#c8705c",
+    "line9": "#c3cfdb",
+}
+"""Those of them that differ on a dark page."""
+
+ERROR_STYLE = "red"
+SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
+"""Styles of the terminal, in rich's words, which take the terminal's own colours."""

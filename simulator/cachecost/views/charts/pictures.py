@@ -25,17 +25,17 @@ PLACED = re.compile(r'( d="|translate\()([^")]*)')
 
 
 def inline(figure: Figure, name: str, says: str) -> Markup:
-    """The figure as an element of the page; `name` begins its ids, `says` is its text alternative."""
+    """The figure as an element of the page; `name` begins its ids, `says` is its alternative text."""
     text = svg(figure).decode("utf-8")
     text = text[text.index("<svg") :].strip()
     text = DROPPED.sub("", text)
-    text = NAMED.sub(lambda found: _named(found, name), PLACED.sub(_short, text))
+    text = NAMED.sub(lambda found: _prefix_id(found, name), PLACED.sub(_short, text))
     text = COLOUR.sub(lambda found: f"var(--{VARIABLES[found[0]]})", text)
     opening = Markup('<svg role="img" aria-label="{}" ').format(says)
     return opening + Markup(re.sub(r"\n\s*", "\n", text.removeprefix("<svg ")))
 
 
-def _named(found: re.Match[str], name: str) -> str:
+def _prefix_id(found: re.Match[str], name: str) -> str:
     return f"{found[1].removeprefix('xlink:')}{name}-{found[2].replace('DejaVuSans', 'g')}"
 
 

@@ -1,4 +1,4 @@
-"""How charts look, whatever the machine's matplotlib is set to, and how they become bytes.
+"""How charts look, independent of the machine's matplotlib settings, and how they become bytes.
 
 The fonts are matplotlib's own DejaVu, drawn as outlines, so a chart looks the same in every viewer;
 ids are salted with a fixed word and nothing tells a date or a version, so the same figure is the
@@ -65,12 +65,12 @@ def house_style() -> Iterator[None]:
 
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, the same bytes each time."""
-    return _saved(figure, "svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+    return _figure_bytes(figure, "svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
 
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG at 160 dots an inch, the same bytes each time."""
-    return _saved(figure, "png", metadata={"Software": None}, dpi=PNG_DPI)
+    return _figure_bytes(figure, "png", metadata={"Software": None}, dpi=PNG_DPI)
 
 
 def text_width(text: str, size: float = TEXT_SIZE, *, bold: bool = False) -> float:
@@ -79,7 +79,7 @@ def text_width(text: str, size: float = TEXT_SIZE, *, bold: bool = False) -> flo
     return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]) / POINTS_PER_INCH
 
 
-def wrapped(text: str, inches: float, size: float = TEXT_SIZE, *, lines: int = 2, bold: bool = False) -> list[str]:
+def wrap_text(text: str, inches: float, size: float = TEXT_SIZE, *, lines: int = 2, bold: bool = False) -> list[str]:
     """`text` in at most `lines` lines of at most `inches`; what does not fit is cut off with "…"."""
     letters = len(text)
     while letters > 8:
@@ -100,9 +100,9 @@ def cut(text: str, inches: float, size: float = TEXT_SIZE) -> str:
     return kept
 
 
-def titled(figure: Figure, title: str) -> float:
+def draw_title(figure: Figure, title: str) -> float:
     """Write `title` at the top left; returns the inches it takes from the top."""
-    lines = wrapped(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    lines = wrap_text(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
     height = figure.get_size_inches()[1]
     figure.text(
         MARGIN / WIDTH,
@@ -118,7 +118,7 @@ def titled(figure: Figure, title: str) -> float:
 
 def title_height(title: str) -> float:
     """Inches of a title, one or two lines."""
-    lines = wrapped(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    lines = wrap_text(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
     return len(lines) * TITLE_SIZE * 1.35 / POINTS_PER_INCH
 
 
@@ -127,7 +127,7 @@ def widest(texts: Sequence[str], size: float = TEXT_SIZE, *, bold: bool = False)
     return max((text_width(text, size, bold=bold) for text in texts), default=0.0)
 
 
-def _saved(figure: Figure, kind: str, **options: Any) -> bytes:
+def _figure_bytes(figure: Figure, kind: str, **options: Any) -> bytes:
     buffer = BytesIO()
     with house_style():
         figure.savefig(buffer, format=kind, **options)

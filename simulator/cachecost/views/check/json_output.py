@@ -13,34 +13,32 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 DAYS_A_MONTH = 30
-TOLD_DIGITS = 28
-MENDED_BY_A_BASELINE = "max_regression"
-"""The budget that a new baseline makes whole."""
+DIGITS = 28
+FIXED_BY_BASELINE = "max_regression"
+"""The budget that a new baseline fixes."""
 
 
 def check_object(result: CheckResult, sessions_per_day: int | None = None) -> dict[str, Any]:
     """A check as JSON: decimals as text, null where a figure cannot be known."""
-    told: dict[str, Any] = {
+    check: dict[str, Any] = {
         "format": FORMAT,
         "verdict": result.verdict,
         "budgets": [_budget(verdict) for verdict in result.budgets],
         "strategies": [_strategy(cost) for cost in result.costs],
-        "accept": list(dict.fromkeys(_mended(result))),
+        "accept": list(dict.fromkeys(_accept_commands(result))),
     }
     if sessions_per_day is not None:
-        told["project"] = [_projected(cost, sessions_per_day) for cost in result.costs]
-    return told
+        check["project"] = [_projection(cost, sessions_per_day) for cost in result.costs]
+    return check
 
 
-def _mended(result: CheckResult) -> list[str]:
+def _accept_commands(result: CheckResult) -> list[str]:
     """The commands that accept today's costs, where all calls have one."""
     incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
     broken = [
         one
         for one in result.budgets
-        if one.verdict != "pass"
-        and one.budget == MENDED_BY_A_BASELINE
-        and (one.scenario, one.strategy) not in incomplete
+        if one.verdict != "pass" and one.budget == FIXED_BY_BASELINE and (one.scenario, one.strategy) not in incomplete
     ]
     return [f"cachecost check --update {result.files[one.scenario]}" for one in broken if one.scenario in result.files]
 
@@ -52,7 +50,7 @@ def _budget(verdict: Verdict) -> dict[str, Any]:
         "strategy": verdict.strategy,
         "budget": verdict.budget,
         "limit": exact(verdict.limit),
-        "actual": None if verdict.actual is None else _shortened(verdict.actual),
+        "actual": None if verdict.actual is None else _exact_rounded(verdict.actual),
         "verdict": verdict.verdict,
         "message": verdict.message,
         "file": place.file if place else None,
@@ -62,9 +60,9 @@ def _budget(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _shortened(actual: Decimal) -> str:
-    """An average or a share may have any number of digits; 28 are told."""
-    with localcontext(prec=TOLD_DIGITS):
+def _exact_rounded(actual: Decimal) -> str:
+    """An average or a share may have any number of digits; 28 are written."""
+    with localcontext(prec=DIGITS):
         return exact(+actual)
 
 
@@ -94,7 +92,7 @@ def _strategy(cost: StrategyCost) -> dict[str, Any]:
     }
 
 
-def _projected(cost: StrategyCost, sessions: int) -> dict[str, Any]:
+def _projection(cost: StrategyCost, sessions: int) -> dict[str, Any]:
     """Dollars of 30 days: what the scenario plays is one session, and tokens may be counted wrong by the band."""
     month, band = cost.cost * sessions * DAYS_A_MONTH, Decimal(str(cost.band))
     return {

@@ -13,40 +13,40 @@ from cachecost.views.check.text import change_words
 NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML file can hold, however they are written."""
 ELEMENTS = {"fail": "failure", "not_comparable": "error"}
-Told = Mapping[str, Any]
+CheckObject = Mapping[str, Any]
 
 
-def junit(told: Told) -> str:
-    """The file's text."""
-    suites = Element("testsuites", {"name": "cachecost", **_counts(told["budgets"])})
-    by_scenario: dict[str, list[Told]] = {}
-    for one in told["budgets"]:
-        by_scenario.setdefault(one["scenario"], []).append(one)
+def render(check: CheckObject) -> str:
+    """The text of the XML file."""
+    suites = Element("testsuites", {"name": "cachecost", **_counts(check["budgets"])})
+    by_scenario: dict[str, list[CheckObject]] = {}
+    for budget in check["budgets"]:
+        by_scenario.setdefault(budget["scenario"], []).append(budget)
     for scenario, budgets in by_scenario.items():
         suite = SubElement(suites, "testsuite", {"name": _clean(scenario), **_counts(budgets)})
-        for one in budgets:
-            _case(suite, one)
+        for budget in budgets:
+            _add_case(suite, budget)
     indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode") + "\n"
 
 
-def _counts(budgets: Sequence[Told]) -> dict[str, str]:
-    states = [one["verdict"] for one in budgets]
+def _counts(budgets: Sequence[CheckObject]) -> dict[str, str]:
+    states = [budget["verdict"] for budget in budgets]
     counts = {"failures": states.count("fail"), "errors": states.count("not_comparable")}
     return {"tests": str(len(states)), **{name: str(number) for name, number in counts.items()}}
 
 
-def _case(suite: Element, one: Told) -> None:
-    name = _clean(f"{one['strategy']}: {one['budget']}")
-    case = SubElement(suite, "testcase", {"classname": _clean(f"cachecost.{one['scenario']}"), "name": name})
-    if one["file"]:
-        case.set("file", _clean(one["file"]))
-    if one["line"]:
-        case.set("line", str(one["line"]))
-    if one["verdict"] in ELEMENTS:
-        told = {"message": _clean(one["message"]), "type": one["budget"]}
-        found = SubElement(case, ELEMENTS[one["verdict"]], told)
-        found.text = _clean("\n".join([one["message"], *map(change_words, one["changes"])]))
+def _add_case(suite: Element, budget: CheckObject) -> None:
+    name = _clean(f"{budget['strategy']}: {budget['budget']}")
+    case = SubElement(suite, "testcase", {"classname": _clean(f"cachecost.{budget['scenario']}"), "name": name})
+    if budget["file"]:
+        case.set("file", _clean(budget["file"]))
+    if budget["line"]:
+        case.set("line", str(budget["line"]))
+    if budget["verdict"] in ELEMENTS:
+        attributes = {"message": _clean(budget["message"]), "type": budget["budget"]}
+        element = SubElement(case, ELEMENTS[budget["verdict"]], attributes)
+        element.text = _clean("\n".join([budget["message"], *map(change_words, budget["changes"])]))
 
 
 def _clean(text: str) -> str:

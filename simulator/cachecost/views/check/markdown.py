@@ -9,59 +9,71 @@ from typing import Any
 from cachecost.base.formatting import change, counted, dollars, percent
 from cachecost.base.inert import inert
 from cachecost.views.check.text import MARKS, change_words, projection_words, ranked_budgets, with_changes_once
-from cachecost.views.tables.markdown import escaped
+from cachecost.views.tables.markdown import escape_markdown, markdown_table
+from cachecost.views.tables.table import build_table
 
 MARKER = "<!-- cachecost -->"
 """By this first line the comment is found again, and updated in place."""
-Told = Mapping[str, Any]
+CheckObject = Mapping[str, Any]
 
 
-def markdown(told: Told) -> str:
+def render(check: CheckObject) -> str:
     """The comment; "" where all limits hold and no strategy costs anything else than in its baseline."""
-    changed = [one for one in told["strategies"] if one["baseline_usd"] not in (None, one["cost_usd"])]
-    if told["verdict"] == "pass" and not changed:
+    changed = [one for one in check["strategies"] if one["baseline_usd"] not in (None, one["cost_usd"])]
+    if check["verdict"] == "pass" and not changed:
         return ""
-    return "\n".join([MARKER, *_headline(told), *_broken(told), *_accept(told), *_costs(changed), *_projection(told)])
+    return "\n".join(
+        [
+            MARKER,
+            *_headline(check),
+            *_broken_budgets(check),
+            *_accept_commands(check),
+            *_costs(changed),
+            *_projection(check),
+        ]
+    )
 
 
-def _headline(told: Told) -> Iterator[str]:
-    states = [one["verdict"] for one in told["budgets"]]
+def _headline(check: CheckObject) -> Iterator[str]:
+    states = [one["verdict"] for one in check["budgets"]]
     parts = [
         f"{counted(states.count('fail'), 'budget')} broken" if "fail" in states else "",
         f"{states.count('not_comparable')} not comparable" if "not_comparable" in states else "",
         f"{states.count('pass')} hold" if "pass" in states else "",
     ]
-    yield f"### {MARKS[told['verdict']]} cachecost: {', '.join(filter(None, parts)) or 'costs have changed'}"
+    yield f"### {MARKS[check['verdict']]} cachecost: {', '.join(filter(None, parts)) or 'costs have changed'}"
     yield ""
 
 
-def _broken(told: Told) -> Iterator[str]:
-    found = list(with_changes_once(ranked_budgets(told)))
-    for one in found:
-        yield f"- {MARKS[one['verdict']]} **{escaped(one['scenario'])}**: {escaped(one['message'])}"
-        yield from (f"  - {escaped(change_words(change))}" for change in one["changes"])
-    if found:
+def _broken_budgets(check: CheckObject) -> Iterator[str]:
+    broken = list(with_changes_once(ranked_budgets(check)))
+    for one in broken:
+        yield f"- {MARKS[one['verdict']]} **{escape_markdown(one['scenario'])}**: {escape_markdown(one['message'])}"
+        yield from (f"  - {escape_markdown(change_words(change))}" for change in one["changes"])
+    if broken:
         yield ""
 
 
-def _accept(told: Told) -> Iterator[str]:
-    if told["accept"]:
-        yield from ("Accept it with:", "", "```", *map(inert, told["accept"]), "```", "")
+def _accept_commands(check: CheckObject) -> Iterator[str]:
+    if check["accept"]:
+        yield from ("Accept it with:", "", "```", *map(inert, check["accept"]), "```", "")
 
 
-def _costs(changed: list[Told]) -> Iterator[str]:
+def _costs(changed: list[CheckObject]) -> Iterator[str]:
     if changed:
-        yield from ("| scenario | strategy | baseline | now | change |", "|---|---|--:|--:|--:|")
-        for one in changed:
-            now, before = Decimal(one["cost_usd"]), Decimal(one["baseline_usd"])
-            share = percent(change(now, before), signed=True)
-            names = f"{escaped(one['scenario'])} | {escaped(one['strategy'])}"
-            yield f"| {names} | {dollars(before)} | {dollars(now)} | {share} |"
+        rows = [_cost_cells(cost) for cost in changed]
+        yield markdown_table(build_table("", ["scenario", "strategy", "baseline", "now", "change"], rows, words=2))
         yield ""
 
 
-def _projection(told: Told) -> Iterator[str]:
-    for one in told.get("project", ()):
-        yield f"- {escaped(projection_words(one))}"
-    if told.get("project"):
+def _cost_cells(cost: CheckObject) -> list[str]:
+    now, before = Decimal(cost["cost_usd"]), Decimal(cost["baseline_usd"])
+    share = percent(change(now, before), signed=True)
+    return [cost["scenario"], cost["strategy"], dollars(before), dollars(now), share]
+
+
+def _projection(check: CheckObject) -> Iterator[str]:
+    for one in check.get("project", ()):
+        yield f"- {escape_markdown(projection_words(one))}"
+    if check.get("project"):
         yield ""

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from cachecost.analysis.explain.codes import codes
 from cachecost.base.inert import inert
 from cachecost.base.version import __version__
 from cachecost.views.check.text import change_words
@@ -26,40 +27,40 @@ BUDGETS = {
     "no_write_never_read": "something is written to the cache that no later call reads",
     "prefix_stable": "a layer of the prompt changes within a conversation",
 }
-Told = Mapping[str, Any]
+CheckObject = Mapping[str, Any]
 
 
-def sarif(told: Told, codes: Mapping[str, str]) -> str:
-    """The file's text. `codes` are those of `explain`, each with its meaning."""
-    results = [result for one in told["budgets"] for result in _results(one)]
+def render(check: CheckObject) -> str:
+    """The text of the SARIF file."""
+    results = [result for budget in check["budgets"] for result in _results(budget)]
     used = dict.fromkeys(result["ruleId"] for result in results)
-    known = {**BUDGETS, **codes}
-    rules = [{"id": name, "shortDescription": {"text": known.get(name, name)}} for name in used]
+    meanings = {**BUDGETS, **{code.code: code.what for code in codes().values()}}
+    rules = [{"id": name, "shortDescription": {"text": meanings.get(name, name)}} for name in used]
     driver = {"name": "cachecost", "version": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
 
 
-def _results(one: Told) -> Iterator[dict[str, Any]]:
+def _results(budget: CheckObject) -> Iterator[dict[str, Any]]:
     """One for the budget, one for each cause that has a code."""
-    if one["verdict"] in LEVELS:
-        level, where = LEVELS[one["verdict"]], _locations(one)
-        yield _result(one["budget"], level, f"{one['scenario']}: {one['message']}", where)
-        for change in one["changes"]:
+    if budget["verdict"] in LEVELS:
+        level, where = LEVELS[budget["verdict"]], _locations(budget)
+        yield _result(budget["budget"], level, f"{budget['scenario']}: {budget['message']}", where)
+        for change in budget["changes"]:
             if change["code"]:
-                yield _result(change["code"], level, f"{one['scenario']}: {change_words(change)}", where)
+                yield _result(change["code"], level, f"{budget['scenario']}: {change_words(change)}", where)
 
 
 def _result(rule: str, level: str, text: str, where: list[dict[str, Any]]) -> dict[str, Any]:
     return {"ruleId": rule, "level": level, "message": {"text": inert(text)}, "locations": where}
 
 
-def _locations(one: Told) -> list[dict[str, Any]]:
-    if not one["file"]:
+def _locations(budget: CheckObject) -> list[dict[str, Any]]:
+    if not budget["file"]:
         return []
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(one["file"])}}
-    if one["line"]:
-        place["region"] = {"startLine": one["line"], "startColumn": one["column"] or 1}
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(budget["file"])}}
+    if budget["line"]:
+        place["region"] = {"startLine": budget["line"], "startColumn": budget["column"] or 1}
     return [{"physicalLocation": place}]
 
 

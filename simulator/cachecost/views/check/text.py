@@ -10,30 +10,30 @@ from cachecost.base.formatting import counted, dollars, rough_dollars
 from cachecost.base.inert import inert
 
 MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
-"""What broke is told first."""
+"""What broke comes first."""
 RANKS = tuple(MARKS)
-Told = Mapping[str, Any]
+CheckObject = Mapping[str, Any]
 
 
-def text_lines(told: Told) -> list[str]:
+def text_lines(check: CheckObject) -> list[str]:
     """A line a verdict, what broke first, each with the calls and blocks behind it; those of a scenario that hold
     together in one; then what accepts the rest, and the projection if there is one."""
-    if not told["budgets"]:
-        return ["No budget is set, so nothing was checked.", *_projection(told)]
-    ranked = ranked_budgets(told)
-    lines = [line for one in with_changes_once(ranked) for line in _broken(one)]
-    lines += _passed([one for one in ranked if one["verdict"] == "pass"])
-    lines += (f"  accept it with: {command}" for command in told["accept"])
-    return [inert(line) for line in (*lines, *_projection(told))]
+    if not check["budgets"]:
+        return ["No budget is set, so nothing was checked.", *_projection_lines(check)]
+    ranked = ranked_budgets(check)
+    lines = [line for one in with_changes_once(ranked) for line in _broken_lines(one)]
+    lines += _passed_lines([one for one in ranked if one["verdict"] == "pass"])
+    lines += (f"  accept it with: {command}" for command in check["accept"])
+    return [inert(line) for line in (*lines, *_projection_lines(check))]
 
 
-def ranked_budgets(told: Told) -> list[Told]:
+def ranked_budgets(check: CheckObject) -> list[CheckObject]:
     """The budgets, what broke first."""
-    return sorted(told["budgets"], key=lambda one: RANKS.index(one["verdict"]))
+    return sorted(check["budgets"], key=lambda one: RANKS.index(one["verdict"]))
 
 
-def with_changes_once(ranked: Sequence[Told]) -> Iterator[Told]:
-    """Those that do not hold; the same changes of a strategy are told below the first only."""
+def with_changes_once(ranked: Sequence[CheckObject]) -> Iterator[CheckObject]:
+    """Those that do not hold; the same changes of a strategy are listed below the first only."""
     seen: list[tuple[str, str, object]] = []
     for one in ranked:
         if one["verdict"] != "pass":
@@ -42,13 +42,13 @@ def with_changes_once(ranked: Sequence[Told]) -> Iterator[Told]:
             seen.append(key)
 
 
-def _broken(one: Told) -> Iterator[str]:
+def _broken_lines(one: CheckObject) -> Iterator[str]:
     yield f"{MARKS[one['verdict']]} {one['scenario']}: {one['message']}"
     for change in one["changes"]:
         yield f"  {change_words(change)}"
 
 
-def change_words(change: Told) -> str:
+def change_words(change: CheckObject) -> str:
     """ "since call 18: tool x changed → tools written again: $1.74"; "and 3 more calls: $0.18"."""
     cost = dollars(Decimal(change["cost_usd"]))
     if not change["what"]:
@@ -61,9 +61,9 @@ def change_words(change: Told) -> str:
     return f"{since}: {change['what']}{effect}{times}: {cost}{code}"
 
 
-def _passed(budgets: Sequence[Told]) -> Iterator[str]:
+def _passed_lines(budgets: Sequence[CheckObject]) -> Iterator[str]:
     """A line for each scenario: what holds, or how much of it."""
-    by_scenario: dict[str, list[Told]] = {}
+    by_scenario: dict[str, list[CheckObject]] = {}
     for one in budgets:
         by_scenario.setdefault(one["scenario"], []).append(one)
     for scenario, passed in by_scenario.items():
@@ -71,12 +71,12 @@ def _passed(budgets: Sequence[Told]) -> Iterator[str]:
         yield f"{MARKS['pass']} {scenario}: {words}"
 
 
-def _projection(told: Told) -> Iterator[str]:
-    for one in told.get("project", ()):
+def _projection_lines(check: CheckObject) -> Iterator[str]:
+    for one in check.get("project", ()):
         yield f"  {projection_words(one)}"
 
 
-def projection_words(one: Told) -> str:
+def projection_words(one: CheckObject) -> str:
     """ "mine, progressive: $723.00 a month at 10 sessions a day, ±$22.00 (30 days)"."""
     month, high = Decimal(one["usd_per_month"]), Decimal(one["high_usd"])
     band = f", ±{rough_dollars(high - month)}" if high != month else ""

@@ -10,19 +10,19 @@ from cachecost.ledger.findings import Explanation, Finding
 FORMAT = 1
 
 
-def explanation_object(told: Explanation) -> dict[str, Any]:
+def explanation_object(explanation: Explanation) -> dict[str, Any]:
     """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`."""
     return {
         "format": FORMAT,
-        "strategy": told.strategy,
-        "calls": told.calls,
-        "cost_usd": exact(told.cost),
-        "avoidable_usd": exact(told.avoidable),
-        "without_usd": exact(told.without),
-        "findings": [_finding(finding) for finding in told.findings],
-        "tokens": {"source": told.token_source, "band": told.band},
-        "warm_start": {"calls": told.warm.calls, "tokens": told.warm.tokens},
-        "other_readings": list(told.flips),
+        "strategy": explanation.strategy,
+        "calls": explanation.calls,
+        "cost_usd": exact(explanation.cost),
+        "avoidable_usd": exact(explanation.avoidable),
+        "without_usd": exact(explanation.without),
+        "findings": [_finding(finding) for finding in explanation.findings],
+        "tokens": {"source": explanation.token_source, "band": explanation.band},
+        "warm_start": {"calls": explanation.warm.calls, "tokens": explanation.warm.tokens},
+        "other_readings": list(explanation.flips),
     }
 
 

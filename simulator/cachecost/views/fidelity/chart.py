@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
-from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, house_style, titled
+from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, draw_title, house_style
 
 HEIGHT = 4.2
 FLOOR = 0.001
@@ -28,7 +28,7 @@ def residual_figure(fidelity: Fidelity, title: str) -> Figure:
     """
     with house_style():
         figure = Figure(figsize=(WIDTH, HEIGHT))
-        top = titled(figure, title) if title else 0.0
+        top = draw_title(figure, title) if title else 0.0
         axes = figure.add_axes((0.09, 0.13, 0.88, 1 - 0.13 - (top + MARGIN + 0.2) / HEIGHT))
         _draw(axes, fidelity)
         return figure

@@ -12,13 +12,12 @@ from cachecost.views.fidelity.scores import Score, score
 
 WAYS = {
     "breakpoint": "at breakpoints",
-    "grid": "by itself, to a grid",
-    "units": "by itself, whole units",
-    "named": "named objects",
-    "best_effort": "by itself, no promise",
+    "grid": "automatic, fixed-size blocks",
+    "units": "automatic, fixed units",
+    "named": "explicit cache objects",
+    "best_effort": "automatic, best effort",
 }
-"""How a host caches, by `matching` of its rules."""
-HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
+"""How a host matches prefixes, by `matching` of its rules."""
 DOCUMENTED = "nothing recorded: documented only"
 
 
@@ -38,14 +37,14 @@ class HostScore:
     @property
     def standing(self) -> str:
         """What the recordings say of the host's rules, in words."""
-        told, judged = self.score, self.score.hits + self.score.cold
-        if told.ranges:
-            return f"the range holds in {told.held:,} of {told.ranges:,} calls, {self.reads:,} of which read something"
+        totals, judged = self.score, self.score.hits + self.score.cold
+        if totals.ranges:
+            return f"the range holds in {totals.held:,} of {totals.ranges:,} calls, {self.reads:,} of them with reads"
         if not judged:
             return DOCUMENTED
-        right = told.exact_hits + told.exact_cold
+        right = totals.exact_hits + totals.exact_cold
         if right == judged:
-            return "confirmed" if told.hits >= FEW else "confirmed, by few calls"
+            return "confirmed" if totals.hits >= FEW else "confirmed, by few calls"
         missed = f"; {counted(self.missed, 'hit')} read nothing" if self.missed else ""
         return f"right in {right:,} of {judged:,}{missed}"
 
@@ -82,39 +81,17 @@ def _off(one: Judgement) -> int:
     return 0 if one.exact else abs(one.billed.read - one.predicted.read)
 
 
-def host_cells(row: HostScore) -> tuple[str, ...]:
-    """A row of the table: host, then `HEADERS`."""
-    told = row.score
-    if not told.calls:
-        return (row.host, "", row.standing, "0", "", "", "", "", "")
-    return (
-        row.host,
-        f"{WAYS[row.way]}{', in transcripts' if row.is_identity else ''}",
-        row.standing,
-        f"{told.calls:,}",
-        _of(told.exact_hits, told.hits),
-        _of(told.exact_cold, told.cold),
-        _of(told.held, told.ranges),
-        f"{told.unknown:,}",
-        f"{row.worst:,}",
-    )
-
-
-def _of(right: int, all_of_them: int) -> str:
-    return f"{right:,} of {all_of_them:,}" if all_of_them else ""
-
-
-def says_hosts(fidelity: Fidelity) -> bool:
+def has_other_hosts(fidelity: Fidelity) -> bool:
     """Whether more than Anthropic's own host was recorded."""
     return any(one.host != "anthropic" for one in fidelity.judgements)
 
 
-def of_anthropic(fidelity: Fidelity) -> list[Judgement]:
-    """Requests to Anthropic's own host, what the first figures of a page are of; all requests where it has none."""
+def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
+    """Requests to Anthropic's own host, which the first figures of a page describe; all requests where it has none."""
     return [one for one in fidelity.main if one.host == "anthropic"] or fidelity.main
 
 
-def others_sentence(fidelity: Fidelity) -> str:
+def other_scores_sentence(fidelity: Fidelity) -> str:
     """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
     return " ".join(filter(None, (_of_transcripts(fidelity), _of_other_hosts(fidelity))))
 
@@ -122,10 +99,10 @@ def others_sentence(fidelity: Fidelity) -> str:
 def _of_transcripts(fidelity: Fidelity) -> str:
     if not fidelity.transcripts or not fidelity.requests:
         return ""
-    told = score("transcripts", fidelity.transcripts)
+    totals = score("transcripts", fidelity.transcripts)
     return (
-        f"In transcripts, where only usages are known, {told.exact_hits:,} of {told.hits:,} reads and"
-        f" {told.exact_cold:,} of {told.cold:,} cold starts follow from the step before."
+        f"In transcripts, where only usages are known, {totals.exact_hits:,} of {totals.hits:,} reads and"
+        f" {totals.exact_cold:,} of {totals.cold:,} cold starts follow from the step before."
     )
 
 
@@ -133,8 +110,8 @@ def _of_other_hosts(fidelity: Fidelity) -> str:
     others = [one for one in fidelity.main if one.host != "anthropic"]
     if not others or len(others) == len(fidelity.main):
         return ""
-    told = score("others", others)
+    totals = score("others", others)
     names = ", ".join(sorted({one.host for one in others}))
-    ranges = f"; {told.held:,} of {told.ranges:,} ranges hold" if told.ranges else ""
-    hits = f"{told.exact_hits:,} of {told.hits:,} hits and {told.exact_cold:,} of {told.cold:,} cold starts"
+    ranges = f"; {totals.held:,} of {totals.ranges:,} ranges hold" if totals.ranges else ""
+    hits = f"{totals.exact_hits:,} of {totals.hits:,} hits and {totals.exact_cold:,} of {totals.cold:,} cold starts"
     return f"On other hosts ({names}) {hits} are exactly right{ranges}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from cachecost.base.formatting import exact
 from cachecost.ledger.results import Fidelity, Judgement
-from cachecost.views.fidelity.hosts import HostScore, host_scores, says_hosts
+from cachecost.views.fidelity.hosts import HostScore, has_other_hosts, host_scores
 from cachecost.views.fidelity.scores import GROUPS, Score, score, scores
 
 
@@ -20,7 +20,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
         "transcripts": _score(score("transcripts", fidelity.transcripts)) if fidelity.transcripts else None,
         "mismatches": [_mismatch(one) for one in fidelity.mismatches],
         "token_source": fidelity.token_source,
-        "hosts": [_host(each) for each in host_scores(fidelity)] if says_hosts(fidelity) else [],
+        "hosts": [_host(each) for each in host_scores(fidelity)] if has_other_hosts(fidelity) else [],
         "by": {
             name: [{"name": each.name, **_score(each)} for each in scores(fidelity, key)]
             for name, key in GROUPS.items()
@@ -76,15 +76,15 @@ def _dollars(amount: Decimal | None) -> str | None:
 
 
 def _host(row: HostScore) -> dict[str, Any]:
-    told = row.score
+    totals = row.score
     return {
         "host": row.host,
         "matching": row.way or None,
-        "calls": told.calls,
-        "hits": {"knowable": told.hits, "exact": told.exact_hits},
-        "cold": {"knowable": told.cold, "exact": told.exact_cold},
-        "ranges": {"judged": told.ranges, "hold": told.held},
-        "unknown_earlier_writes": told.unknown,
+        "calls": totals.calls,
+        "hits": {"knowable": totals.hits, "exact": totals.exact_hits},
+        "cold": {"knowable": totals.cold, "exact": totals.exact_cold},
+        "ranges": {"judged": totals.ranges, "hold": totals.held},
+        "unknown_earlier_writes": totals.unknown,
         "worst_tokens": row.worst,
         "standing": row.standing,
     }

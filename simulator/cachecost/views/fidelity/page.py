@@ -11,25 +11,19 @@ from cachecost.ledger.results import Evidence, Fidelity
 from cachecost.views.charts.pictures import inline
 from cachecost.views.charts.style import svg
 from cachecost.views.fidelity.chart import residual_figure
-from cachecost.views.fidelity.hosts import (
-    HEADERS,
-    host_cells,
-    host_scores,
-    of_anthropic,
-    others_sentence,
-    says_hosts,
-)
+from cachecost.views.fidelity.hosts import anthropic_judgements, has_other_hosts, other_scores_sentence
 from cachecost.views.fidelity.json_output import fidelity_object
-from cachecost.views.fidelity.markdown import SCORE_HEADERS, evidence_markdown, headline, score_cells
-from cachecost.views.fidelity.scores import GROUPS, score, scores
-from cachecost.views.html.frame import Table, page, write_page
+from cachecost.views.fidelity.markdown import evidence_markdown, headline
+from cachecost.views.fidelity.scores import GROUPS, score
+from cachecost.views.fidelity.tables import assumption_table, difference_table, host_table, score_table
+from cachecost.views.html.frame import render_page, write_page
 
 PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
 
 
 def write_html(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], path: Path) -> None:
     """The page with its chart inside, no network; written whole or not at all. Raises OSError."""
-    write_page(path, html(fidelity, evidence, claims))
+    write_page(path, fidelity_page(fidelity, evidence, claims))
 
 
 def write_evidence(
@@ -37,48 +31,26 @@ def write_evidence(
 ) -> Path:
     """report.md, residuals.svg and result.json in `folder`; each whole or not at all. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    title = headline(score("all", of_anthropic(fidelity)))
+    title = headline(score("all", anthropic_judgements(fidelity)))
     write_whole(folder / PICTURE, svg(residual_figure(fidelity, title)))
     write_whole(folder / RESULT, (json.dumps(fidelity_object(fidelity), indent=1) + "\n").encode())
     write_whole(folder / PAGE, evidence_markdown(fidelity, evidence, claims, PICTURE, again).encode())
     return folder / PAGE
 
 
-def html(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence] = ()) -> str:
+def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence] = ()) -> str:
     """The page as text, the same bytes each time."""
-    title = headline(score("all", of_anthropic(fidelity)))
-    return page(
+    title = headline(score("all", anthropic_judgements(fidelity)))
+    return render_page(
         "fidelity.html",
         headline=title,
         chart=inline(residual_figure(fidelity, ""), "chart", title),
-        others=others_sentence(fidelity),
+        others=other_scores_sentence(fidelity),
         evidence=evidence,
-        hosts=_hosts(fidelity) if says_hosts(fidelity) else None,
+        hosts=host_table(fidelity) if has_other_hosts(fidelity) else None,
         claims=claims,
-        groups=[(name, _scores(fidelity, name)) for name in GROUPS],
-        readings=_readings(fidelity) if fidelity.readings else None,
-        differs=_differs(fidelity),
+        groups=[(name, score_table(fidelity, name)) for name in GROUPS],
+        assumptions=assumption_table(fidelity) if fidelity.readings else None,
+        differs=difference_table(fidelity),
         token_source=fidelity.token_source,
     )
-
-
-def _scores(fidelity: Fidelity, name: str) -> Table:
-    rows = [list(score_cells(each)) for each in scores(fidelity, GROUPS[name])]
-    return Table(f"Predicted against billed, by {name}", [name, *SCORE_HEADERS], rows)
-
-
-def _hosts(fidelity: Fidelity) -> Table:
-    rows = [list(host_cells(each)) for each in host_scores(fidelity)]
-    return Table("Predicted against billed, by host; worst is tokens off", ["host", *HEADERS], rows, names=3)
-
-
-def _readings(fidelity: Fidelity) -> Table:
-    rows = [[each.switch, each.reading, f"{each.exact:,}", f"{each.knowable:,}"] for each in fidelity.readings]
-    headers = ["switch", "reading", "calls exactly right", "of"]
-    return Table("Calls that come out right under each reading; the first one is the default", headers, rows, names=2)
-
-
-def _differs(fidelity: Fidelity) -> Table:
-    found = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
-    rows = [[one.kind, f"{one.source}:{one.line}", one.model, one.reason] for one in found]
-    return Table("Calls whose prediction differs from the bill", ["kind", "call", "model", "reason"], rows, names=4)

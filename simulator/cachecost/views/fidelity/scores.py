@@ -1,4 +1,4 @@
-"""What every rendering of a validation says, added up once."""
+"""The scores of a validation, added up once for every rendering."""
 
 from __future__ import annotations
 

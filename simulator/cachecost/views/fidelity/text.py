@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import IO
 
 from rich.console import Console
-from rich.table import Table
 
 from cachecost.base.formatting import counted, dollars, percent
 from cachecost.ledger.results import Fidelity
-from cachecost.views.fidelity.hosts import HEADERS, host_cells, host_scores, says_hosts
-from cachecost.views.fidelity.markdown import score_cells
-from cachecost.views.fidelity.scores import GROUPS, Score, score, scores
-from cachecost.views.streams import inert_console
+from cachecost.views.fidelity.hosts import has_other_hosts
+from cachecost.views.fidelity.scores import GROUPS, Score, score
+from cachecost.views.fidelity.tables import assumption_table, host_table, short_score_table
+from cachecost.views.streams import REPORT_WIDTH, report_console
+from cachecost.views.tables.fitting import fit_table, hidden_note
+from cachecost.views.tables.table import Table
+from cachecost.views.tables.text import render_table
 
-MOST_MISMATCHES = MOST_ROWS = 20
-LONGEST_NAME = 40
-PIPE_WIDTH = 120
+MOST_MISMATCHES = 20
 
 
 def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
-    console = inert_console(stream, highlight=False)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
-    _headlines(console, fidelity)
-    for name, key in GROUPS.items():
-        console.print(_table(name, scores(fidelity, key)))
-    if says_hosts(fidelity):
-        console.print(_hosts(fidelity))
-    if fidelity.readings:
-        console.print(_readings(fidelity))
-    _mismatches(console, fidelity)
+    console = report_console(stream, REPORT_WIDTH)
+    _print_headlines(console, fidelity)
+    tables = [fit_table(table, console.width) for table in _tables(fidelity)]
+    for table in tables:
+        console.print()
+        console.print(render_table(table))
+    _print_mismatches(console, fidelity)
     for where, why in fidelity.not_judged[:MOST_MISMATCHES]:
         console.print(f"  not judged: {where} {why}", markup=False, soft_wrap=True)
     console.print(f"  tokens   {fidelity.token_source}", markup=False)
+    if note := hidden_note(tables, "--html F"):
+        console.print(f"  {note}", markup=False, soft_wrap=True)
 
 
-def headline(whole: Score) -> list[str]:
+def _tables(fidelity: Fidelity) -> Iterator[Table]:
+    yield from (short_score_table(fidelity, group) for group in GROUPS)
+    if has_other_hosts(fidelity):
+        yield host_table(fidelity, recorded_only=True)
+    if fidelity.readings:
+        yield assumption_table(fidelity)
+
+
+def score_lines(whole: Score) -> list[str]:
     """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
     late = f"; {whole.late:,} misses are probably visibility lag" if whole.late else ""
     warm = f"; {counted(whole.warm, 'warm start')}" if whole.warm else ""
@@ -54,7 +60,7 @@ def headline(whole: Score) -> list[str]:
     ]
 
 
-def _headlines(console: Console, fidelity: Fidelity) -> None:
+def _print_headlines(console: Console, fidelity: Fidelity) -> None:
     """Requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two."""
     calls = f"{counted(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
     steps = f"{counted(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
@@ -62,47 +68,14 @@ def _headlines(console: Console, fidelity: Fidelity) -> None:
     for words, judgements in parts:
         if judgements or not fidelity.judgements:
             console.print(f"{words}\n", markup=False)
-            for line in headline(score("all", judgements)):
+            for line in score_lines(score("all", judgements)):
                 console.print(f"  {line}", markup=False)
             console.print()
         if not fidelity.judgements:
             return
 
 
-def _table(name: str, rows: Sequence[Score]) -> Table:
-    table = Table(box=None, header_style="bold", title=" ", title_justify="left")
-    table.add_column(f"by {name}", no_wrap=True, overflow="ellipsis", max_width=LONGEST_NAME)
-    for column in ("calls", "hits exact", "cold exact", "unknown", "median", "95th", "billed", "off by"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows[:MOST_ROWS]:
-        table.add_row(*score_cells(row)[:-1])
-    if len(rows) > MOST_ROWS:
-        table.add_row(f"… and {len(rows) - MOST_ROWS:,} more")
-    return table
-
-
-def _hosts(fidelity: Fidelity) -> Table:
-    table = Table(box=None, header_style="bold", title=" ", title_justify="left")
-    table.add_column("by host", no_wrap=True)
-    for header in HEADERS:
-        table.add_column(header, justify="left" if header in HEADERS[:2] else "right")
-    for row in host_scores(fidelity):
-        if row.score.calls:
-            table.add_row(*host_cells(row))
-    return table
-
-
-def _readings(fidelity: Fidelity) -> Table:
-    table = Table(box=None, header_style="bold", title=" ", title_justify="left")
-    table.add_column("by reading of the rules", no_wrap=True)
-    table.add_column("reading")
-    table.add_column("exact", justify="right")
-    for each in fidelity.readings:
-        table.add_row(each.switch, each.reading, f"{each.exact:,} of {each.knowable:,}")
-    return table
-
-
-def _mismatches(console: Console, fidelity: Fidelity) -> None:
+def _print_mismatches(console: Console, fidelity: Fidelity) -> None:
     wrong = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
     if wrong:
         console.print()

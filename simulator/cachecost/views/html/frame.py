@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.atomic_files import write_whole
 from cachecost.base.inert import inert_text
-from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
+from cachecost.views.charts.palette import CLASS_COLOURS, DARK_COLOURS, PAGE_COLOURS
+from cachecost.views.tables.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table as words: the first `names` columns of a row are flush left. `strong` are the rows to be seen first.
+class Section:
+    """A section of a page: its anchor and heading, sentences, a table, and sentences below it."""
 
-    `wraps`: its headers may be long.
-    """
-
-    caption: str
-    headers: list[str]
-    rows: list[list[str]]
-    names: int = 1
-    strong: frozenset[int] = frozenset()
-    wraps: bool = False
+    anchor: str
+    title: str
+    sentences: list[str]
+    table: Table | None = None
+    after: list[str] = field(default_factory=list)
 
 
-def page(template: str, **facts: Any) -> str:
+def render_page(template: str, **facts: Any) -> str:
     """The page as text, the same bytes each time; every fact is escaped and inert."""
-    colours = {"colours": CLASS_COLOURS, "line_colours": LINE_COLOURS}
+    colours = {"colours": PAGE_COLOURS, "dark_colours": DARK_COLOURS, "class_colours": CLASS_COLOURS}
     return inert_text(_environment().get_template(template).render(**colours, **facts))
 
 

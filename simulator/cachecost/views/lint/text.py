@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import StringIO
@@ -15,17 +14,16 @@ from rich.text import Text
 
 from cachecost.base.formatting import counted, tokens
 from cachecost.base.inert import encodable
-from cachecost.views.run.terminal import PIPE_WIDTH, WIDEST_PROSE
-from cachecost.views.streams import inert_console, styled
-from cachecost.views.tables.columns import shortened
+from cachecost.views.charts.palette import SEVERITY_STYLES
+from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
+from cachecost.views.tables.fitting import shorten_middle
 
 FORMAT = 1
 INDENT = 7
 LONGEST_NAME = 40
-COLOURS = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
 
 
-class Finding(Protocol):
+class ShownFinding(Protocol):
     """A finding as a view needs it; see `LintFinding` for what the fields mean."""
 
     @property
@@ -76,29 +74,28 @@ FIELDS = (
 )
 
 
-def lint_object(findings: Sequence[Finding], requests: int) -> dict[str, Any]:
+def lint_object(findings: Sequence[ShownFinding], requests: int) -> dict[str, Any]:
     """What `lint --json` prints, as one object."""
     rows = [{name: getattr(one, name) for name in FIELDS} for one in findings]
     return {"format": FORMAT, "requests": requests, "findings": rows}
 
 
-def print_lint(findings: Sequence[Finding], requests: int, stream: IO[str]) -> None:
+def print_lint(findings: Sequence[ShownFinding], requests: int, stream: IO[str]) -> None:
     """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
-    probe = inert_console(stream)
-    width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
-    is_coloured = probe.is_terminal and not probe.no_color
+    width, colours = stream_look(stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    styled(stream).write(lint_text(findings, requests, width=width, coloured=is_coloured, encoding=encoding))
+    text = lint_text(findings, requests, width=width, coloured=bool(colours), encoding=encoding)
+    styled_stream(stream).write(text)
 
 
 def lint_text(
-    findings: Sequence[Finding], requests: int, *, width: int, coloured: bool = False, encoding: str = "utf-8"
+    findings: Sequence[ShownFinding], requests: int, *, width: int, coloured: bool = False, encoding: str = "utf-8"
 ) -> str:
     """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
     page = StringIO()
     console = inert_console(
         page,
-        width=min(width, WIDEST_PROSE),
+        width=min(width, REPORT_WIDTH),
         color_system="standard" if coloured else None,
         force_terminal=coloured,
         legacy_windows=False,
@@ -109,7 +106,7 @@ def lint_text(
     return encodable(text, encoding)
 
 
-def _parts(findings: Sequence[Finding], requests: int) -> Iterator[RenderableType]:
+def _parts(findings: Sequence[ShownFinding], requests: int) -> Iterator[RenderableType]:
     yield Text(_headline(findings, requests), "bold")
     shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
     for one in findings:
@@ -120,13 +117,13 @@ def _parts(findings: Sequence[Finding], requests: int) -> Iterator[RenderableTyp
             yield _prose(f"→ {one.fix}")
 
 
-def _headline(findings: Sequence[Finding], requests: int) -> str:
+def _headline(findings: Sequence[ShownFinding], requests: int) -> str:
     many = Counter(one.severity for one in findings)
-    told = [counted(many[name], name) for name in COLOURS if many[name]]
-    return " · ".join([counted(requests, "request"), *(told or ["nothing found"])])
+    counts = [counted(many[name], name) for name in SEVERITY_STYLES if many[name]]
+    return " · ".join([counted(requests, "request"), *(counts or ["nothing found"])])
 
 
-def _title(one: Finding, shows_request: bool) -> RenderableType:
+def _title(one: ShownFinding, shows_request: bool) -> RenderableType:
     """The code, its name and the path; where, how often, how much."""
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(no_wrap=True)
@@ -134,12 +131,12 @@ def _title(one: Finding, shows_request: bool) -> RenderableType:
     words = Text.assemble((one.name, "bold"), "  ", one.path)
     if more := _how_much(one, shows_request):
         words.append(f"  {more}")
-    row.add_row(Text(one.code, COLOURS[one.severity]), words)
+    row.add_row(Text(one.code, SEVERITY_STYLES[one.severity]), words)
     return row
 
 
-def _how_much(one: Finding, shows_request: bool) -> str:
-    where = shortened(one.request, LONGEST_NAME) if shows_request else ""
+def _how_much(one: ShownFinding, shows_request: bool) -> str:
+    where = shorten_middle(one.request, LONGEST_NAME) if shows_request else ""
     if one.call is not None:
         where += f" call {one.call:,}" if one.calls == 1 else f" in {one.calls:,} calls, first in call {one.call:,}"
     elif one.calls > 1:

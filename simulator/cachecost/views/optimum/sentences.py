@@ -1,4 +1,4 @@
-"""A plan in words: what is marked, for how long, and what is sent beside."""
+"""A plan in words: where breakpoints are, their TTL, and which extra calls are sent."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def plan_words(plan: Sequence[PlanStep]) -> str:
     parts = [_habit_words(habit, len(real)) for habit in habits.values() if _matters(habit, len(real))]
     rare = sum(habit.calls for habit in habits.values() if habit.place != EARLIER and not _matters(habit, len(real)))
     if rare:
-        parts.append(f"{counted(rare, 'more mark')} elsewhere")
+        parts.append(f"{counted(rare, 'more breakpoint')} elsewhere")
     if EARLIER in habits:
         parts.append(f"and {EARLIER}, in {habits[EARLIER].calls:,} calls, so that it is found and stays")
     unmarked = sum(not step.marks for step in real)
     if not parts:
-        return "Mark nothing: no block is read again soon enough to pay for being written."
-    told = "Mark " + "; ".join(parts) + "."
+        return "Place no breakpoint: no block is read again soon enough to pay for its write."
+    sentence = "Place breakpoints at " + "; ".join(parts) + "."
     if unmarked:
-        told += f" {counted(unmarked, 'call')} without a mark."
-    return told + "".join(f" {words}" for words in extra_words(plan))
+        sentence += f" {counted(unmarked, 'call')} without a breakpoint."
+    return sentence + "".join(f" {words}" for words in extra_words(plan))
 
 
 def _matters(habit: Habit, calls: int) -> bool:
@@ -55,13 +55,13 @@ def _matters(habit: Habit, calls: int) -> bool:
 def _habit_words(habit: Habit, calls: int) -> str:
     where = habit.place if habit.calls >= calls * 0.98 else f"{habit.place} (in {habit.calls:,} of {calls:,} calls)"
     if not habit.hours or not habit.fives:
-        return f"{where} at {'1h' if habit.hours else '5m'}"
+        return f"{where} with TTL {'1h' if habit.hours else '5m'}"
     read = [gap for gap in habit.hours if gap < NO_GAP]
     shorter = max((gap for gap in habit.fives if gap < NO_GAP), default=0.0)
     few = f"{len(habit.hours):,} of {habit.calls:,}"
     if read and min(read) > shorter:
-        return f"{where} at 5m, and at 1h ahead of pauses over {_minutes(shorter)} ({few})"
-    return f"{where} at 5m, in {few} calls at 1h"
+        return f"{where} with TTL 5m, and with 1h before pauses over {_minutes(shorter)} ({few})"
+    return f"{where} with TTL 5m, in {few} calls with 1h"
 
 
 def _minutes(seconds: float) -> str:
@@ -69,13 +69,13 @@ def _minutes(seconds: float) -> str:
 
 
 def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
-    """What is sent beside the calls."""
+    """The extra calls."""
     pings = sum(step.sent.call.purpose == "ping" for step in plan)
     warms = sum(step.sent.call.purpose == "warm" for step in plan)
     if pings:
-        yield f"Send {counted(pings, 'ping')} that {'keeps' if pings == 1 else 'keep'} an entry alive through a pause."
+        yield f"Send {counted(pings, 'keep-alive')} during pauses."
     if warms:
-        yield f"Send {counted(warms, 'call')} without an answer ahead of parallel ones."
+        yield f"Send {counted(warms, 'pre-warming call')} before parallel ones."
 
 
 def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:

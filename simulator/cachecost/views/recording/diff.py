@@ -43,9 +43,9 @@ def _change_lines(kind: str, change: ItemChange) -> Iterator[str]:
     excerpts = _excerpts(change.was, change.now)
     for name, block, excerpt in zip("AB", (change.was, change.now), excerpts, strict=True):
         if block is not None:
-            yield f"    {name}  {_named(block)}{'  ' + excerpt if excerpt else ''}"
+            yield f"    {name}  {_block_words(block)}{'  ' + excerpt if excerpt else ''}"
     for name, (was, now) in change.fields.items():
-        yield f"    {name}: {_shown(was)} → {_shown(now)}"
+        yield f"    {name}: {_value_words(was)} → {_value_words(now)}"
 
 
 def _what(change: ItemChange) -> str:
@@ -56,11 +56,11 @@ def _what(change: ItemChange) -> str:
     return f"{change.place} is the first block that only {'A' if change.now is None else 'B'} has"
 
 
-def _named(block: Block) -> str:
+def _block_words(block: Block) -> str:
     return f"{block.kind}{', ' + block.role if block.role else ''}, {block.size:,} bytes"
 
 
-def _shown(value: Any) -> str:
+def _value_words(value: Any) -> str:
     if value is None:
         return "nothing"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -116,5 +116,5 @@ def _change_object(change: ItemChange) -> dict[str, Any]:
 def _block_object(block: Block | None, excerpt: str) -> dict[str, Any] | None:
     if block is None:
         return None
-    told = {"kind": block.kind, "role": block.role, "size": block.size, "counts": dict(block.counts)}
-    return {**told, "excerpt": excerpt or None}
+    fields = {"kind": block.kind, "role": block.role, "size": block.size, "counts": dict(block.counts)}
+    return {**fields, "excerpt": excerpt or None}

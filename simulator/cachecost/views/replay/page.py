@@ -14,12 +14,12 @@ from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, RunResult
 from cachecost.providers.rules import data_date
-from cachecost.views.replay.text import Billed
+from cachecost.views.replay.tables import Billed
 from cachecost.views.run.page import run_page
 
 OWN_DAY = "Each call has the rules and prices of its own day."
-UPPER_BOUND = "No entry is evicted before its time, so hits are an upper bound."
-LEAST_RECENT = "A server keeps as many tokens as was said; the least recently used go first."
+UPPER_BOUND = "No entry is evicted before its TTL ends, so hits are an upper bound."
+LEAST_RECENT = "The server keeps the stated number of tokens; the least recently used are evicted first."
 
 
 def replay_page(
@@ -47,7 +47,7 @@ def replay_page(
         RunResult(
             log,
             "What does this recording cost, call by call?",
-            " · ".join([counted(len(ledgers[0].rows), "call"), *_billed(billed), models, _days(days)]),
+            " · ".join([counted(len(ledgers[0].rows), "call"), *_billed_words(billed), models, _days(days)]),
             _verdict(summary, billed),
             [comparison],
             [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND],
@@ -58,7 +58,7 @@ def replay_page(
     )
 
 
-def _billed(billed: Billed | None) -> list[str]:
+def _billed_words(billed: Billed | None) -> list[str]:
     return [f"billed {dollars(billed.dollars)} for {counted(billed.calls, 'call')}"] if billed else []
 
 
@@ -71,11 +71,11 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
     if best is None or first is None:
         return "No strategy ran without a refused call."
     if len(summary.lines) > 1:
-        is_other = first not in summary.tied and not first.refused
+        is_other = first not in summary.best_lines and not first.refused
         against = f", {compared(best.vs_first)} than “{first.name}”" if is_other else ""
         return f"{who_is_cheapest(summary.winners)}: {best.answer}{against}."
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
-    told = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
+    cost = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
     gap = change(best.total, billed.dollars) if billed else None
-    return f"{told}; that is {compared(gap)} than was billed." if gap else f"{told}."
+    return f"{cost}; that is {compared(gap)} than was billed." if gap else f"{cost}."

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cachecost.analysis.comparison.summary import CLASS_NAMES
-from cachecost.ledger.results import ZERO, CallRow, Ledger
+from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Layer
 from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS, RULE
 from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, house_style
 from cachecost.views.run.line_charts import dollar_ticks
+from cachecost.views.run.tables import Split, cost_by_class, cost_by_layer, running_parts, sample_numbers
 
 HEIGHT = 2.9
-POINTS = 120
-"""Points of a curve at most: more cannot be seen."""
 LAYER_COLOURS = {
     **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
     "output": CLASS_COLOURS["output"],
@@ -31,48 +29,22 @@ def area_figure(ledger: Ledger, top: float) -> Figure:
         figure = Figure(figsize=(WIDTH, HEIGHT))
         left, right = figure.subplots(1, 2, sharey=True)
         figure.subplots_adjust(left=0.07, right=1 - MARGIN / WIDTH, top=0.9, bottom=0.16, wspace=0.08)
-        _stack(left, ledger.rows, by_class, CLASS_COLOURS, CLASS_NAMES)
-        _stack(right, ledger.rows, by_layer, LAYER_COLOURS, {name: name for name in LAYER_COLOURS})
+        _stack(left, ledger.rows, cost_by_class, CLASS_COLOURS, CLASS_NAMES)
+        _stack(right, ledger.rows, cost_by_layer, LAYER_COLOURS, {name: name for name in LAYER_COLOURS})
         _axis(left, len(ledger.rows), top)
         _axis(right, len(ledger.rows), top)
     return figure
 
 
-def by_class(row: CallRow) -> Mapping[str, Decimal]:
-    """Dollars of a call by token class."""
-    return row.cost.by_class()
-
-
-def by_layer(row: CallRow) -> Mapping[str, Decimal]:
-    """Dollars of a call by layer, output beside them."""
-    return {**{layer.value: amount for layer, amount in row.cost_by_layer.items()}, "output": row.cost.output}
-
-
-def running(rows: Sequence[CallRow], split: Callable[[CallRow], Mapping[str, Decimal]], name: str) -> list[Decimal]:
-    """Dollars of one part after each call, nothing before the first."""
-    total, sums = ZERO, [ZERO]
-    for row in rows:
-        total += split(row).get(name, ZERO)
-        sums.append(total)
-    return sums
-
-
-def thinned(count: int, most: int = POINTS) -> list[int]:
-    """Numbers from 0 to `count`, both with them, evenly apart and no more than `most` and one."""
-    if count <= most:
-        return list(range(count + 1))
-    return [round(number * count / most) for number in range(most + 1)]
-
-
 def _stack(
     axes: Axes,
     rows: Sequence[CallRow],
-    split: Callable[[CallRow], Mapping[str, Decimal]],
+    split: Split,
     colours: Mapping[str, str],
     names: Mapping[str, str],
 ) -> None:
-    at = thinned(len(rows))
-    sums = {name: running(rows, split, name) for name in colours}
+    at = sample_numbers(len(rows))
+    sums = {name: running_parts(rows, split, name) for name in colours}
     drawn = [name for name in colours if sums[name][-1]]
     if drawn:
         heights = [[float(sums[name][number]) for number in at] for name in drawn]

@@ -20,12 +20,12 @@ from cachecost.views.charts.style import (
     SMALL_SIZE,
     TEXT_SIZE,
     WIDTH,
+    draw_title,
     house_style,
     text_width,
     title_height,
-    titled,
     widest,
-    wrapped,
+    wrap_text,
 )
 
 ROW = 0.40
@@ -66,7 +66,7 @@ class Bar:
 def dollars_figure(summary: Summary) -> Figure:
     """What the session costs under each strategy, by token class; in tokens where no price is known."""
     bars = [_session_bar(line, summary) for line in summary.lines]
-    return _figure(dollars_title(summary), bars, summary.shown)
+    return _figure(dollars_title(summary), bars, summary.shown_classes)
 
 
 def question_figure(summary: Summary) -> Figure:
@@ -74,12 +74,12 @@ def question_figure(summary: Summary) -> Figure:
     asking = [line for line in summary.lines if line.questions]
     known = [line.question for line in asking if line.question is not None]
     bars = [_question_bar(line, strong=line.question == min(known, default=None)) for line in asking]
-    return _figure(question_title(summary), bars, summary.shown)
+    return _figure(question_title(summary), bars, summary.shown_classes)
 
 
 def _session_bar(line: Line, summary: Summary) -> Bar:
     change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
-    remark, strong = _refused(line) or change, line in summary.tied
+    remark, strong = _refusal_words(line) or change, line in summary.best_lines
     parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
     label = line.money if summary.is_priced else percent(line.hit_share)
     return Bar(line.name, parts, label, remark, strong, bool(line.refused))
@@ -88,10 +88,10 @@ def _session_bar(line: Line, summary: Summary) -> Bar:
 def _question_bar(line: Line, *, strong: bool) -> Bar:
     """Without a length where a refused call leaves the cost of a question unknown."""
     parts = _parts(line.question_cost, line.questions) if line.question is not None else {}
-    return Bar(line.name, parts, line.question_money, _refused(line), strong, pale=False)
+    return Bar(line.name, parts, line.question_money, _refusal_words(line), strong, pale=False)
 
 
-def _refused(line: Line) -> str:
+def _refusal_words(line: Line) -> str:
     return f"{line.refused:,} of {line.calls:,} calls refused" if line.refused else ""
 
 
@@ -108,7 +108,7 @@ def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figu
         head = MARGIN + title_height(title) + LEGEND
         height = head + ROW * max(len(bars), 1) + MARGIN
         figure = Figure(figsize=(WIDTH, height))
-        titled(figure, title)
+        draw_title(figure, title)
         _legend(figure, classes, height - MARGIN - title_height(title) - LEGEND / 2)
         _draw(_axes(figure, bars, head, height), bars)
     return figure
@@ -131,7 +131,7 @@ def _axes(figure: Figure, bars: Sequence[Bar], head: float, height: float) -> Ax
 def _draw(axes: Axes, bars: Sequence[Bar]) -> None:
     for row, bar in enumerate(bars):
         start = 0.0
-        for name, width in _seen(bar, axes.get_xlim()[1]).items():
+        for name, width in _visible_parts(bar, axes.get_xlim()[1]).items():
             axes.barh(
                 row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=PALE if bar.pale else 1
             )
@@ -139,14 +139,14 @@ def _draw(axes: Axes, bars: Sequence[Bar]) -> None:
         _words(axes, row, bar)
 
 
-def _seen(bar: Bar, whole: float) -> dict[str, float]:
+def _visible_parts(bar: Bar, whole: float) -> dict[str, float]:
     """The parts that are wide enough to be seen: a hairline would come and go with the rounding of pixels."""
     return {name: width for name, width in bar.parts.items() if width > whole * HAIRLINE}
 
 
 def _words(axes: Axes, row: int, bar: Bar) -> None:
     weight = "bold" if bar.strong else "normal"
-    name = "\n".join(wrapped(bar.name, NAME_WIDTH, bold=bar.strong))
+    name = "\n".join(wrap_text(bar.name, NAME_WIDTH, bold=bar.strong))
     _beside(axes, name, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
     _beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
     _beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)

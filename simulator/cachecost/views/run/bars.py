@@ -16,7 +16,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 FULL = "█"
 
 
-def bar(line: Line, largest: Decimal, width: int) -> Text:
+def dollar_bar(line: Line, largest: Decimal, width: int) -> Text:
     """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
     if not line.total or not largest:
         return Text()

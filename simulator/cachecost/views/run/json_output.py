@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from decimal import Decimal
 from io import StringIO
 from json import dumps
 from typing import Any
 
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, summarise
+from cachecost.analysis.comparison.summary import Line, summarise
 from cachecost.base.formatting import exact
-from cachecost.base.inert import inert_cell
-from cachecost.ledger.results import TOKEN_CLASSES, ZERO, CallRow, Claim, Comparison, RunResult
-from cachecost.prompts.blocks import Layer
-from cachecost.views.replay.json_output import FORMAT
-
-CSV_COLUMNS = (
-    *("strategy", "call", "timestamp", "model", "purpose", "turn", "inquiry"),
-    *TOKEN_CLASSES,
-    *(f"{name}_usd" for name in TOKEN_CLASSES),
-    *(f"{layer}_usd" for layer in Layer),
-    *("cost_usd", "cause", "error"),
-)
+from cachecost.ledger.results import Claim, Comparison, RunResult
+from cachecost.views.replay.call_rows import FORMAT, write_call_csv
 
 
 def run_json(result: RunResult) -> str:
@@ -51,16 +39,9 @@ def run_object(result: RunResult) -> dict[str, Any]:
 
 
 def calls_csv(result: RunResult) -> str:
-    """One row a call, over all strategies of the scenario as written, in their order; lines end in a newline.
-
-    Tokens are whole numbers, dollars have all their digits, unknown is empty; a call without a time of
-    its own has the one it was given.
-    """
+    """One row a call, over all strategies of the scenario as written, in their order; lines end in a newline."""
     text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for ledger in result.main.ledgers:
-        writer.writerows(map(_shown, _csv_row(row)) for row in ledger.rows)
+    write_call_csv((row for ledger in result.main.ledgers for row in ledger.rows), text)
     return text.getvalue()
 
 
@@ -116,26 +97,3 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 def _exact_all(amounts: Mapping[str, Decimal]) -> dict[str, str]:
     return {name: exact(amount) for name, amount in amounts.items()}
-
-
-def _csv_row(row: CallRow) -> Iterable[object]:
-    cost = row.cost.by_class()
-    return (
-        *(row.strategy, row.call, row.timestamp or _iso(row.start), row.model, row.purpose, row.turn, row.inquiry),
-        *(getattr(row.usage, CLASS_FIELDS[name]) for name in TOKEN_CLASSES),
-        *(_exact(row, cost[name]) for name in TOKEN_CLASSES),
-        *(_exact(row, row.cost_by_layer.get(layer, ZERO)) for layer in Layer),
-        *(_exact(row, row.cost.total), row.cause, row.error),
-    )
-
-
-def _shown(cell: object) -> object:
-    return inert_cell(cell) if isinstance(cell, str) else cell
-
-
-def _exact(row: CallRow, amount: Decimal) -> str | None:
-    return exact(amount) if row.is_priced else None
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

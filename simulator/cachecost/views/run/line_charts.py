@@ -21,9 +21,9 @@ from cachecost.views.charts.style import (
     SMALL_SIZE,
     WIDTH,
     cut,
+    draw_title,
     house_style,
     title_height,
-    titled,
     widest,
 )
 
@@ -62,7 +62,7 @@ def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
         height = head + plot + AXIS_LABELS + MARGIN / 2
         figure = Figure(figsize=(WIDTH, height))
         if headed:
-            titled(figure, title)
+            draw_title(figure, title)
         axes = _axes(figure, curves, plot, height)
         _draw(axes, curves)
         _label_ends(axes, curves, plot)
@@ -92,7 +92,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _curves(summary: Summary) -> list[Curve]:
-    """In the scenario's order; the first colour is the cheapest strategy's, whatever its place."""
+    """In the scenario's order; the cheapest strategy has the first colour."""
     drawn = {line.name for line in summary.lines if line.total is not None and line.calls}
     best = summary.best.name if summary.best else ""
     ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.strategy in drawn]
@@ -156,7 +156,7 @@ def _draw(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def _label_ends(axes: Axes, curves: Sequence[Curve], plot: float) -> None:
-    """Each line's name beside its end, a thin leader between where they had to be moved apart."""
+    """Each line's name at its end, with a thin leader where labels had to be moved apart."""
     top = axes.get_ylim()[1]
     places = spread([curve.end / top * plot for curve in curves], LABEL_STEP, 0.05, plot)
     for curve, place in zip(curves, places, strict=True):

@@ -15,7 +15,7 @@ from cachecost.analysis.comparison.sentences import (
 from cachecost.analysis.comparison.summary import AGAINST_FIRST, Summary, shared_notes, summarise
 from cachecost.ledger.results import RunResult
 from cachecost.views.run.files import CUMULATIVE, DOLLARS, QUESTION
-from cachecost.views.run.markdown_tables import (
+from cachecost.views.run.tables import (
     cause_table,
     claim_table,
     layer_table,
@@ -24,8 +24,8 @@ from cachecost.views.run.markdown_tables import (
     variant_costs,
     variant_table,
 )
-from cachecost.views.tables.columns import REFUSED
-from cachecost.views.tables.markdown import escaped, picture
+from cachecost.views.tables.markdown import escape_markdown, markdown_table, picture_link
+from cachecost.views.tables.table import REFUSED
 
 
 def report_markdown(result: RunResult, pictures: Collection[str] = (), again: str | None = None) -> str:
@@ -50,9 +50,9 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
 
 
 def _head(result: RunResult) -> list[str]:
-    question = f"*{escaped(result.question)}*" if result.question else ""
-    verdict = f"**{escaped(result.verdict)}**" if result.verdict else ""
-    return [f"# {escaped(result.scenario)}", question, verdict, escaped(result.about)]
+    question = f"*{escape_markdown(result.question)}*" if result.question else ""
+    verdict = f"**{escape_markdown(result.verdict)}**" if result.verdict else ""
+    return [f"# {escape_markdown(result.scenario)}", question, verdict, escape_markdown(result.about)]
 
 
 def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
@@ -61,13 +61,19 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
     key = "Tokens are sums over all calls; the cheapest strategy is bold."
     if not summary.is_priced:
         key += " No price is known: strategies are ranked by the prefill that is left to do."
-    band = " ".join(f"{escaped(sentence)}." for sentence in token_sentences(summary))
+    band = " ".join(f"{escape_markdown(sentence)}." for sentence in token_sentences(summary))
     if summary.first and len(summary.lines) > 1 and summary.against == AGAINST_FIRST:
-        key += f" *vs first* compares with “{escaped(summary.first.name)}”."
-    refusals = [f"{REFUSED} {escaped(sentence)}" for sentence in refusal_sentences(summary)]
+        key += f" *vs first* compares with “{escape_markdown(summary.first.name)}”."
+    refusals = [f"{REFUSED} {escape_markdown(sentence)}" for sentence in refusal_sentences(summary)]
     if refusals:
         key += f" {REFUSED} had refused calls, so its dollars compare with nothing."
-    return [strategy_table(summary), key, band, _list(refusals), picture(DOLLARS, dollars_title(summary), pictures)]
+    return [
+        markdown_table(strategy_table(summary)),
+        key,
+        band,
+        _list(refusals),
+        picture_link(DOLLARS, dollars_title(summary), pictures),
+    ]
 
 
 def _question(summary: Summary, pictures: Collection[str]) -> list[str]:
@@ -76,14 +82,14 @@ def _question(summary: Summary, pictures: Collection[str]) -> list[str]:
     key = "All calls that serve a question, retries included, over the number of questions; tokens are means."
     return [
         "## What one question costs",
-        picture(QUESTION, question_title(summary), pictures),
-        question_table(summary),
+        picture_link(QUESTION, question_title(summary), pictures),
+        markdown_table(question_table(summary)),
         key,
     ]
 
 
 def _over_calls(summary: Summary, pictures: Collection[str]) -> list[str]:
-    link = picture(CUMULATIVE, cumulative_title(summary), pictures)
+    link = picture_link(CUMULATIVE, cumulative_title(summary), pictures)
     return ["## Dollars, call after call", link] if link else []
 
 
@@ -91,22 +97,25 @@ def _where(summary: Summary) -> list[str]:
     if not summary.lines or not summary.is_priced:
         return []
     causes = cause_table(summary)
-    why = [
-        "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls.",
-        causes,
-    ]
-    return ["## Where the dollars go", "By layer of the prompt:", layer_table(summary), *(why if causes else [])]
+    what = "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls."
+    why = [what, markdown_table(causes)] if causes else []
+    return ["## Where the dollars go", "By layer of the prompt:", markdown_table(layer_table(summary)), *why]
 
 
 def _variants(summaries: Sequence[Summary]) -> list[str]:
     if len(summaries) < 2:
         return []
     key = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
-    return ["## Variants side by side", variant_table(summaries), key, variant_costs(summaries)]
+    return [
+        "## Variants side by side",
+        markdown_table(variant_table(summaries)),
+        key,
+        markdown_table(variant_costs(summaries)),
+    ]
 
 
 def _claims(result: RunResult) -> list[str]:
-    return ["## Published figures, exactly", claim_table(result.claims)] if result.claims else []
+    return ["## Published figures, exactly", markdown_table(claim_table(result.claims))] if result.claims else []
 
 
 def _how_sure(result: RunResult, summary: Summary) -> list[str]:
@@ -120,7 +129,7 @@ def _how_sure(result: RunResult, summary: Summary) -> list[str]:
 def _again(result: RunResult, command: str) -> list[str]:
     versions = " · ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     files = "`calls.csv` holds every call with its exact dollars, `result.json` the sums of this page."
-    return ["## Run it again", f"```sh\n{command}\n```", files, escaped(versions)]
+    return ["## Run it again", f"```sh\n{command}\n```", files, escape_markdown(versions)]
 
 
 def _names(names: Sequence[str], summary: Summary) -> str:
@@ -128,4 +137,4 @@ def _names(names: Sequence[str], summary: Summary) -> str:
 
 
 def _list(sentences: Sequence[str]) -> str:
-    return "\n".join(f"- {escaped(sentence)}" for sentence in sentences)
+    return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)

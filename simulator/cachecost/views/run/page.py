@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from cachecost.analysis.comparison.sentences import (
     cumulative_title,
-    named,
+    join_names,
     refusal_sentences,
     rules_sentence,
     token_sentences,
@@ -22,26 +22,26 @@ from cachecost.base.formatting import UNKNOWN, compared, counted, dollars, perce
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.views.charts.pictures import inline
-from cachecost.views.explain.text import groups, headline
-from cachecost.views.html.frame import Table, page
+from cachecost.views.explain.tables import findings_table, group_findings
+from cachecost.views.explain.text import headline
+from cachecost.views.html.frame import render_page
 from cachecost.views.run.area_charts import area_figure
-from cachecost.views.run.html_tables import (
+from cachecost.views.run.line_charts import cumulative_figure
+from cachecost.views.run.tables import (
+    assumption_table,
     claim_table,
     cumulative_table,
-    findings_table,
     layer_table,
     parts_table,
     question_table,
-    switch_table,
+    strategy_table,
     variant_costs,
     variant_table,
 )
-from cachecost.views.run.line_charts import cumulative_figure
 from cachecost.views.run.timeline_columns import MOST, columns_of, most_columns, most_spots
 from cachecost.views.run.timeline_svg import BAND_HEIGHT, BAND_TOP, HEIGHT, Paths, paths_of
-from cachecost.views.run.timeline_text import Spot, call_table, spots
-from cachecost.views.tables.columns import Column as NumberColumn
-from cachecost.views.tables.columns import strategy_columns
+from cachecost.views.run.timeline_text import HoverSpot, call_table, spots
+from cachecost.views.tables.table import Column, Table
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 HAIRLINE = Decimal("0.0005")
@@ -50,34 +50,34 @@ FIRST = ("hit_share", "cost", "vs_first", "floor", "question", "band")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A strategy beside the others: its figures by column, and its bar in parts of the dearest one."""
+class StrategyRow:
+    """A row of the comparison: the figures of a strategy by column, and its bar in parts of the most expensive one."""
 
     name: str
     anchor: str
     cells: list[tuple[str, str]]
     bar: list[tuple[str, str, str]]
-    """Token class, width in percent, what it says."""
+    """Token class, width in percent, tooltip."""
     is_best: bool
     is_pale: bool
 
 
 @dataclass(frozen=True, slots=True)
-class StripView:
+class TimelineView:
     """The picture of a strategy's calls with its words."""
 
     name: str
     anchor: str
     says: str
     paths: Paths
-    spots: list[Spot]
+    spots: list[HoverSpot]
     table: Table
     thinned: str
     is_open: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class ChartView:
     """A picture, what it shows, and the table behind it."""
 
     anchor: str
@@ -91,7 +91,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
-    return page(
+    return render_page(
         "run.html",
         title=result.scenario,
         result=result,
@@ -113,11 +113,11 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         longest=tokens(_longest(main)),
         charts=[*_cumulative(main), *_parts(main)],
         layers=layer_table(main) if main.lines else None,
-        findings=[_finding(told) for told in result.explanations],
+        findings=[_finding_section(explanation) for explanation in result.explanations],
         variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
         claims=claim_table(result.claims) if result.claims else None,
         rules=rules_sentence(main.comparison),
-        switches=switch_table(main.comparison.rules, main.comparison.host),
+        assumptions=assumption_table(main.comparison.rules, main.comparison.host),
         notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
@@ -129,37 +129,38 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     best, first = summary.best, summary.first
     if best is None or best.is_empty:
         return None
-    if first in summary.tied or first is None or best.vs_first is None:
-        told = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
-        return best.answer, told
-    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {named(summary.winners)}"
+    if first in summary.best_lines or first is None or best.vs_first is None:
+        subject = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
+        return best.answer, subject
+    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
 
-def _rows(summary: Summary) -> list[Row]:
+def _rows(summary: Summary) -> list[StrategyRow]:
     columns = _columns(summary)
-    dearest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
+    largest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
     return [
-        Row(
+        StrategyRow(
             line.name,
             f"strip-{number + 1}",
             [(column.key, column.cells[number].strip()) for column in columns],
-            _bar(line, dearest, summary),
-            line in summary.tied,
+            _bar(line, largest, summary),
+            line in summary.best_lines,
             bool(line.refused),
         )
         for number, line in enumerate(summary.lines)
     ]
 
 
-def _columns(summary: Summary) -> list[NumberColumn]:
+def _columns(summary: Summary) -> list[Column]:
     """The columns of every other view, what it costs first: that is what a narrow page shows."""
     if not summary.lines:
         return []
-    columns = [*strategy_columns(summary), NumberColumn("band", "error", [_band(line) for line in summary.lines])]
+    margins = Column("band", "error margin", [_error_margin(line) for line in summary.lines])
+    columns = [*strategy_table(summary).columns[1:], margins]
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 
-def _band(line: Line) -> str:
+def _error_margin(line: Line) -> str:
     return UNKNOWN if line.total is None else f"±{rough_dollars(line.error)}"
 
 
@@ -172,13 +173,13 @@ def _tokens_by_class(line: Line, summary: Summary) -> dict[str, Decimal]:
     return {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
 
 
-def _bar(line: Line, dearest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
+def _bar(line: Line, largest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
     parts = line.cost.by_class() if summary.is_priced else _tokens_by_class(line, summary)
     names = CLASS_NAMES if summary.is_priced else summary.class_names
     return [
-        (name, f"{amount / dearest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
+        (name, f"{amount / largest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
         for name, amount in parts.items()
-        if amount > dearest * HAIRLINE
+        if amount > largest * HAIRLINE
     ]
 
 
@@ -191,7 +192,7 @@ def _longest(summary: Summary) -> int:
     return max((row.usage.total_input for row in rows), default=0)
 
 
-def _strips(summary: Summary) -> list[StripView]:
+def _strips(summary: Summary) -> list[TimelineView]:
     """The first and the best strategy open, then the others in their order."""
     ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
     shown = [line.name for line in (summary.first, summary.best) if line is not None]
@@ -205,20 +206,20 @@ def _place(name: str, shown: Sequence[str]) -> int:
     return shown.index(name) if name in shown else len(shown)
 
 
-def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int) -> StripView:
+def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int) -> TimelineView:
     columns = columns_of(ledger, MOST if is_open else most_columns(others))
-    told = MOST if is_open else most_spots(others)
+    most = MOST if is_open else most_spots(others)
     thinned = ""
     if len(columns) < len(ledger.rows):
         each = columns[0].stands_for
         thinned = f"{len(ledger.rows):,} calls: each column is the one of {each} that paid most for what was not read."
-    return StripView(
+    return TimelineView(
         ledger.strategy,
         anchor,
         _strip_says(ledger),
         paths_of(columns, longest),
-        spots(columns, told),
-        call_table(columns, told),
+        spots(columns, most),
+        call_table(columns, most),
         thinned,
         is_open,
     )
@@ -236,15 +237,15 @@ def _strip_says(ledger: Ledger) -> str:
     return f"{counted(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares}{cost}"
 
 
-def _cumulative(summary: Summary) -> list[Chart]:
+def _cumulative(summary: Summary) -> list[ChartView]:
     if not summary.is_priced or not any(line.cost.total for line in summary.lines):
         return []
     title = cumulative_title(summary)
     picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
-    return [Chart("cumulative", title, picture, cumulative_table(summary))]
+    return [ChartView("cumulative", title, picture, cumulative_table(summary))]
 
 
-def _parts(summary: Summary) -> list[Chart]:
+def _parts(summary: Summary) -> list[ChartView]:
     """Dollars by token class and by layer, of the first and of the best strategy on one scale."""
     if not summary.is_priced:
         return []
@@ -255,13 +256,13 @@ def _parts(summary: Summary) -> list[Chart]:
     for number, name in enumerate(shown, 1):
         title = f"“{name}”: dollars so far by token class, and by layer of the prompt"
         picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)
-        charts.append(Chart(f"parts-{number}", title, picture, parts_table(ledgers[name])))
+        charts.append(ChartView(f"parts-{number}", title, picture, parts_table(ledgers[name])))
     return charts
 
 
-def _finding(told: Explanation) -> tuple[str, Table | None]:
-    found = groups(told)
-    return next(iter(headline(told, found))), findings_table(told) if found else None
+def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
+    groups = group_findings(explanation)
+    return next(iter(headline(explanation, groups))), findings_table(explanation) if groups else None
 
 
 def _names(names: Sequence[str], summary: Summary) -> str:

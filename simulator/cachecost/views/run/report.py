@@ -57,7 +57,7 @@ def _make(folder: Path) -> list[Path]:
 
 
 def _replace_all(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write beside the old files, on the same disk, then put each in its place; on a fault put the old ones back."""
+    """Write into a temporary folder on the same disk, then move each file; on an error restore the old ones."""
     work = Path(mkdtemp(prefix=".report-", dir=folder))
     try:
         new, old = work / "new", work / "old"

@@ -19,7 +19,7 @@ TOLD_TOGETHER, FEWEST_TOLD = 600, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CallColumn:
     """A call, and how many calls it stands for: it is the one of them that paid most for what was not read."""
 
     row: CallRow
@@ -35,15 +35,15 @@ class Column:
         return usage.read, hour, five, five + usage.input_tokens
 
 
-def columns_of(ledger: Ledger, most: int = MOST) -> list[Column]:
+def columns_of(ledger: Ledger, most: int = MOST) -> list[CallColumn]:
     """At most `most` columns, from neighbouring calls as many each as it takes."""
     strips = ledger.strips or [EMPTY_TIMELINE] * len(ledger.rows)
-    pairs = [Column(row, strip) for row, strip in zip(ledger.rows, strips, strict=True)]
+    pairs = [CallColumn(row, strip) for row, strip in zip(ledger.rows, strips, strict=True)]
     step = -(-len(pairs) // most) if pairs else 1
-    return [_dearest(group) for group in in_groups(pairs, step)]
+    return [_most_expensive(group) for group in in_groups(pairs, step)]
 
 
-def in_groups(columns: Sequence[Column], step: int) -> Iterator[Sequence[Column]]:
+def in_groups(columns: Sequence[CallColumn], step: int) -> Iterator[Sequence[CallColumn]]:
     """Neighbours, `step` at a time."""
     for start in range(0, len(columns), step):
         yield columns[start : start + step]
@@ -59,9 +59,9 @@ def most_spots(others: int) -> int:
     return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
 
 
-def _dearest(group: Sequence[Column]) -> Column:
-    dearest = max(group, key=lambda column: (_unread(column.row), -column.row.call))
-    return Column(dearest.row, dearest.strip, len(group))
+def _most_expensive(group: Sequence[CallColumn]) -> CallColumn:
+    highest = max(group, key=lambda column: (_unread(column.row), -column.row.call))
+    return CallColumn(highest.row, highest.strip, len(group))
 
 
 def _unread(row: CallRow) -> Decimal:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cachecost.prompts.blocks import Layer
-from cachecost.views.run.timeline_columns import Column
+from cachecost.views.run.timeline_columns import CallColumn
 
 HEIGHT = 200
 """Units of the longest prompt."""
@@ -37,12 +37,12 @@ class Paths:
     refused: str
 
 
-def paths_of(columns: Sequence[Column], longest: int) -> Paths:
+def paths_of(columns: Sequence[CallColumn], longest: int) -> Paths:
     """The picture of the columns, on the scale of a prompt of `longest` tokens."""
     tops = [[_height(top, longest) for top in column.tops] for column in columns]
     return Paths(
         len(columns),
-        [(name, _steps([each[number] for each in tops])) for number, name in _painted(tops)],
+        [(name, _steps([each[number] for each in tops])) for number, name in _visible_states(tops)],
         "".join(_line([_height(end, longest) for end in ends]) for ends in _layer_ends(columns)),
         _ticks(columns, longest),
         "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(columns))) if len(columns) <= GAPS_UP_TO else "",
@@ -57,7 +57,7 @@ def _height(tokens: int, longest: int) -> int:
     return round(tokens * HEIGHT / longest) if longest else 0
 
 
-def _painted(tops: Sequence[Sequence[int]]) -> Iterable[tuple[int, str]]:
+def _visible_states(tops: Sequence[Sequence[int]]) -> Iterable[tuple[int, str]]:
     """The states that can be seen, what is uncached first."""
     for number in reversed(range(len(STATES))):
         if any(each[number] > (each[number - 1] if number else 0) for each in tops):
@@ -83,19 +83,19 @@ def _line(heights: Sequence[int]) -> str:
     return "".join(f"M{start} {HEIGHT - value}H{end}" for start, end, value in _runs(heights) if value)
 
 
-def _layer_ends(columns: Sequence[Column]) -> tuple[list[int], list[int]]:
+def _layer_ends(columns: Sequence[CallColumn]) -> tuple[list[int], list[int]]:
     """Tokens up to the end of the tools, and of the system prompt."""
     tools = [_of_layer(column, Layer.TOOLS) for column in columns]
     system = [end + _of_layer(column, Layer.SYSTEM) for end, column in zip(tools, columns, strict=True)]
     return tools, system
 
 
-def _of_layer(column: Column, layer: Layer) -> int:
+def _of_layer(column: CallColumn, layer: Layer) -> int:
     found = column.row.by_layer.get(layer)
     return found.read + found.write_5m + found.write_1h + found.input if found else 0
 
 
-def _ticks(columns: Sequence[Column], longest: int) -> str:
+def _ticks(columns: Sequence[CallColumn], longest: int) -> str:
     """A tick where a mark stands; marks that stay make one line."""
     places: dict[int, list[int]] = {}
     for at, column in enumerate(columns):
@@ -117,14 +117,14 @@ def _stretches(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
     yield start, last + 1
 
 
-def _band(columns: Sequence[Column], fits: Callable[[Column], bool]) -> str:
+def _band(columns: Sequence[CallColumn], fits: Callable[[CallColumn], bool]) -> str:
     numbers = [at for at, column in enumerate(columns) if fits(column)]
     if not numbers:
         return ""
     return "".join(f"M{start} {BAND_TOP}H{end}v{BAND_HEIGHT}H{start}z" for start, end in _stretches(numbers))
 
 
-def _turns(columns: Sequence[Column]) -> str:
+def _turns(columns: Sequence[CallColumn]) -> str:
     """A stroke where a human turn begins: as planned, or where a recorded call answers a person."""
     turns = [column.row.turn for column in columns]
     begins = [

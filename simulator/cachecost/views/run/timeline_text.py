@@ -1,4 +1,4 @@
-"""What a column of the strip says when it is pointed at, and the table behind the picture."""
+"""The tooltips of a prompt timeline, and the table behind the picture."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from cachecost.base.formatting import counted, dollars, tokens
 from cachecost.ledger.results import ZERO, CallRow, LayerTokens
 from cachecost.ledger.timelines import CallTimeline, MarkAt
 from cachecost.prompts.blocks import Layer
-from cachecost.views.html.frame import Table
-from cachecost.views.run.timeline_columns import Column, in_groups
+from cachecost.views.run.timeline_columns import CallColumn, in_groups
+from cachecost.views.tables.table import Table, build_table
 
 STATES = {name: CLASS_NAMES[name] for name in ("read", "write_1h", "write_5m", "input")}
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """A part of the picture that can be pointed at: where it starts, how many columns it takes, what it says."""
+class HoverSpot:
+    """A part of the picture that can be pointed at: where it starts, how many columns it takes, its tooltip."""
 
     at: int
     width: int
     says: str
 
 
-def spots(columns: Sequence[Column], most: int) -> list[Spot]:
-    """At most `most` spots; one that covers several columns says their sums."""
+def spots(columns: Sequence[CallColumn], most: int) -> list[HoverSpot]:
+    """At most `most` spots; one that covers several columns shows their sums."""
     step = -(-len(columns) // most) if columns else 1
     groups = enumerate(in_groups(columns, step))
-    return [Spot(number * step, len(group), _says(group)) for number, group in groups]
+    return [HoverSpot(number * step, len(group), _says(group)) for number, group in groups]
 
 
-def call_table(columns: Sequence[Column], most: int) -> Table:
+def call_table(columns: Sequence[CallColumn], most: int) -> Table:
     """The same figures as a table, a row a spot."""
     step = -(-len(columns) // most) if columns else 1
     headers = ["call", "for", *STATES.values(), "output", "cost", "new blocks, or why there is no usage"]
     rows = [_cells(group) for group in in_groups(columns, step)]
-    return Table("Tokens by what became of them, call by call", headers, rows, names=2)
+    return build_table("Tokens by outcome, call by call", headers, rows, words=2)
 
 
-def _says(group: Sequence[Column]) -> str:
+def _says(group: Sequence[CallColumn]) -> str:
     if len(group) > 1:
         return _sums_say(group)
     row, strip = group[0].row, group[0].strip
@@ -51,7 +51,7 @@ def _says(group: Sequence[Column]) -> str:
     lines += [_layer(layer, row) for layer in Layer if _any(row, layer)]
     lines.append(f"output {tokens(row.usage.output_tokens)}{_dollars(row, row.cost.output)}")
     lines += [f"not read: {_kinds(strip)}"] if strip.fresh else []
-    lines += [f"marks at {_marks(strip.marks)}"] if strip.marks else []
+    lines += [f"breakpoints at {_marks(strip.marks)}"] if strip.marks else []
     return "\n".join([*lines, (row.cause or "").replace("_", " ")]).rstrip()
 
 
@@ -76,7 +76,7 @@ def _dollars(row: CallRow, amount: Decimal) -> str:
     return f" · {dollars(amount)}" if row.is_priced else ""
 
 
-def _cost(group: Sequence[Column]) -> str:
+def _cost(group: Sequence[CallColumn]) -> str:
     """Dollars of all its calls; unknown where those of one are."""
     is_known = all(column.row.is_priced for column in group)
     return dollars(sum((column.row.cost.total for column in group), ZERO) if is_known else None)
@@ -90,22 +90,22 @@ def _kinds(strip: CallTimeline) -> str:
     return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in strip.fresh)
 
 
-def _sums_say(group: Sequence[Column]) -> str:
+def _sums_say(group: Sequence[CallColumn]) -> str:
     parts = [f"{tokens(_sum(group, name))} {word}" for name, word in STATES.items() if _sum(group, name)]
     return f"{_range(group)} · {_cost(group)}\n{', '.join(parts)}"
 
 
-def _range(group: Sequence[Column]) -> str:
+def _range(group: Sequence[CallColumn]) -> str:
     first, last = group[0].row.call, group[-1].row.call
     return f"calls {first:,} to {last:,}" if last != first else f"call {first:,}"
 
 
-def _sum(group: Sequence[Column], name: str) -> int:
+def _sum(group: Sequence[CallColumn], name: str) -> int:
     field = "input_tokens" if name == "input" else "output_tokens" if name == "output" else name
     return sum(getattr(column.row.usage, field) for column in group)
 
 
-def _cells(group: Sequence[Column]) -> list[str]:
+def _cells(group: Sequence[CallColumn]) -> list[str]:
     counts = [tokens(_sum(group, name)) for name in (*STATES, "output")]
     if len(group) > 1:
         return [_range(group).partition(" ")[2], counted(len(group), "call"), *counts, _cost(group), ""]

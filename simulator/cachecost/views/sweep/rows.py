@@ -21,7 +21,7 @@ CONFIDENCE = 1.96
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SweepLine:
     """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their size.
 
     Where no price is known `costs` are input tokens that must be computed, and not dollars. `hit_share` is how much of
@@ -104,15 +104,15 @@ class _Sums:
         self.read += row.read
         self.fault = self.fault or row.fault
 
-    def line(self, is_priced: bool) -> Line:
+    def line(self, is_priced: bool) -> SweepLine:
         costs = [cost for cost in self.costs if cost is not None] if is_priced else list(map(Decimal, self.prefill))
         whole = self.read + sum(self.prefill)
         share = Decimal(self.read) / whole if whole else None
         missed = sorted(self.missed) if is_priced and self.may_miss else ()
-        return Line(self.first, sorted(costs), self.fault, is_priced, share, missed)
+        return SweepLine(self.first, sorted(costs), self.fault, is_priced, share, missed)
 
 
-def points_of(rows: Iterable[SweepRow]) -> Iterator[list[Line]]:
+def points_of(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
     """Rows in the order of the grid, summed up over their seeds: of each point its strategies. Holds one point."""
     for _, point in groupby(rows, lambda row: row.key.labels):
         sums: dict[str, _Sums] = {}
@@ -122,7 +122,7 @@ def points_of(rows: Iterable[SweepRow]) -> Iterator[list[Line]]:
         yield [one.line(is_priced) for one in sums.values()]
 
 
-def lines_of(rows: Iterable[SweepRow]) -> Iterator[Line]:
+def lines_of(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
     """The lines of all points, one after the other."""
     return (line for point in points_of(rows) for line in point)
 
@@ -131,7 +131,9 @@ def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[Sw
     """Print what `sweep --json` prints, line by line, and tell whether there were faults. `rows` are read twice."""
     head = {"format": 1, "scenario": scenario, "axes": list(axes), "cells": cells}
     stream.write(_json(head).removesuffix("\n}") + ',\n  "faults": ')
-    faults = _print_list(({**_named(axes, line), "fault": line.fault} for line in lines_of(rows) if line.fault), stream)
+    faults = _print_list(
+        ({**_point_object(axes, line), "fault": line.fault} for line in lines_of(rows) if line.fault), stream
+    )
     stream.write(',\n  "rows": ')
     _print_list((_object(axes, line) for line in lines_of(rows) if line.strategy), stream)
     stream.write("\n}\n")
@@ -151,7 +153,7 @@ def _json(value: dict[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def _cost(line: Line) -> dict[str, Any]:
+def _cost(line: SweepLine) -> dict[str, Any]:
     """Dollars; where no price is known, None, the tokens that must be computed and how much need not be."""
     if line.is_priced:
         band = {} if line.most is None else {"cost_band_usd": [exact(line.cost), exact(line.most)]}
@@ -160,17 +162,17 @@ def _cost(line: Line) -> dict[str, Any]:
     return {"cost_usd": None, "prefill_tokens": exact(line.cost), "hit_share": share}
 
 
-def _named(axes: Sequence[str], line: Line) -> dict[str, Any]:
+def _point_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     return {"at": dict(zip(axes, line.labels, strict=True)), "strategy": line.strategy or None}
 
 
-def _object(axes: Sequence[str], line: Line) -> dict[str, Any]:
+def _object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     if not line.has_seeds:
         counts = {name: getattr(line.first, name) for name in COUNTS}
-        return {**_named(axes, line), **counts, **_cost(line)}
+        return {**_point_object(axes, line), **counts, **_cost(line)}
     unit = "usd" if line.is_priced else "tokens"
     return {
-        **_named(axes, line),
+        **_point_object(axes, line),
         "seeds": len(line.costs),
         "calls": line.first.calls,
         "errors": line.first.errors,

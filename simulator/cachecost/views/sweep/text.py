@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TextIO
 
-from rich.table import Table
 from rich.text import Text
 
 from cachecost.base.formatting import (
@@ -23,55 +22,44 @@ from cachecost.base.formatting import (
     tokens,
 )
 from cachecost.sweep.rows import SweepRow
-from cachecost.views.run.text_tables import table_of
 from cachecost.views.streams import inert_console
-from cachecost.views.sweep.rows import PERCENTILES, Line, points_of
-from cachecost.views.tables.columns import (
-    ANSWER,
-    COMPARISON,
-    COUNT,
-    LOWER_BOUND,
-    Column,
-    Fit,
-    fit,
-    hidden_note,
-    shortened,
-)
+from cachecost.views.sweep.rows import PERCENTILES, SweepLine, points_of
+from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note, shorten_middle
+from cachecost.views.tables.table import ANSWER, COMPARISON, COUNT, LOWER_BOUND, Column, Table
+from cachecost.views.tables.text import render_table
 
 MOST_LINES, MOST_FAULTS = 60, 1_000
 SPREAD = (5, 50, 95)
 """The percentiles that a narrow table hides last."""
 NARROW = 100
 LEAST_STRATEGY, LONGEST_LABEL = 20, 32
-AXIS = "axis "
-"""What the keys of the columns of axes begin with."""
 AT_BEST = " at best"
-BEST_EFFORT = "Hits are best effort where a range is told: who is cheapest there is so at best."
+BEST_EFFORT = "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
 RECORDINGS = (".jsonl", ".json")
 
 
-class Summary:
+class SweepSummary:
     """What is kept of a sweep's lines to be printed: the first of them, the first faults, and who won how often."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.faults: list[Line] = []
+        self.lines: list[SweepLine] = []
+        self.faults: list[SweepLine] = []
         self.count = self.fault_count = 0
         self.winners: Counter[tuple[str, ...]] = Counter()
         self.least = self.most = Decimal(0)
         self.is_priced = True
         self.may_miss = False
 
-    def add(self, point: Sequence[Line]) -> None:
+    def add(self, point: Sequence[SweepLine]) -> None:
         """The lines of one point of the grid."""
         for line in point:
             self._note(line)
         good = [line for line in point if line.strategy and not line.first.errors]
         if good:
             least = min(line.cost for line in good)
-            self._won([line for line in good if line.cost == least])
+            self._count_winners([line for line in good if line.cost == least])
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: SweepLine) -> None:
         if line.strategy:
             self.is_priced = self.is_priced and line.is_priced
             self.may_miss = self.may_miss or line.most is not None
@@ -81,7 +69,7 @@ class Summary:
             self.fault_count += 1
             self.faults += [line] if self.fault_count <= MOST_FAULTS else []
 
-    def _won(self, lines: Sequence[Line]) -> None:
+    def _count_winners(self, lines: Sequence[SweepLine]) -> None:
         """The cheapest at a point; several where they tie."""
         cost = lines[0].cost
         self.least, self.most = (min(self.least, cost), max(self.most, cost)) if self.winners else (cost, cost)
@@ -92,7 +80,7 @@ def print_sweep(
     name: str, axes: Sequence[str], cells: int, rows: Iterable[SweepRow], stream: TextIO, out: Path | None
 ) -> bool:
     """Print the sweep to `stream`, and tell whether there were faults; colour only where the terminal wants it."""
-    summary = Summary()
+    summary = SweepSummary()
     for point in points_of(rows):
         summary.add(point)
     console = inert_console(stream, highlight=False, soft_wrap=True)
@@ -103,8 +91,8 @@ def print_sweep(
     if summary.may_miss:
         console.print(Text(BEST_EFFORT))
     console.print()
-    fitted = _fitted(axes, summary.lines, console.width)
-    console.print(_table(fitted), soft_wrap=False)
+    fitted = _fit(axes, summary.lines, console.width)
+    console.print(render_table(fitted), soft_wrap=False)
     for sentence in _rest(axes, summary, out):
         console.print(Text(sentence))
     if note := hidden_note([fitted], "--out F.csv"):
@@ -112,69 +100,64 @@ def print_sweep(
     return bool(summary.faults)
 
 
-def _answer(summary: Summary) -> Iterator[str]:
+def _answer(summary: SweepSummary) -> Iterator[str]:
     """Who is cheapest, and where."""
     ranked = summary.winners.most_common()
-    points, seeds = summary.winners.total(), _of_seeds(summary.lines)
+    points, seeds = summary.winners.total(), _seed_words(summary.lines)
     if len(ranked) == 1:
-        told = _told(ranked[0][0], summary)
+        cheapest = _cheapest_words(ranked[0][0], summary)
         if len({line.strategy for line in summary.lines}) == 1 and not summary.is_priced:
             return
         low, high = (_amount(amount, summary.is_priced) for amount in (summary.least, summary.most))
         span = low + (f" to {high}" if points > 1 else "")
-        yield f"{told}{' everywhere' if points > 1 else ''}: {span}{seeds}."
+        yield f"{cheapest}{' everywhere' if points > 1 else ''}: {span}{seeds}."
     elif ranked:
-        told = ", ".join(f"{_tied(names)} at {times}" for names, times in ranked)
+        places = ", ".join(f"{_tie_words(names)} at {times}" for names, times in ranked)
         what = "Who is cheapest" if summary.is_priced else "Who has least to compute"
-        yield f"{what} depends on the point: {told} of {points}{seeds}."
+        yield f"{what} depends on the point: {places} of {points}{seeds}."
 
 
-def _told(names: Sequence[str], summary: Summary) -> str:
+def _cheapest_words(names: Sequence[str], summary: SweepSummary) -> str:
     """ "a is cheapest", "a and b tie as the cheapest"."""
     if summary.is_priced:
-        told = "tie as the cheapest" if len(names) > 1 else "is cheapest"
-        return f"{all_of(names)} {told}{AT_BEST * summary.may_miss}"
+        verb = "tie as the cheapest" if len(names) > 1 else "is cheapest"
+        return f"{all_of(names)} {verb}{AT_BEST * summary.may_miss}"
     return f"{all_of(names)} {'tie with' if len(names) > 1 else 'has'} least to compute"
 
 
-def _tied(names: Sequence[str]) -> str:
+def _tie_words(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"a tie of {all_of(names)}"
 
 
-def _of_seeds(lines: Sequence[Line]) -> str:
+def _seed_words(lines: Sequence[SweepLine]) -> str:
     return f", means of {len(lines[0].costs):,} seeds" if lines[0].has_seeds else ""
 
 
-def _fitted(axes: Sequence[str], lines: Sequence[Line], width: int) -> Fit:
+def _fit(axes: Sequence[str], lines: Sequence[SweepLine], width: int) -> FittedTable:
     """The strategies with the point that each line is of, and its figures, in `width` cells."""
-    columns = [_axis_column(axis, [line.labels[number] for line in lines], width) for number, axis in enumerate(axes)]
-    return fit([line.strategy for line in lines], "strategy", [*columns, *_numbers(lines)], width, LEAST_STRATEGY)
+    names = Column("name", "strategy", [line.strategy for line in lines], right=False)
+    points = [_axis_column(axis, [line.labels[number] for line in lines], width) for number, axis in enumerate(axes)]
+    return fit_table(Table([names, *points, *_number_columns(lines)]), width, LEAST_STRATEGY)
 
 
 def _axis_column(axis: str, labels: Sequence[str], width: int) -> Column:
     """An axis, by the last word of its path where the table is narrow."""
-    head = axis.rpartition(".")[2] if width < NARROW else axis
-    return Column(f"{AXIS}{axis}", head, [shortened(_short(label), LONGEST_LABEL) for label in labels], right=False)
+    header = axis.rpartition(".")[2] if width < NARROW else axis
+    cells = [shorten_middle(_short_label(label), LONGEST_LABEL) for label in labels]
+    return Column(f"axis {axis}", header, cells, right=False, leads=True)
 
 
-def _table(fitted: Fit) -> Table:
-    """The point first, then the strategy, then its figures."""
-    columns = sorted(fitted.columns, key=lambda column: not column.key.startswith(AXIS))
-    table = table_of(columns)
-    for number in range(len(fitted.names.cells)):
-        table.add_row(*(Text(column.flush(number)) for column in columns))
-    return table
-
-
-def _short(label: str) -> str:
+def _short_label(label: str) -> str:
     """A value in a column: of a recording's path its name."""
     return Path(label).stem if label.endswith(RECORDINGS) else label
 
 
-def _numbers(lines: Sequence[Line]) -> list[Column]:
+def _number_columns(lines: Sequence[SweepLine]) -> list[Column]:
     """The columns of figures."""
     is_priced = all(line.is_priced for line in lines)
-    shares = [] if is_priced else [_column("hit share", percent_column([one.hit_share for one in lines]), COMPARISON)]
+    shares = (
+        [] if is_priced else [_column("cache hit rate", percent_column([one.hit_share for one in lines]), COMPARISON)]
+    )
     costs = _costs(lines, [(line.cost, line.most) for line in lines])
     if not lines or not lines[0].has_seeds:
         calls = _column("calls", [f"{line.first.calls:,}" for line in lines], COUNT)
@@ -184,7 +167,7 @@ def _numbers(lines: Sequence[Line]) -> list[Column]:
     return [*shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND), *spread]
 
 
-def _percentile(at: int, lines: Sequence[Line]) -> Column:
+def _percentile(at: int, lines: Sequence[SweepLine]) -> Column:
     cells = _costs(lines, [(line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
     return _column(f"p{at}", cells, COMPARISON if at in SPREAD else COUNT)
 
@@ -193,7 +176,7 @@ def _column(head: str, cells: list[str], rank: int = ANSWER) -> Column:
     return Column(head, head, point_aligned(cells), rank=rank)
 
 
-def _costs(lines: Sequence[Line], amounts: Sequence[tuple[Decimal, Decimal | None]]) -> list[str]:
+def _costs(lines: Sequence[SweepLine], amounts: Sequence[tuple[Decimal, Decimal | None]]) -> list[str]:
     """Dollars in one precision; tokens of prefill where no price is known."""
     places = dollar_places(amount for pair in amounts for amount in pair)
     return [
@@ -206,7 +189,7 @@ def _amount(amount: Decimal, is_priced: bool) -> str:
     return dollars(amount) if is_priced else tokens(int(amount))
 
 
-def _rest(axes: Sequence[str], summary: Summary, out: Path | None) -> Iterator[str]:
+def _rest(axes: Sequence[str], summary: SweepSummary, out: Path | None) -> Iterator[str]:
     where = f" in {out}" if out else "; --out F.parquet keeps all"
     if summary.count > MOST_LINES:
         yield f"… {summary.count - MOST_LINES:,} more{where}"

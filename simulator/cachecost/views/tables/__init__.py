@@ -1,1 +1,1 @@
-"""Tables: columns, and their renderings as text, Markdown and CSV."""
+"""The one table type of all reports, and its renderings: text, Markdown, HTML (`views/html`), CSV of JSON rows."""

@@ -1,33 +1,40 @@
-"""The few pieces of Markdown: escaped words, a table, a picture."""
+"""Pieces of Markdown: escaped words, a table, a picture."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from cachecost.base.formatting import UNKNOWN
 from cachecost.base.inert import inert
+from cachecost.views.tables.table import Table
 
 SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
-"""Signs that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""
+"""Characters that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""
 
 
-def escaped(text: str) -> str:
-    """Words as they are: nothing in them is markup, and no line ends."""
+def escape_markdown(text: str) -> str:
+    """`text` in one line, with nothing in it that Markdown reads as markup."""
     return SPECIAL.sub(r"\\\1", inert(" ".join(text.split())))
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> str:
-    """A table whose first `names` columns stand flush left, the others flush right. Cells are Markdown already."""
-    rule = [":---" if number < names else "---:" for number in range(len(headers))]
+def markdown_table(table: Table) -> str:
+    """The table without its caption."""
+    headers = list(map(escape_markdown, table.headers))
+    rule = ["---:" if column.right else ":---" for column in table.columns]
+    rows = [[_cell(table, row, column) for column in range(len(headers))] for row in range(len(table.rows))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headers, rule, *rows))
 
 
-def strong(cells: Sequence[str]) -> list[str]:
-    """The cells in bold; empty and unknown ones stay as they are."""
-    return [cell if cell in ("", UNKNOWN) else f"**{cell}**" for cell in cells]
+def picture_link(name: str, description: str, files: Collection[str]) -> str:
+    """A link to the picture `name` with its description as text; empty if it is not among `files`."""
+    return f"![{escape_markdown(description)}]({name})" if name in files else ""
 
 
-def picture(name: str, says: str, there: Collection[str]) -> str:
-    """A link to the picture beside the report, its finding as its text; empty if it is not there."""
-    return f"![{escaped(says)}]({name})" if name in there else ""
+def _cell(table: Table, row: int, column: int) -> str:
+    """The cell, bold where it stands out; empty and unknown ones stay as they are."""
+    cell = table.columns[column].cells[row].strip()
+    text = escape_markdown(cell)
+    if table.columns[column].right:
+        text = text.replace("\\$", "$")  # amounts: two in a row of numbers begin no formula
+    return f"**{text}**" if table.is_bold(row, column) and cell not in ("", UNKNOWN) else text

@@ -11,25 +11,25 @@ from cachecost.base.formatting import exact
 FORMAT = 1
 
 
-def whatif_object(told: WhatifReport) -> dict[str, Any]:
+def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     """All promises, what they come to jointly, actions, the edge of the lifetimes, and how sure."""
     made: dict[str, Any] = {
         "format": FORMAT,
-        "calls": told.calls,
-        "cost_usd": exact(told.cost),
-        "simulated_usd": exact(told.simulated),
-        "promises": [_alternative(one) for one in told.alternatives],
-        "jointly": _jointly(told.jointly),
-        "break_even": _break_even(told.break_even),
-        "tokens": {"source": told.token_source, "band": told.band},
-        "readings": {"asked": told.readings_asked, "other": list(told.readings)},
+        "calls": whatif.calls,
+        "cost_usd": exact(whatif.cost),
+        "simulated_usd": exact(whatif.simulated),
+        "promises": [_alternative(one) for one in whatif.alternatives],
+        "jointly": _jointly(whatif.jointly),
+        "break_even": _break_even(whatif.break_even),
+        "tokens": {"source": whatif.token_source, "band": whatif.band},
+        "readings": {"asked": whatif.readings_asked, "other": list(whatif.readings)},
     }
-    if told.billed is not None:
-        made["billed_usd"] = exact(told.billed)
-    if told.asked:
-        made["asked"] = _jointly(told.asked)
-    if told.actions:
-        made["actions"] = [_action(one) for one in told.actions]
+    if whatif.billed is not None:
+        made["billed_usd"] = exact(whatif.billed)
+    if whatif.asked:
+        made["asked"] = _jointly(whatif.asked)
+    if whatif.actions:
+        made["actions"] = [_action(one) for one in whatif.actions]
     return made
 
 

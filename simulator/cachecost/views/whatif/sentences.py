@@ -18,53 +18,53 @@ from cachecost.base.formatting import all_of, change, counted, dollar_change, do
 from cachecost.ledger.results import ZERO
 
 
-def headline(told: WhatifReport) -> Iterator[str]:
+def headline(whatif: WhatifReport) -> Iterator[str]:
     """What it cost, and the best single change: one that keeps the answers, then one that may not."""
-    yield f"{told.name}   {counted(told.calls, 'call')} · {_paid(told)}"
-    kept = best(told, keeps_answers=True)
-    other = best(told, keeps_answers=False)
+    yield f"{whatif.name}   {counted(whatif.calls, 'call')} · {_cost_words(whatif)}"
+    kept = best(whatif, keeps_answers=True)
+    other = best(whatif, keeps_answers=False)
     if kept is None:
         yield "No single change that keeps the answers saves anything that these data support."
     else:
-        yield f"The best single change: {kept.name} saves {_saved(kept)}: {kept.does}.{_tie(told, kept)}"
+        yield f"The best single change: {kept.name} saves {_saving_words(kept)}: {kept.does}.{_tie(whatif, kept)}"
     if other is not None:
-        yield f"With other answers: {other.name} saves {_saved(other)}: {other.does}.{_tie(told, other)}"
+        yield f"With other answers: {other.name} saves {_saving_words(other)}: {other.does}.{_tie(whatif, other)}"
 
 
-def best(told: WhatifReport, keeps_answers: bool) -> Alternative | None:
+def best(whatif: WhatifReport, keeps_answers: bool) -> Alternative | None:
     """The promise that saves most and is supported; None: none saves."""
-    return next((one for one in told.alternatives if one.is_gain and one.keeps_answers is keeps_answers), None)
+    return next((one for one in whatif.alternatives if one.is_gain and one.keeps_answers is keeps_answers), None)
 
 
-def _tie(told: WhatifReport, best: Alternative) -> str:
+def _tie(whatif: WhatifReport, best: Alternative) -> str:
     """What saves exactly as much as the best of its kind."""
     equal = [
         one.name
-        for one in told.alternatives
+        for one in whatif.alternatives
         if one is not best and one.is_gain and (one.saving, one.keeps_answers) == (best.saving, best.keeps_answers)
     ]
     return f" {all_of(equal)} {'saves' if len(equal) == 1 else 'save'} the same." if equal else ""
 
 
-def _saved(one: Alternative) -> str:
+def _saving_words(one: Alternative) -> str:
     share = f" ({percent(one.share)})" if one.share is not None else ""
     return f"{dollars(one.saving)}{share}"
 
 
-def _paid(told: WhatifReport) -> str:
-    if told.billed is None:
-        return f"{dollars(told.cost)} as simulated"
-    off = change(told.simulated, told.billed)
+def _cost_words(whatif: WhatifReport) -> str:
+    if whatif.billed is None:
+        return f"{dollars(whatif.cost)} simulated"
+    off = change(whatif.simulated, whatif.billed)
     apart = f", {percent(off, signed=True)}" if off else ""
-    what = "only differences are taken from the simulation" if told.cost == told.billed else "too far off to be trusted"
+    what = "only differences are simulated" if whatif.cost == whatif.billed else "too far off to rely on"
     return (
-        f"{dollars(told.billed)} billed; simulated as recorded {dollars(told.simulated)} "
-        f"({dollar_change(told.simulated - told.billed)}{apart}), {what}"
+        f"{dollars(whatif.billed)} billed; {dollars(whatif.simulated)} simulated "
+        f"({dollar_change(whatif.simulated - whatif.billed)}{apart}), {what}"
     )
 
 
 def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
-    """What several save together, beside the sum of the parts."""
+    """What several save together, and the sum of their single savings."""
     names = " + ".join(joint.names)
     if joint.cost is None or joint.saving is None:
         yield f"Together {names}: {joint.supported or NOT_EVALUATED}"
@@ -73,7 +73,7 @@ def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> It
     verb = "save" if len(joint.names) > 1 else "saves"
     start = "As asked, together" if is_asked else "Together"
     if len(joint.names) == 1 and not is_asked:
-        yield f"Nothing saves more beside it: {names} alone is the best of those that keep the answers."
+        yield f"No combination saves more than {names} alone, of those that keep the answers."
         return
     amount = f"{verb} {dollars(joint.saving)}" if joint.saving >= ZERO else f"cost {dollars(-joint.saving)} more"
     yield f"{start}: {names} {amount}{share}; the parts alone would add up to {dollars(joint.sum_of_parts)}."
@@ -108,19 +108,15 @@ def break_even_lines(edge: BreakEven) -> Iterator[str]:
     )
     here = f"; here {edge.here:.2f}" if edge.here is not None else ""
     yield (
-        f"edge     an hour pays on {edge.model} where pauses of 5–60 min have {edge.needed:.3f} tokens written again "
-        f"for each new one{here}"
+        f"TTL      1h breaks even on {edge.model} at {edge.needed:.3f} rewritten tokens per new token "
+        f"in pauses of 5–60 min{here}"
     )
     if edge.needed_pauses is not None:
         an_hour = edge.needed_an_hour
         rate = f", {an_hour:.1f} an hour" if an_hour is not None else ""
-        yield f"         that is {_up(edge.needed_pauses)} such pauses here{rate}; there are {middle:,}"
+        yield f"         1h TTL breaks even at {edge.needed_pauses:.1f} such pauses{rate}; you have {middle:,}"
     if edge.pings is not None:
-        yield f"         pings pay for a pause that takes no more than {edge.pings:,} of them"
-
-
-def _up(number: Decimal) -> str:
-    return f"{number:.1f}"
+        yield f"         keep-alives pay for a pause that takes at most {edge.pings:,} of them"
 
 
 def _duration(seconds: float) -> str:

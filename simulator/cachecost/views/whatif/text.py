@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
-from cachecost.analysis.whatif.alternatives import (
-    NO_CHANGE,
-    NOT_SUPPORTED,
-    Action,
-    Alternative,
-    BreakEven,
-    Combination,
-    WhatifReport,
-)
+from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_SUPPORTED, Alternative, WhatifReport
 from cachecost.base.formatting import (
     counted,
     dollar_change,
@@ -32,121 +21,113 @@ from cachecost.base.formatting import (
     rough_dollars,
 )
 from cachecost.ledger.results import ZERO
-from cachecost.views.run.text_tables import table_of
-from cachecost.views.streams import inert_console
-from cachecost.views.tables.columns import COMPARISON, COUNT, GAP, INDENT, Column, Fit, fit, hidden_note
-from cachecost.views.tables.plain import PIPE_WIDTH
+from cachecost.views.streams import report_console
+from cachecost.views.tables.fitting import GAP, FittedTable, fit_table, hidden_note
+from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
+from cachecost.views.tables.text import PIPE_WIDTH, render_table
 from cachecost.views.whatif.sentences import action_lines, break_even_lines, headline, joint_lines
 
 NARROWEST_PROSE = 30
-"""Cells from which on the table tells what each promise does."""
+"""Cells that the column “what it does” needs to be shown."""
 
 
-def print_whatif(told: WhatifReport, stream: IO[str]) -> None:
+def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
-    console = inert_console(stream, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PIPE_WIDTH
-    _say(console, headline(told))
-    if told.jointly:
-        _say(console, joint_lines(told.jointly, told.cost))
-    priced = [one for one in told.alternatives if _is_shown(one)]
-    fitted = _fitted(priced, console.width) if priced else None
+    console = report_console(stream, PIPE_WIDTH)
+    _print_lines(console, headline(whatif))
+    if whatif.jointly:
+        _print_lines(console, joint_lines(whatif.jointly, whatif.cost))
+    shown = [one for one in whatif.alternatives if _is_shown(one)]
+    fitted = _fit(shown, console.width) if shown else None
     if fitted:
+        prose = ("what it does", [one.does for one in shown]) if _has_prose(fitted) else None
+        losses = [number for number, one in enumerate(shown) if not one.is_gain]
         console.print()
-        console.print(_table(priced, fitted))
-    for part in (_asked(told.asked, told), _actions(told.actions), _break_even(told.break_even), _closing(told)):
-        lines = list(part)
+        console.print(render_table(fitted, prose=prose, dim=losses))
+    for lines in _sections(whatif):
         if lines:
             console.print()
-            _say(console, lines)
-    if note := hidden_note([fitted] if fitted else [], "--csv F"):
-        _say(console, [note])
+            _print_lines(console, lines)
+    if fitted and (note := hidden_note([_with_prose_hidden(fitted)], "--csv F")):
+        _print_lines(console, [note])
+
+
+def _sections(whatif: WhatifReport) -> Iterator[list[str]]:
+    """What stands below the table: the combination that was asked for, actions, break-evens, certainty."""
+    yield list(joint_lines(whatif.asked, whatif.cost, is_asked=True)) if whatif.asked else []
+    yield [line for action in whatif.actions for line in action_lines(action)]
+    yield list(break_even_lines(whatif.break_even)) if whatif.break_even else []
+    yield list(_closing(whatif))
 
 
 def _is_shown(one: Alternative) -> bool:
-    """Models that cost more are told in a line."""
-    return one.saving is not None and not one.supported.startswith(NO_CHANGE) and not _is_dearer(one)
+    """Models that cost more share one line."""
+    return one.saving is not None and not one.supported.startswith(NO_CHANGE) and not _costs_more(one)
 
 
-def _is_dearer(one: Alternative) -> bool:
+def _costs_more(one: Alternative) -> bool:
     return one.kind == "model" and one.saving is not None and one.saving < 0
 
 
-def _say(console: Console, lines: Iterator[str] | Sequence[str]) -> None:
+def _print_lines(console: Console, lines: Iterable[str]) -> None:
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _fitted(alternatives: Sequence[Alternative], width: int) -> Fit:
-    """What each promise costs and saves, and whether that is sure; what it does, where that has room to be read."""
-    places = dollar_places(amount for one in alternatives for amount in (one.cost, one.saving, one.most))
+def _fit(promises: Sequence[Alternative], width: int) -> FittedTable:
+    """What each alternative costs and saves, and whether that is sure, in `width` cells."""
+    places = dollar_places(amount for one in promises for amount in (one.cost, one.saving, one.most))
     columns = [
-        Column("cost", "cost", point_aligned([dollar_range(one.cost, one.most, places) for one in alternatives])),
-        Column("saving", "saving", point_aligned([dollar_change(one.saving, places) for one in alternatives])),
-        Column("share", "share", percent_column([one.share for one in alternatives], signed=True), rank=COMPARISON),
-        Column("calls", "calls", [_calls(one) for one in alternatives], rank=COUNT),
-        Column("sure", "sure?", [_mark(one) for one in alternatives], right=False),
+        Column("name", "alternative", [one.name for one in promises], right=False),
+        Column("cost", "cost", point_aligned([dollar_range(one.cost, one.most, places) for one in promises])),
+        Column("saving", "saving", point_aligned([dollar_change(one.saving, places) for one in promises])),
+        Column("share", "share", percent_column([one.share for one in promises], signed=True), rank=COMPARISON),
+        Column("calls", "calls", [_calls(one) for one in promises], rank=COUNT),
+        Column("sure", "sure?", [_certainty(one) for one in promises], right=False),
     ]
-    fitted = fit([one.name for one in alternatives], "promise", columns, width)
-    if fitted.room < GAP + NARROWEST_PROSE:
-        does = Column("does", "what it does", [" " * NARROWEST_PROSE for _ in alternatives])
-        return replace(fitted, hidden=[*fitted.hidden, does])
-    return fitted
+    return fit_table(Table(columns), width)
 
 
-def _table(alternatives: Sequence[Alternative], fitted: Fit) -> Padding:
-    table = table_of(fitted.columns)
-    has_prose = fitted.room >= GAP + NARROWEST_PROSE
-    if has_prose:
-        table.add_column("what it does", overflow="fold")
-    for number, one in enumerate(alternatives):
-        cells = [Text(column.flush(number)) for column in fitted.columns]
-        table.add_row(*cells, *[one.does] * has_prose, style="" if one.is_gain else "dim")
-    return Padding(table, (0, 0, 0, INDENT))
+def _has_prose(fitted: FittedTable) -> bool:
+    """Whether there is room for the column that says what each alternative does."""
+    return fitted.room >= GAP + NARROWEST_PROSE
+
+
+def _with_prose_hidden(fitted: FittedTable) -> FittedTable:
+    if _has_prose(fitted):
+        return fitted
+    prose = Column("does", "what it does", [" " * NARROWEST_PROSE for _ in fitted.names.cells])
+    return replace(fitted, hidden=[*fitted.hidden, prose])
 
 
 def _calls(one: Alternative) -> str:
     return f"{one.calls_changed:,}" + (f" +{one.extra_calls:,}" if one.extra_calls else "")
 
 
-def _mark(one: Alternative) -> str:
+def _certainty(one: Alternative) -> str:
     if one.supported != "yes":
         return "no *"
     return "open rule" if one.depends_on else "yes"
 
 
-def _asked(joint: Combination | None, told: WhatifReport) -> Iterator[str]:
-    if joint:
-        yield from joint_lines(joint, told.cost, is_asked=True)
-
-
-def _actions(actions: Sequence[Action]) -> Iterator[str]:
-    for action in actions:
-        yield from action_lines(action)
-
-
-def _break_even(edge: BreakEven | None) -> Iterator[str]:
-    if edge:
-        yield from break_even_lines(edge)
-
-
-def _closing(told: WhatifReport) -> Iterator[str]:
+def _closing(whatif: WhatifReport) -> Iterator[str]:
     """What the data do not say, what is assumed, and how sure all of this is."""
-    doubtful = [one for one in told.alternatives if one.saving is not None and one.supported.startswith(NOT_SUPPORTED)]
+    doubtful = [
+        one for one in whatif.alternatives if one.saving is not None and one.supported.startswith(NOT_SUPPORTED)
+    ]
     yield from (f"* {line}" for line in _by_verdict(doubtful))
-    dearer = [one for one in told.alternatives if _is_dearer(one)]
-    if dearer:
-        more = dollar_column([-(one.saving or ZERO) for one in dearer])
-        models = (f"{one.name.partition('=')[2]} (+{extra})" for one, extra in zip(dearer, more, strict=True))
-        yield f"dearer models: {', '.join(models)}"
-    yield from _by_verdict([one for one in told.alternatives if one.saving is None])
-    yield from _by_verdict([one for one in told.alternatives if one.supported.startswith(NO_CHANGE)])
-    for words in dict.fromkeys(one.assumption for one in told.alternatives if one.assumption and one.is_gain):
-        names = ", ".join(one.name for one in told.alternatives if one.assumption == words and one.is_gain)
+    expensive = [one for one in whatif.alternatives if _costs_more(one)]
+    if expensive:
+        more = dollar_column([-(one.saving or ZERO) for one in expensive])
+        models = (f"{one.name.partition('=')[2]} (+{extra})" for one, extra in zip(expensive, more, strict=True))
+        yield f"more expensive models: {', '.join(models)}"
+    yield from _by_verdict([one for one in whatif.alternatives if one.saving is None])
+    yield from _by_verdict([one for one in whatif.alternatives if one.supported.startswith(NO_CHANGE)])
+    for words in dict.fromkeys(one.assumption for one in whatif.alternatives if one.assumption and one.is_gain):
+        names = ", ".join(one.name for one in whatif.alternatives if one.assumption == words and one.is_gain)
         yield f"assumed  {names}: {words}"
-    yield "assumed  effort is not among these: what another effort would have answered is in no recording"
-    yield from _sure(told)
+    yield "assumed  effort is unchanged: no recording shows what another effort would have answered"
+    yield from _sure(whatif)
 
 
 def _by_verdict(alternatives: Sequence[Alternative]) -> Iterator[str]:
@@ -155,17 +136,17 @@ def _by_verdict(alternatives: Sequence[Alternative]) -> Iterator[str]:
         yield f"{', '.join(one.name for one in alternatives if one.supported == why)}: {why}"
 
 
-def _sure(told: WhatifReport) -> Iterator[str]:
-    best = next((one for one in told.alternatives if one.is_gain), None)
-    if told.token_source:
-        error = f" ±{percent(told.band)}" if told.band else ""
+def _sure(whatif: WhatifReport) -> Iterator[str]:
+    best = next((one for one in whatif.alternatives if one.is_gain), None)
+    if whatif.token_source:
+        error = f" ±{percent(whatif.band)}" if whatif.band else ""
         on_best = f" → ±{rough_dollars(best.error)} on {best.name}" if best and best.error else ""
-        yield f"tokens   {told.token_source}{error}{on_best}"
-    for one in told.alternatives:
+        yield f"tokens   {whatif.token_source}{error}{on_best}"
+    for one in whatif.alternatives:
         for words in one.depends_on:
-            yield f"reading  {one.name}: {words}"
-    if not told.readings_asked:
-        yield "reading  other readings of the open rules were not asked (--readings asks them)"
-    elif told.readings and not any(one.depends_on for one in told.alternatives):
-        asked = counted(len(told.readings), "other reading")
-        yield f"reading  no verdict turns under {asked} of the open rules"
+            yield f"depends  {one.name}: {words}"
+    if not whatif.readings_asked:
+        yield "rules    other assumptions on the open rules were not tried (try them with --readings)"
+    elif whatif.readings and not any(one.depends_on for one in whatif.alternatives):
+        tried = counted(len(whatif.readings), "other assumption")
+        yield f"rules    no verdict changes under {tried} on the open rules"

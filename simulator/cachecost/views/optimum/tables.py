@@ -1,0 +1,67 @@
+"""The costs of an optimum: its plan, every strategy against it, and the lower bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from cachecost.analysis.optimum.optimum import Optimum
+from cachecost.base.formatting import change, dollar_column, percent_column
+from cachecost.views.tables.table import Column, Table
+
+MOST_ROWS = 8
+KNOWN = {"none", "automatic", "system-only", "progressive", "base", "claude-code"}
+PLAN, LOWER_BOUND = "this plan", "lower bound for these prompts"
+
+
+def plan_table(optimum: Optimum) -> Table:
+    """The plan, every strategy that could run, the cheapest first, then the lower bounds."""
+    costs = [(preset.name, preset.usd) for preset in optimum.presets if not preset.refused]
+    return _cost_table(optimum, costs)
+
+
+def short_plan_table(optimum: Optimum) -> Table:
+    """The same for the terminal: strategies of the same cost share a row, and only the cheapest rows are shown."""
+    groups: dict[Decimal, list[str]] = {}
+    for preset in sorted((preset for preset in optimum.presets if not preset.refused), key=lambda preset: preset.usd):
+        groups.setdefault(preset.usd, []).append(preset.name)
+    costs = [
+        (_group_name(names), usd)
+        for number, (usd, names) in enumerate(groups.items())
+        if number < MOST_ROWS or set(names) & KNOWN
+    ]
+    return _cost_table(optimum, costs)
+
+
+def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table:
+    recorded = [] if optimum.recorded_usd is None else [(optimum.first, optimum.recorded_usd)]
+    rows = [(PLAN, optimum.usd), *sorted([*costs, *recorded], key=lambda row: row[1])]
+    bounds = _lower_bounds(optimum)
+    blank = [""] * len(bounds)
+    above = percent_column([change(usd, optimum.floor_usd) for _, usd in rows], signed=True)
+    saved = percent_column([_saved_share(optimum, usd) for _, usd in rows])
+    columns = [
+        Column("name", "strategy", [name for name, _ in (*rows, *bounds)], right=False),
+        Column("cost", "cost", dollar_column([usd for _, usd in (*rows, *bounds)])),
+        Column("over", "above lower bound", [*above, *blank]),
+        Column("saved", "saved by this plan", [*saved, *blank]),
+    ]
+    return Table(columns, "Dollars for these calls", strong=frozenset({0}))
+
+
+def _group_name(names: list[str]) -> str:
+    """The best known of strategies of the same cost, and how many others there are."""
+    first = next((name for name in names if name.partition("@")[0] in KNOWN), names[0])
+    return first if len(names) == 1 else f"{first} and {len(names) - 1} more of the same cost"
+
+
+def _lower_bounds(optimum: Optimum) -> list[tuple[str, Decimal]]:
+    """The lower bounds in USD, each with its name."""
+    if optimum.with_pings and optimum.floor.usd != optimum.floor_usd:
+        return [(LOWER_BOUND, optimum.floor_usd), (f"{LOWER_BOUND}, without keep-alives", optimum.floor.usd)]
+    return [(LOWER_BOUND, optimum.floor_usd)]
+
+
+def _saved_share(optimum: Optimum, usd: Decimal) -> Decimal | None:
+    saved = change(optimum.usd, usd)
+    return -saved if saved else None

@@ -1,0 +1,110 @@
+"""The row of a call: its fields, as `replay --json` and calls.csv write them.
+
+It imports nothing heavy: a row is made for every call of a long log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any, TextIO
+
+from cachecost.base.formatting import exact
+from cachecost.base.inert import inert_cell
+from cachecost.ledger.rows import TOKEN_CLASSES, ZERO, CallRow
+from cachecost.prompts.blocks import Layer
+
+FORMAT = 1
+REFUSAL = "invalid_request_error"
+USAGE_FIELDS = {"input": "input_tokens", "output": "output_tokens"}
+Field = Callable[[CallRow], Any]
+
+
+def _usd(row: CallRow, amount: Decimal) -> str | None:
+    """All digits, never with an exponent; None where no price is known (a server of your own)."""
+    return exact(amount) if row.is_priced else None
+
+
+def _tokens_of(name: str) -> Field:
+    field = USAGE_FIELDS.get(name, name)
+    return lambda row: getattr(row.usage, field)
+
+
+def _cost_of(name: str) -> Field:
+    return lambda row: _usd(row, getattr(row.cost, name))
+
+
+def _layer_cost_of(layer: Layer) -> Field:
+    return lambda row: _usd(row, row.cost_by_layer.get(layer, ZERO))
+
+
+def _usage_or_error(row: CallRow) -> dict[str, Any]:
+    if row.error is None:
+        return {"usage": row.usage.wire()}
+    return {"error": {"type": row.error_type or REFUSAL, "message": row.error}}
+
+
+def _cost_range(row: CallRow) -> dict[str, Any]:
+    """The least and the most that the call can cost, where hits are best effort."""
+    if row.cost_if_missed is None:
+        return {}
+    return {"cost_band_usd": [_usd(row, row.cost.total), exact(row.cost_if_missed)]}
+
+
+FIELDS: dict[str, Field] = {
+    "strategy": attrgetter("strategy"),
+    "call": attrgetter("call"),
+    "timestamp": attrgetter("timestamp"),
+    "model": attrgetter("model"),
+    "purpose": attrgetter("purpose"),
+    "turn": attrgetter("turn"),
+    "inquiry": attrgetter("inquiry"),
+    "output_is_recorded": attrgetter("output_is_recorded"),
+    "cost_usd": lambda row: _usd(row, row.cost.total),
+    "cause": attrgetter("cause"),
+    "error": attrgetter("error"),
+}
+"""The fields of a call, by the key that JSON and CSV share."""
+JSON_GROUPS: tuple[Callable[[CallRow], dict[str, Any]] | str, ...] = (
+    *("call", "timestamp", "model", "strategy", _usage_or_error, "cost_usd", _cost_range),
+    *("cause", "output_is_recorded", "purpose", "turn", "inquiry"),
+)
+CSV_FIELDS: dict[str, Field] = {
+    **{name: FIELDS[name] for name in ("strategy", "call")},
+    "timestamp": lambda row: row.timestamp or datetime.fromtimestamp(row.start, UTC).isoformat(),
+    **{name: FIELDS[name] for name in ("model", "purpose", "turn", "inquiry")},
+    **{name: _tokens_of(name) for name in TOKEN_CLASSES},
+    **{f"{name}_usd": _cost_of(name) for name in TOKEN_CLASSES},
+    **{f"{layer}_usd": _layer_cost_of(layer) for layer in Layer},
+    **{name: FIELDS[name] for name in ("cost_usd", "cause", "error")},
+}
+
+
+def call_object(row: CallRow) -> dict[str, Any]:
+    """The call as docs/output-formats.md describes it; one with an error has `error` in place of `usage`."""
+    fields: dict[str, Any] = {"format": FORMAT}
+    for part in JSON_GROUPS:
+        if isinstance(part, str):
+            fields[part] = FIELDS[part](row)
+        else:
+            fields |= part(row)
+    return fields
+
+
+def write_call_csv(rows: Iterable[CallRow], stream: TextIO) -> None:
+    """Write a header and a line a call, in the order of `CSV_FIELDS`.
+
+    Tokens are whole numbers, dollars have all their digits, unknown is empty. A call without a time of its own has the
+    one at which the simulation makes it.
+    """
+    import csv
+
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(CSV_FIELDS)
+    writer.writerows([_inert(field(row)) for field in CSV_FIELDS.values()] for row in rows)
+
+
+def _inert(cell: object) -> object:
+    return inert_cell(cell) if isinstance(cell, str) else cell

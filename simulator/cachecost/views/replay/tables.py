@@ -1,0 +1,158 @@
+"""The tables of a replay: the sums of each strategy, and what its calls cost by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cachecost.base.formatting import (
+    UNKNOWN,
+    change,
+    dollar_column,
+    dollar_places,
+    dollar_range,
+    percent_column,
+    point_aligned,
+    token_column,
+)
+from cachecost.ledger.results import ZERO, CallRow, Ledger
+from cachecost.providers.usage import Usage
+from cachecost.views.tables.table import ANSWER, COUNT, LOWER_BOUND, REFUSED, ZERO_CLASS, Column, Table
+
+BILLED = "billed"
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """What a recording says was charged, in USD."""
+
+    calls: int
+    usage: Usage
+    dollars: Decimal
+
+
+def sum_table(ledgers: Sequence[Ledger], billed: Billed | None) -> Table:
+    """The bill, then a row a ledger; in tokens where no price is known."""
+    rows = [_SumRow(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
+    rows += map(_sum_row, ledgers)
+    is_priced = all(ledger.is_priced for ledger in ledgers)
+    columns = _priced_columns(rows, ledgers[0].lifetimes) if is_priced else _unpriced_columns(rows)
+    return Table([Column("name", "strategy", [row.name for row in rows], right=False), *columns])
+
+
+def cause_table(ledger: Ledger, header: str) -> Table:
+    """What calls cost, by cause, the most expensive first; where no price is known, the tokens to compute."""
+    causes = _rows_by_cause(ledger)
+    usages = [sum((row.usage for row in rows), Usage()) for rows in causes.values()]
+    columns = [
+        Column("cause", header, list(causes), right=False),
+        Column("calls", "calls", [f"{len(rows):,}" for rows in causes.values()]),
+    ]
+    if not ledger.is_priced:
+        to_do = [usage.total_input - usage.read for usage in usages]
+        columns.append(Column("saved", "prefill saved", token_column([usage.read for usage in usages])))
+        columns.append(Column("to do", "prefill to do", token_column(to_do)))
+        return Table([*columns, _share_column([Decimal(count) for count in to_do], Decimal(sum(to_do)))])
+    costs = [sum((row.cost.total for row in rows), ZERO) for rows in causes.values()]
+    columns += [
+        Column("read", "read", token_column([usage.read for usage in usages])),
+        Column("written", "written", token_column([usage.write for usage in usages])),
+        Column("cost", "cost", dollar_column(costs)),
+    ]
+    return Table([*columns, _share_column(costs, ledger.cost.total)])
+
+
+@dataclass(frozen=True, slots=True)
+class _SumRow:
+    """The sums of a strategy, or of the bill; `usage` is None where no call could be evaluated."""
+
+    name: str
+    calls: int
+    usage: Usage | None
+    cost: Decimal | None
+    most: Decimal | None = None
+    above_floor: Decimal | None = None
+    has_floor: bool = False
+    refused: bool = False
+
+    @property
+    def hit_share(self) -> Decimal | None:
+        if self.usage is None or not self.usage.total_input:
+            return None
+        return Decimal(self.usage.read) / self.usage.total_input
+
+
+def _sum_row(ledger: Ledger) -> _SumRow:
+    """Where no call could be evaluated nothing is known; where some were refused the dollars are not those of all."""
+    count, cost = len(ledger.rows), ledger.cost.total
+    over = change(cost, ledger.floor)
+    if ledger.errors == count:
+        return _SumRow(ledger.strategy, count, None, None, None, over, ledger.floor is not None)
+    refused = any(row.error is not None and row.error_type != "not_evaluated" for row in ledger.rows)
+    return _SumRow(ledger.strategy, count, ledger.usage, cost, ledger.most, over, ledger.floor is not None, refused)
+
+
+def _priced_columns(rows: Sequence[_SumRow], lifetimes: tuple[str, str]) -> list[Column]:
+    """Tokens by class and the cost; the lifetimes are the host's."""
+    short, long = lifetimes
+    costs = point_aligned(_costs(rows))
+    columns = [
+        _call_column(rows),
+        _token_column("read", rows, lambda usage: usage.read),
+        _token_column(f"write {short}", rows, lambda usage: usage.write_5m),
+        _token_column(f"write {long}", rows, lambda usage: usage.write_1h),
+        _token_column("uncached", rows, lambda usage: usage.input_tokens),
+        _token_column("output", rows, lambda usage: usage.output_tokens),
+        Column("cost", "cost", costs),
+    ]
+    if not any(row.has_floor for row in rows):
+        return columns
+    over = percent_column([row.above_floor for row in rows], signed=True)
+    cells = ["" if row.name == BILLED else cell for row, cell in zip(rows, over, strict=True)]
+    return [*columns, Column("floor", "above lower bound", cells, rank=LOWER_BOUND)]
+
+
+def _unpriced_columns(rows: Sequence[_SumRow]) -> list[Column]:
+    """As `_priced_columns`, in tokens: a server of your own computes what it does not find, and storage is free."""
+    return [
+        _call_column(rows),
+        _token_column("prefill saved", rows, lambda usage: usage.read),
+        _token_column("prefill to do", rows, lambda usage: usage.total_input - usage.read),
+        Column("share", "cache hit rate", percent_column([row.hit_share for row in rows])),
+        _token_column("output", rows, lambda usage: usage.output_tokens),
+        Column("cost", "cost", [UNKNOWN] * len(rows), rank=ZERO_CLASS),
+    ]
+
+
+def _call_column(rows: Sequence[_SumRow]) -> Column:
+    return Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT)
+
+
+def _token_column(name: str, rows: Sequence[_SumRow], count: Callable[[Usage], int]) -> Column:
+    """A class of tokens; one that is zero everywhere may be hidden, one that counts never."""
+    counts = [None if row.usage is None else count(row.usage) for row in rows]
+    return Column(name, name, token_column(counts), rank=ANSWER if any(counts) else ZERO_CLASS)
+
+
+def _costs(rows: Sequence[_SumRow]) -> list[str]:
+    places = dollar_places(amount for row in rows for amount in (row.cost, row.most))
+    return [f"{REFUSED} " * row.refused + dollar_range(row.cost, row.most, places) for row in rows]
+
+
+def _rows_by_cause(ledger: Ledger) -> dict[str, list[CallRow]]:
+    """The rows that have a cause, the most expensive cause first."""
+    groups: dict[str, list[CallRow]] = {}
+    for row in ledger.rows:
+        if row.cause is not None:
+            groups.setdefault(row.cause, []).append(row)
+    weights = {cause: sum(_weight(row, ledger.is_priced) for row in rows) for cause, rows in groups.items()}
+    return dict(sorted(groups.items(), key=lambda item: (-weights[item[0]], item[0])))
+
+
+def _weight(row: CallRow, is_priced: bool) -> Decimal:
+    return row.cost.total if is_priced else Decimal(row.usage.total_input - row.usage.read)
+
+
+def _share_column(amounts: Sequence[Decimal], whole: Decimal) -> Column:
+    return Column("share", "share", percent_column([amount / whole if whole else ZERO for amount in amounts]))

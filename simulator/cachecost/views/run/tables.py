@@ -1,0 +1,302 @@
+"""The tables of a comparison, each built once: the terminal, report.md and the HTML page render them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from cachecost.analysis.comparison.sentences import MOST_COLUMNS, assumptions_set, variant_name, variant_rows
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
+from cachecost.base.formatting import (
+    UNKNOWN,
+    change,
+    dollars,
+    exact_dollars,
+    percent,
+    percent_column,
+    point_aligned,
+    token_column,
+    tokens,
+)
+from cachecost.ledger.results import ZERO, CallRow, Claim, Ledger
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.listing import switch_rows
+from cachecost.views.tables.fitting import shorten_middle
+from cachecost.views.tables.table import (
+    ANSWER,
+    COMPARISON,
+    COUNT,
+    DETAIL,
+    LOWER_BOUND,
+    REFUSED,
+    ZERO_CLASS,
+    Column,
+    Table,
+    build_table,
+    true_rows,
+)
+
+CALLS_SHOWN = 20
+LONGEST_BEST = 32
+POINTS = 120
+"""Points of a curve at most: more cannot be seen."""
+DUST = Decimal("1e-12")
+"""Dollars that dividing an amount among layers may leave over."""
+PREFILL = "prefill"
+"""Key of the column of uncached tokens where no price is known: the one that counts."""
+Split = Callable[[CallRow], Mapping[str, Decimal]]
+"""USD of a call by the names of its parts."""
+DOLLARS_SO_FAR = "Dollars so far, after so many calls"
+
+
+def strategy_table(summary: Summary) -> Table:
+    """The figures of every strategy, in the order they are read; tokens are sums over all calls."""
+    lines = summary.lines
+    columns = [Column("name", "strategy", [line.name for line in lines], right=False)]
+    columns.append(Column("calls", "calls", [f"{line.calls:,}" for line in lines], rank=COUNT))
+    columns += [_class_column(summary, name) for name in summary.classes]
+    if not summary.is_priced:
+        columns.append(Column("hit_share", "cache hit rate", percent_column([line.hit_share for line in lines])))
+    columns.append(Column("cost", "cost", point_aligned([line.money for line in lines])))
+    if len(lines) > 1:
+        columns.append(Column("vs_first", summary.against, _comparison_cells(lines), rank=COMPARISON))
+    if any(line.floor is not None for line in lines):
+        above = percent_column([line.above_floor for line in lines], signed=True)
+        columns.append(Column("floor", "above lower bound", above, rank=LOWER_BOUND))
+    if summary.has_questions:
+        columns.append(Column("question", "a question", point_aligned([line.question_money for line in lines])))
+    return Table(columns, strong=_best_rows(summary))
+
+
+def question_table(summary: Summary) -> Table:
+    """What one question is made of under each strategy: mean tokens by class, dollars."""
+    lines = [line for line in summary.lines if line.questions]
+    cheapest = min((line.question for line in lines if line.question is not None), default=None)
+    classes = [summary.class_names[name] for name in summary.classes]
+    return build_table(
+        "What one question costs: means over all questions, retries included",
+        ["strategy", "questions", "calls", *classes, "a question", summary.against],
+        [_question_cells(line, summary) for line in lines],
+        strong=[line.question is not None and line.question == cheapest for line in lines],
+    )
+
+
+def layer_table(summary: Summary) -> Table:
+    """Dollars of input by layer of the prompt, and of output; they add up to the cost."""
+    with_rest = any(abs(_outside_layers(line)) > DUST for line in summary.lines)
+    headers = ["strategy", *(layer.value for layer in Layer), *["not in a layer"] * with_rest, "output", "cost"]
+    rows = [_layer_cells(line, with_rest) for line in summary.lines]
+    return replace(build_table("Dollars by layer of the prompt", headers, rows), strong=_best_rows(summary))
+
+
+def cause_table(summary: Summary) -> Table | None:
+    """Dollars of writes and uncached input by the cause of their call, most expensive cause first; None without any."""
+    by_strategy = {ledger.strategy: _costs_by_cause(ledger) for ledger in summary.comparison.ledgers}
+    sums: dict[str, Decimal] = {}
+    for causes in by_strategy.values():
+        for cause, (amount, _) in causes.items():
+            sums[cause] = sums.get(cause, ZERO) + amount
+    order = sorted((cause for cause in sums if sums[cause]), key=lambda cause: (-sums[cause], cause))
+    rows = [[name, *(_cause_cell(causes.get(cause)) for cause in order)] for name, causes in by_strategy.items()]
+    headers = ["strategy", *(cause.replace("_", " ") for cause in order)]
+    return build_table("Dollars of what was not read, by cause", headers, rows) if order else None
+
+
+def variant_table(summaries: Sequence[Summary]) -> Table:
+    """A row a variant: its assumptions, the cheapest strategy, and whether the order of the strategies stays."""
+    rows, main = variant_rows(summaries), summaries[0]
+    comparisons = [summary.comparison for summary in summaries]
+    columns = [
+        Column("name", "variant", [row.variant for row in rows], right=False),
+        _detail_column("as of", [comparison.as_of.isoformat() for comparison in comparisons]),
+        _detail_column("model", [comparison.model for comparison in comparisons]),
+        _detail_column("assumptions", [assumptions_set(comparison) or "defaults" for comparison in comparisons]),
+        Column("best", "cheapest", [row.best for row in rows], right=False),
+        Column("first", main.comparison.first, point_aligned([row.first for row in rows]), rank=LOWER_BOUND),
+        Column("cost", "cost", point_aligned([row.cost for row in rows])),
+        Column("saving", main.against, [row.saving for row in rows], rank=COMPARISON),
+        Column("order", "order", [row.order for row in rows], right=False, rank=COMPARISON),
+    ]
+    return Table(columns, "The same comparison in each variant", wraps=True)
+
+
+def terminal_variant_table(summaries: Sequence[Summary]) -> Table:
+    """The same for the terminal: long names of the cheapest lose their middle."""
+    table = variant_table(summaries)
+    columns = [
+        replace(column, cells=[shorten_middle(cell, LONGEST_BEST) for cell in column.cells])
+        if column.key == "best"
+        else column
+        for column in table.columns
+    ]
+    return replace(table, columns=columns)
+
+
+def variant_costs(summaries: Sequence[Summary]) -> Table:
+    """What each strategy costs in each variant, and against the first strategy there; the cheapest are bold.
+
+    Many variants are rows, few are columns.
+    """
+    names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
+    best = [true_rows(name in summary.winners for name in names) for summary in summaries]
+    cells = [[_variant_cell(summary, name) for name in names] for summary in summaries]
+    variants = [variant_name(summary.comparison) for summary in summaries]
+    if len(variants) > MOST_COLUMNS:
+        rows = [[variant, *row] for variant, row in zip(variants, cells, strict=True)]
+        bold = [frozenset[int](), *(true_rows(number in winners for winners in best) for number in range(len(names)))]
+        table = build_table("Cost of each strategy in each variant", ["variant", *names], rows, wraps=True)
+    else:
+        rows = [[name, *(column[number] for column in cells)] for number, name in enumerate(names)]
+        bold = [frozenset[int](), *best]
+        table = build_table("Cost of each strategy in each variant", ["strategy", *variants], rows)
+    columns = [replace(column, bold=winners) for column, winners in zip(table.columns, bold, strict=True)]
+    return replace(table, columns=columns)
+
+
+def claim_table(claims: Sequence[Claim]) -> Table:
+    """Published figures, and what they are to the last digit."""
+    rows = [[claim.source, claim.says, claim.how, _exact_cell(claim)] for claim in claims]
+    return build_table("Published figures, exactly", ["source", "says", "how", "exactly"], rows, words=3)
+
+
+def assumption_table(rules: Mapping[str, str], host: str) -> Table:
+    """Every open rule of `host`: the value that was used, what it means, and the other values."""
+    switches = switch_rows(host)
+    rows = []
+    for switch in switches:
+        used = rules.get(switch.name, switch.readings[0].value)
+        means = next((reading.means for reading in switch.readings if reading.value == used), "")
+        others = ", ".join(reading.value for reading in switch.readings if reading.value != used)
+        rows.append([switch.name, used, means, others or switch.number or ""])
+    headers = ["assumption", "value used", "meaning", "other values"]
+    strong = [switch.name in rules for switch in switches]
+    return build_table("Rules on which the sources are silent or differ", headers, rows, words=4, strong=strong)
+
+
+def cumulative_table(summary: Summary) -> Table:
+    """Dollars so far of each strategy after some calls, the last one among them."""
+    ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
+    numbers = sample_numbers(max((len(ledger.rows) for ledger in ledgers), default=0), CALLS_SHOWN)[1:]
+    rows = []
+    for ledger in ledgers:
+        sums = running_sums(ledger.rows, lambda row: row.cost.total)
+        rows.append([ledger.strategy, *(dollars(sums[at]) if at < len(sums) else "" for at in numbers)])
+    return build_table(DOLLARS_SO_FAR, ["strategy", *(f"{number:,}" for number in numbers)], rows)
+
+
+def parts_table(ledger: Ledger) -> Table:
+    """Dollars so far by token class and by layer, after some calls."""
+    numbers = sample_numbers(len(ledger.rows), CALLS_SHOWN)[1:]
+    parts: list[tuple[str, Split, str]] = [
+        *((CLASS_NAMES[name], cost_by_class, name) for name in CLASS_NAMES),
+        *((f"{layer} layer", cost_by_layer, layer.value) for layer in Layer),
+    ]
+    rows = []
+    for title, split, name in parts:
+        sums = running_parts(ledger.rows, split, name)
+        if sums[-1]:
+            rows.append([title, *(dollars(sums[number]) for number in numbers)])
+    return build_table(DOLLARS_SO_FAR, ["part", *(f"{number:,}" for number in numbers)], rows)
+
+
+def running_parts(rows: Sequence[CallRow], split: Split, name: str) -> list[Decimal]:
+    """USD so far of one part, after each call; as `running_sums`."""
+    return running_sums(rows, lambda row: split(row).get(name, ZERO))
+
+
+def cost_by_class(row: CallRow) -> Mapping[str, Decimal]:
+    """USD of a call by token class."""
+    return row.cost.by_class()
+
+
+def cost_by_layer(row: CallRow) -> Mapping[str, Decimal]:
+    """USD of a call by layer, and of its output."""
+    return {**{layer.value: amount for layer, amount in row.cost_by_layer.items()}, "output": row.cost.output}
+
+
+def running_sums(rows: Sequence[CallRow], amount_of: Callable[[CallRow], Decimal]) -> list[Decimal]:
+    """USD so far after each call; the first sum is that before any call, 0."""
+    total, sums = ZERO, [ZERO]
+    for row in rows:
+        total += amount_of(row)
+        sums.append(total)
+    return sums
+
+
+def sample_numbers(count: int, most: int = POINTS) -> list[int]:
+    """Numbers from 0 to `count`, both included, evenly spaced; at most `most` + 1 of them."""
+    if count <= most:
+        return list(range(count + 1))
+    return [round(number * count / most) for number in range(most + 1)]
+
+
+def _class_column(summary: Summary, name: str) -> Column:
+    """Tokens of a class. One that is zero everywhere may be hidden, one that counts never."""
+    field, lines = CLASS_FIELDS[name], summary.lines
+    key = PREFILL if name == "input" and not summary.is_priced else name
+    counts = [None if line.is_empty else getattr(line.usage, field) for line in lines]
+    rank = ANSWER if any(counts) or key == PREFILL else ZERO_CLASS
+    return Column(key, summary.class_names[name], token_column(counts), rank=rank)
+
+
+def _comparison_cells(lines: Sequence[Line]) -> list[str]:
+    """Each line against the first; a cross where refused calls make it not comparable."""
+    cells = percent_column([line.vs_first for line in lines], signed=True)
+    return [REFUSED if line.refused else cell for line, cell in zip(lines, cells, strict=True)]
+
+
+def _detail_column(header: str, cells: list[str]) -> Column:
+    return Column(header, header, cells, right=False, rank=DETAIL)
+
+
+def _best_rows(summary: Summary) -> frozenset[int]:
+    return true_rows(line in summary.best_lines for line in summary.lines)
+
+
+def _question_cells(line: Line, summary: Summary) -> list[str]:
+    counts = [line.name, f"{line.questions:,}", f"{line.question_calls:,}"]
+    if line.question is None and (line.is_priced or any(line.refusals)):
+        return [*counts, *([UNKNOWN] * (len(summary.classes) + 2))]
+    means = [getattr(line.question_usage, CLASS_FIELDS[name]) / line.questions for name in summary.classes]
+    base = summary.first.question if summary.first and line is not summary.first else None
+    against = percent(change(line.question, base), signed=True)
+    return [*counts, *(tokens(round(mean)) for mean in means), line.question_money, against]
+
+
+def _outside_layers(line: Line) -> Decimal:
+    return line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO)
+
+
+def _layer_cells(line: Line, with_rest: bool) -> list[str]:
+    rest = [_outside_layers(line)] if with_rest else []
+    amounts = [*(line.by_layer.get(layer, ZERO) for layer in Layer), *rest, line.cost.output, line.cost.total]
+    return [line.name, *(dollars(None if line.total is None else amount) for amount in amounts)]
+
+
+def _costs_by_cause(ledger: Ledger) -> dict[str, tuple[Decimal, int]]:
+    """USD and number of calls by cause."""
+    costs: dict[str, tuple[Decimal, int]] = {}
+    for row in ledger.rows:
+        if row.cause is not None:
+            amount, count = costs.get(row.cause, (ZERO, 0))
+            spent = row.cost.write_5m + row.cost.write_1h + row.cost.input
+            costs[row.cause] = (amount + spent, count + 1)
+    return costs
+
+
+def _cause_cell(cost: tuple[Decimal, int] | None) -> str:
+    return f"{dollars(cost[0])} ({cost[1]:,})" if cost else ""
+
+
+def _variant_cell(summary: Summary, name: str) -> str:
+    line = summary.line(name)
+    if line is None or line.is_empty:
+        return UNKNOWN
+    against = REFUSED if line.refused else percent(line.vs_first, signed=True)
+    return line.answer if against == UNKNOWN else f"{line.answer} ({against})"
+
+
+def _exact_cell(claim: Claim) -> str:
+    """Dollars in full, or a share to a tenth of a percent."""
+    return f"{claim.exact * 100:.1f}%".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)
