@@ -28,8 +28,8 @@ from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation, logged
-from cachecost.tokens.factory import make_counter
 from cachecost.views.replay.json_output import replay_row_json
 
 RULES, PRICES = RuleBook(), PriceBook.load()
@@ -73,7 +73,7 @@ GONE = ("Quillfeather", "zquill", "firm.io", TOKEN, "hunter2")
 
 
 def replayed(told: list[LoggedCall]) -> list[str]:
-    simulation = Simulation(RULES, PRICES, lambda generation: make_counter("bytes", generation))
+    simulation = Simulation(ReplaySetup(RULES, PRICES, tokens="bytes"))
     return [json.dumps(replay_row_json(row)) for row in simulation.rows(map(logged, told))]
 
 

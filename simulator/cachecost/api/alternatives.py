@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from typing_extensions import Unpack
 
 from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source
-from cachecost.api.terms import CountOptions, traffic_of
+from cachecost.api.recordings import Source
+from cachecost.api.setup import CountOptions, workload_of
 from cachecost.base.formatting import counted, dollar_change, dollars, percent
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def whatif(
     """
     from cachecost.analysis.whatif.study import what_if
 
-    return Alternatives(what_if(traffic_of(source, **options), jointly, actions, at, readings))
+    return Alternatives(what_if(workload_of(source, **options), jointly, actions, at, readings))
 
 
 def _remark(one: Promise) -> str:

@@ -17,9 +17,9 @@ from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sen
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, summarise
 from cachecost.api.html import Table, paragraph
 from cachecost.api.projection import DAYS, Monthly, monthly
-from cachecost.api.reading import Recording, Source, taken, talks_in
+from cachecost.api.recordings import Recording, Source, conversations_in, read_source
+from cachecost.api.setup import ModelOptions, comparison_setup, workload_of
 from cachecost.api.strategies import Chosen, StrategyLike, spec_of, specs_of
-from cachecost.api.terms import TermOptions, terms_of, traffic_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import counted, dollars, percent, tokens
 from cachecost.base.times import day_of
@@ -28,6 +28,7 @@ from cachecost.ledger.margin import margin
 from cachecost.ledger.results import Comparison, Ledger
 from cachecost.providers.rules import data_date
 from cachecost.replay.simulation import AS_RECORDED
+from cachecost.replay.strategy_ledger import replay_strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,29 +51,29 @@ class Replay(Ledger):
         """A column a call, as high as its prompt, in the colours of what was read, written and uncached."""
         from cachecost.api.charts import columns
 
-        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {told_cost(self)}", self.rows)
+        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {cost_words(self)}", self.rows)
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
         """USD a month at so many sessions a day, each as this one."""
         return monthly(summarise(_alone(self)), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {told_cost(self)}>"
+        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {cost_words(self)}>"
 
     def _repr_html_(self) -> str:
         summary = summarise(_alone(self))
         return _table(summary).html() + "".join(map(paragraph, token_sentences(summary)))
 
 
-def replay(source: Source, strategy: StrategyLike | None = None, **terms: Unpack[TermOptions]) -> Replay:
+def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpack[ModelOptions]) -> Replay:
     """What each call uses and costs under `strategy`: a preset's name, or a mapping as a scenario writes it.
 
     `source` is what `read` gives, or a path. Left out, a log is taken as it was sent ("as recorded"), a conversation
     is sent as "automatic". Raises InputError, CannotEvaluate.
     """
-    recorded = taken(source)
+    recorded = read_source(source)
     given = strategy or (AS_RECORDED if isinstance(recorded, Recording) and recorded.calls else "automatic")
-    return _replayed(recorded, spec_of(given), terms)
+    return _replay(recorded, spec_of(given), options)
 
 
 def compare(
@@ -80,7 +81,7 @@ def compare(
     strategies: Sequence[StrategyLike] | None = None,
     *,
     sets: Mapping[str, object] | None = None,
-    **terms: Unpack[TermOptions],
+    **options: Unpack[ModelOptions],
 ) -> Result:
     """The same for several strategies, the first one to compare with; for a log "as recorded" is one, too.
 
@@ -88,17 +89,17 @@ def compare(
     ({"conversation.head.tools.tokens": 4000}). Raises InputError with every fault, CannotEvaluate.
     """
     if isinstance(source, str | Path) and Path(source).suffix in SCENARIOS:
-        return _of_scenario(Path(source), strategies, sets or {}, terms)
+        return _of_scenario(Path(source), strategies, sets or {}, options)
     _no_strategies(source)
     if strategies is None or sets:
         raise InputError([Fault("strategies:", "expected a list of them; only a scenario's file names its own")])
-    specs, recorded = specs_of(strategies), taken(source)
-    ledgers: list[Ledger] = [_replayed(recorded, spec, terms) for spec in specs]
-    shared = terms_of(recorded, **terms)
-    rules = {name: str(value) for name, value in shared.rules.items()}
-    day = shared.day or _last_day(ledgers) or data_date(shared.host)
+    specs, recorded = specs_of(strategies), read_source(source)
+    ledgers: list[Ledger] = [_replay(recorded, spec, options) for spec in specs]
+    setup = comparison_setup(recorded, **options)
+    rules = {name: str(value) for name, value in (options.get("rules") or {}).items()}
+    day = setup.day or _last_day(ledgers) or data_date(setup.host)
     models = ", ".join(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
-    return Result(Comparison("", shared.host, shared.model or models, day, rules, ledgers, ledgers[0].strategy))
+    return Result(Comparison("", setup.host, setup.model or models, day, rules, ledgers, ledgers[0].strategy))
 
 
 def _last_day(ledgers: Sequence[Ledger]) -> date | None:
@@ -113,42 +114,43 @@ def _no_strategies(source: object) -> None:
         raise InputError([Fault("recording:", f"expected before the strategies: compare(read(…), {list(source)})")])
 
 
-def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], terms: Mapping[str, object]) -> Result:
+def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], options: Mapping[str, object]) -> Result:
     from cachecost.analysis.comparison.run import run
     from cachecost.scenario import load
 
-    given = [*(["strategies"] if strategies is not None else []), *terms]
+    given = [*(["strategies"] if strategies is not None else []), *options]
     if given:
         raise InputError([Fault(str(path), f"says {', '.join(given)} itself; put others over it with sets={{…}}")])
     found = run(load(path, [f"{key}={json.dumps(value, default=str)}" for key, value in sets.items()]), path.parent)
     return Result(found.main, found.question, tuple(found.comparisons[1:]))
 
 
-def _replayed(recorded: Conversation | Recording, spec: Chosen, terms: TermOptions) -> Replay:
+def _replay(recorded: Conversation | Recording, spec: Chosen, options: ModelOptions) -> Replay:
     if spec is None:
-        return _as_recorded(recorded, terms)
-    shared = replace(terms_of(recorded, **terms), may_lack_prices=True)
-    ledger = shared.ledger(spec, talks_in(recorded))
-    sized = bool(shared.bills) and not terms.get("model")
-    return replayed(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if sized else ledger)
+        return _as_recorded(recorded, options)
+    setup = replace(comparison_setup(recorded, **options), may_lack_prices=True)
+    ledger = replay_strategy(spec, conversations_in(recorded), setup)
+    uses_bills = bool(setup.bills) and not options.get("model")
+    return _as_replay(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if uses_bills else ledger)
 
 
-def _as_recorded(recorded: Conversation | Recording, terms: TermOptions) -> Replay:
-    if terms.get("model"):
+def _as_recorded(recorded: Conversation | Recording, options: ModelOptions) -> Replay:
+    if options.get("model"):
         raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
-    told: dict[str, Any] = {name: value for name, value in terms.items() if name != "model"}
-    traffic = traffic_of(recorded, **told)
-    rows = list(traffic.simulation(may_lack_prices=True).rows(traffic.calls))
-    return Replay(AS_RECORDED, rows, [], traffic.token_source, margin(rows, traffic.band))
+    given: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
+    workload = workload_of(recorded, **given)
+    setup = replace(workload.setup, may_lack_prices=True)
+    rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
+    return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.band))
 
 
-def told_cost(ledger: Ledger) -> str:
+def cost_words(ledger: Ledger) -> str:
     """Its dollars; where no price is known, the tokens that must be computed."""
     summed = ledger.usage
     return dollars(ledger.cost.total) if ledger.is_priced else f"{tokens(summed.total_input - summed.read)} to compute"
 
 
-def replayed(ledger: Ledger) -> Replay:
+def _as_replay(ledger: Ledger) -> Replay:
     """A ledger with what a notebook wants of it."""
     return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
 
@@ -173,18 +175,18 @@ class Result:
         """The calls of a strategy by its name. Raises KeyError."""
         for ledger in self.comparison.ledgers:
             if ledger.strategy == strategy:
-                return replayed(ledger)
+                return _as_replay(ledger)
         raise KeyError(f"{strategy}; there are {', '.join(one.strategy for one in self.comparison.ledgers)}")
 
     @property
     def best(self) -> Replay:
         """The cheapest strategy that had no refused call."""
-        return replayed(self.comparison.best)
+        return _as_replay(self.comparison.best)
 
     @property
     def first(self) -> Replay:
         """The strategy that all are compared with."""
-        return replayed(self.comparison.base)
+        return _as_replay(self.comparison.base)
 
     @property
     def verdict(self) -> str:
@@ -223,7 +225,7 @@ class Result:
         return monthly(summarise(self.comparison), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        costs = (f"{ledger.strategy}: {told_cost(ledger)}" for ledger in self.comparison.ledgers)
+        costs = (f"{ledger.strategy}: {cost_words(ledger)}" for ledger in self.comparison.ledgers)
         return f"<Result {'; '.join(costs)}>"
 
     def _repr_html_(self) -> str:

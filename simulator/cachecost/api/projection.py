@@ -43,7 +43,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Monthly:
-    """What each strategy would cost a month. Every session is taken to be as the one that was compared.
+    """What each strategy would cost a month. Every session is assumed to be like the compared one.
 
     Strategies with calls that have no cost are in `left_out`: their dollars say nothing.
     """

@@ -64,7 +64,7 @@ def _versions(scenario: Scenario, plays: Sequence[Played]) -> dict[str, str]:
     return {
         "cachecost": __version__,
         "rules": str(data_date(scenario.host)),
-        "prices": plays[0].traffic.prices.versions if plays else "",
+        "prices": plays[0].traffic.setup.prices.versions if plays else "",
         "tiktoken": version("tiktoken"),
     }
 

@@ -16,10 +16,10 @@ from cachecost.budgets.comparable import differences
 from cachecost.budgets.judging import judged
 from cachecost.budgets.playing import Played, played
 from cachecost.budgets.verdicts import Change, State, Verdict, exit_code, overall
-from cachecost.replay.setup import Progress, quiet
+from cachecost.replay.setup import Progress, no_progress
 from cachecost.scenario import Scenario, load
 
-__all__ = ["Change", "CheckResult", "StrategyCost", "Verdict", "check_scenarios"]
+__all__ = ["BudgetResult", "Change", "StrategyCost", "Verdict", "check_scenarios"]
 
 REPORTS = Path("reports")
 ProgressOf = Callable[[str], AbstractContextManager[Progress]]
@@ -28,7 +28,7 @@ ProgressOf = Callable[[str], AbstractContextManager[Progress]]
 
 def silent(scenario: str) -> AbstractContextManager[Progress]:
     """No progress is shown."""
-    return nullcontext(quiet)
+    return nullcontext(no_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StrategyCost:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class BudgetResult:
     """What became of every budget, in the order of the scenarios and of their files.
 
     `costs` are those of all strategies, `updated` the baselines that were written, `files` the scenarios by name.
@@ -77,14 +77,14 @@ def check_scenarios(
     update: bool = False,
     progress: ProgressOf = silent,
     today: date | None = None,
-) -> CheckResult:
+) -> BudgetResult:
     """Hold the scenarios at `paths` to their budgets, and to their baselines under `reports`.
 
     With `update` today's costs become the baselines first, accepted on `today`. Raises InputError with the faults of
     all files, CannotEvaluate.
     """
     scenarios = _loaded(paths)
-    result = CheckResult([], files={scenario.name: str(path) for path, scenario in scenarios})
+    result = BudgetResult([], files={scenario.name: str(path) for path, scenario in scenarios})
     for path, scenario in scenarios:
         with progress(scenario.name) as told:
             _check(path, scenario, reports / scenario.name / FILE_NAME, today if update else None, update, told, result)
@@ -98,7 +98,7 @@ def _check(
     today: date | None,
     update: bool,
     told: Progress,
-    result: CheckResult,
+    result: BudgetResult,
 ) -> None:
     """One scenario; what is found is added to `result`."""
     baseline = None if update else read_baseline(place)

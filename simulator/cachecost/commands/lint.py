@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
-    COUNTED,
-    Ground,
+    SharedOptions,
+    counter_option,
     csv_option,
     format_option,
-    ground_options,
     json_option,
+    shared_options,
     write_rows,
 )
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 STDIN = "-"
 LARGEST_BODY = 64 << 20
 """A larger file is a log: the API takes no more than 32 MB."""
-COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 """Keys that a recording has and a body has not."""
 
@@ -45,7 +44,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
 )
 @format_option
-@click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
+@counter_option
 @click.option(
     "--margin",
     type=click.IntRange(0),
@@ -53,7 +52,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 )
 @csv_option
 @json_option
-@ground_options
+@shared_options
 def lint(
     requests: tuple[Path, ...],
     format_: str,
@@ -61,7 +60,7 @@ def lint(
     margin: int | None,
     csv_file: Path | None,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Check requests without simulating a cache: what the API refuses, and what costs money.
 
@@ -71,7 +70,7 @@ def lint(
     from cachecost.analysis.lint import MARGIN
     from cachecost.views.lint.text import lint_object, print_lint
 
-    linting = _Linting(base.rules, base.host, tokens, MARGIN if margin is None else margin, format_)
+    linting = _Linting(shared.setup.rules, shared.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)
     as_object = lint_object(findings, linting.requests)
     write_rows(csv_file, as_object["findings"])
@@ -79,9 +78,8 @@ def lint(
         sys.stdout.write(json.dumps(as_object, indent=2, ensure_ascii=False) + "\n")
     else:
         print_lint(findings, linting.requests, sys.stdout)
-    if any(not one.is_note for one in findings):
-        return ExitCode.CHECK_FAILED
-    return ExitCode.NOT_EVALUATED if linting.left_out else ExitCode.OK
+    is_costly = any(not finding.is_note for finding in findings)
+    return exit_code(check_failed=is_costly, not_evaluated=linting.left_out)
 
 
 @dataclass(slots=True)

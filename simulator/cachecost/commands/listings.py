@@ -11,7 +11,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, ground_options, json_option
+from cachecost.commands.options import SharedOptions, json_option, shared_options
 from cachecost.providers.listing import ModelRow, RuleRow, SwitchRow, model_rows, rule_rows, switch_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
@@ -54,12 +54,12 @@ def _print_parts(marks: bool, changes: bool, as_json: bool) -> None:
 
 @click.command(cls=SectionedCommand)
 @json_option
-@ground_options
-def models(as_json: bool, base: Ground) -> None:
+@shared_options
+def models(as_json: bool, shared: SharedOptions) -> None:
     """List the models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
-    host = base.host
-    rows = list(model_rows(base.rules, host))
-    priced = [(row, price_of(row, base.prices)) for row in rows]
+    setup = shared.setup
+    rows = list(model_rows(setup.rules, setup.host))
+    priced = [(row, price_of(row, setup.prices)) for row in rows]
     if as_json:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
     return print_table(
@@ -115,12 +115,12 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
     help="List the assumptions about open rules instead: every value, what it means, and its source.",
 )
 @json_option
-@ground_options
-def rules(switches: bool, as_json: bool, base: Ground) -> None:
+@shared_options
+def rules(switches: bool, as_json: bool, shared: SharedOptions) -> None:
     """List every rule by host and model: its value, the days it applies, and its source."""
     if switches:
         return _print_switches(list(switch_rows()), as_json)
-    rows = list(rule_rows(base.host))
+    rows = list(rule_rows(shared.host))
     if as_json:
         return _print_json("rules", rows)
     return print_table("", RULE_COLUMNS, _rule_lines(rows), ("source", "confidence", "to", "from"))

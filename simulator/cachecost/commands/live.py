@@ -16,11 +16,18 @@ from urllib.parse import urlsplit
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import json_option, prices_option, rule_option, set_option, switch_pairs
+from cachecost.commands.options import (
+    check_name,
+    json_option,
+    parse_assumptions,
+    prices_option,
+    rule_option,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
@@ -207,17 +214,12 @@ class _Live:
 
         sets = [
             *self.told["sets"],
-            *(f"rules.{name}={value}" for name, value in switch_pairs(self.told["rule"]).items()),
+            *(f"rules.{name}={value}" for name, value in parse_assumptions(self.told["rule"]).items()),
         ]
         scenario = load(self.path, sets)
         known = [spec.name for spec in scenario.strategies]
         for name in self.told["only"]:
-            if name not in known:
-                from cachecost.base.errors import nearest
-
-                raise click.UsageError(
-                    f"--strategy: expected one of {', '.join(known)}; got '{name}'{nearest(name, known)}"
-                )
+            check_name("--strategy", name, known)
         return scenario
 
     def _options(self) -> Options:
@@ -294,7 +296,7 @@ class _Live:
         for sentence in shown.sentences(driven):
             print_diagnostic(sentence)
         ended = driven.ended
-        return ExitCode.NOT_EVALUATED if ended.why or ended.failed or ended.undone else ExitCode.OK
+        return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
 
 
 def _driven(given: Drive, journal: Journal) -> Driven:
@@ -326,5 +328,5 @@ def _validated(driven: Driven) -> Fidelity | None:
 
     if not any(outcome.calls for outcome in driven.outcomes):
         return None
-    terms = replace(driven.plan.terms, day=None)
-    return Validation([driven.recording], terms.book(), terms.prices).fidelity()
+    setup = replace(driven.plan.terms.each_on_its_day(), counters={})
+    return Validation([driven.recording], setup).fidelity()

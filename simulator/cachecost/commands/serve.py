@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import counted
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import COUNTED, Ground, ground_options, port_option
+from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, Faults, faults_from
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
     from cachecost.live.server.served import Served
+    from cachecost.replay.setup import ReplaySetup
 
 PORT = 8787
-COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 WHO_ANSWERS = (
     "Source of the answers: agent[:N] (N tool calls per turn), agent:N:TOOL,TOOL (may also call these tools, even if "
     "they change something), script:FILE, recording:FILE."
@@ -47,8 +47,7 @@ class _Options:
     clock_told: str
     begin: float | None
     faults: Faults
-    ground: Ground
-    tokens: str
+    setup: ReplaySetup
     record: Path | None
     first_token_s: float
     seed: int
@@ -59,7 +58,7 @@ class _Options:
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
 @click.option("--clock", default="real", show_default=True, help=f"Clock of the simulation: {CLOCKS}.")
-@click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
+@counter_option
 @click.option(
     "--first-token",
     type=click.FloatRange(0),
@@ -70,7 +69,7 @@ class _Options:
 @click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"Make calls fail: {FORM}; repeatable.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random failures and of ids.")
 @click.option("--no-bill", is_flag=True, help="Do not print the bill at the end.")
-@ground_options
+@shared_options
 def serve(
     port: int,
     record: Path | None,
@@ -81,7 +80,7 @@ def serve(
     faults: tuple[str, ...],
     seed: int,
     no_bill: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Serve a simulated Messages API on this machine, to see what the caching of a client costs.
 
@@ -93,15 +92,14 @@ def serve(
         require_ctok()
     from cachecost.live.server.answers import answerer_from
 
-    begin = _begin(clock, base.rules.as_of, base.host)
+    begin = _begin(clock, shared.as_of, shared.host)
     options = _Options(
         _good("--answers", lambda: answerer_from(answers)),
         _good("--clock", lambda: clock_from(clock, begin)),
         clock,
         begin,
         _good("--fault", lambda: faults_from(faults, seed)),
-        base,
-        tokens,
+        replace(shared.setup, tokens=tokens),
         record,
         first_token,
         seed,
@@ -111,7 +109,7 @@ def serve(
         from cachecost.live.server.bill_text import print_bill
 
         print_bill(meter, sys.stdout)
-    return ExitCode.CHECK_FAILED if lost else ExitCode.OK
+    return exit_code(check_failed=lost)
 
 
 def _good(option: str, make: Callable[[], Made]) -> Made:
@@ -137,8 +135,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     from cachecost.live.server.page import routes
     from cachecost.live.server.serving import PortTaken, address_of, listening, serve_until_stopped
 
-    base = options.ground
-    meter = Meter(base.rules, base.prices, base.host, options.tokens)
+    meter = Meter(options.setup)
     meter.notes = lambda: notes_of(options.answerer)
     try:
         taken = listening(port)
@@ -158,14 +155,14 @@ def _served(options: _Options, meter: Meter, log: CallLog | None) -> Served:
     from cachecost.live.server.catalogue import models_of
     from cachecost.live.server.served import Served
 
-    base = options.ground
+    setup = options.setup
     return Served(
         options.answerer,
         meter,
         options.clock,
         log,
         options.faults,
-        models_of(base.rules, base.host),
+        models_of(setup.rules, setup.host),
         options.first_token_s,
         options.seed,
         print_diagnostic,

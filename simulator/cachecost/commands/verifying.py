@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Verifying:
         spent = sum((finding.dollars for finding in findings), Decimal(0))
         sys.stdout.write(f"{len(findings)} questions asked, {_settled(findings)} settled, ${spent:.4f} billed\n")
         is_incomplete = any(finding.told.startswith(("not run", "stopped")) for finding in findings)
-        return ExitCode.NOT_EVALUATED if is_incomplete else ExitCode.OK
+        return exit_code(not_evaluated=is_incomplete)
 
 
 def _settled(findings: Sequence[Finding]) -> int:

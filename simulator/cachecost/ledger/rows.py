@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Layer
+from cachecost.providers.quotes import ZERO as ZERO
 from cachecost.providers.usage import Usage
 
 WARM_START: Literal["warm_start"] = "warm_start"
-ZERO = Decimal(0)
 TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 
 

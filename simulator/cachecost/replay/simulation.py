@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -27,10 +27,11 @@ from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
 from cachecost.providers.quotes import UNPRICED
-from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
 if TYPE_CHECKING:
+    from cachecost.replay.setup import ReplaySetup
     from cachecost.strategies.plan import PlannedCall
     from cachecost.tokens.anchored import Anchors
 
@@ -194,29 +195,16 @@ class Simulated(NamedTuple):
 class Simulation:
     """One strategy's calls against one cache. Rows come out in the order calls go in.
 
-    `counter_for` makes the token counter of a tokenizer generation; `host` is that of calls that
-    name none. The tree of prefixes is shared by all calls of a generation. With `may_lack_prices`, calls to a server of
-    one's own that nobody gave a price have rows that are not `is_priced`; without, they are not evaluated.
+    All calls of a tokenizer generation share one tree of prefixes. Calls to a self-hosted model without a price have
+    rows that are not `is_priced` where the setup `may_lack_prices`; else they are not evaluated.
     """
 
-    def __init__(
-        self,
-        rules: RuleBook,
-        prices: PriceBook,
-        counter_for: Callable[[str], TokenCounter],
-        host: str = "anthropic",
-        strategy: str = AS_RECORDED,
-        cache: PrefixCache | None = None,
-        may_lack_prices: bool = False,
-    ) -> None:
-        self._rules = rules
-        self._may_lack_prices = may_lack_prices
-        self._prices = prices
-        self._host = host
+    def __init__(self, setup: ReplaySetup, strategy: str = AS_RECORDED, cache: PrefixCache | None = None) -> None:
+        self._setup = setup
         self._strategy = strategy
-        self._hosts = Hosts(counter_for, cache)
+        self._hosts = Hosts(setup.counter, cache)
         self.notes: dict[str, None] = {}
-        """What hosts have no such thing for, in sentences, each once."""
+        """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
         self._anchors: Anchors | None = None
         self._warm: dict[Prefix, str] = {}
@@ -226,7 +214,7 @@ class Simulation:
     def learn_all(self, calls: Sequence[LoggedCall], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
         the recording began (assumption `warm_start`), unless all is to start cold."""
-        is_asked = may_start_warm and self._rules.switches.warm_start == "as_billed"
+        is_asked = may_start_warm and self._setup.rules.switches.warm_start == "as_billed"
         may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
         sent = [
             self._learn(number, logged(call), call.billed)
@@ -245,7 +233,7 @@ class Simulation:
         if call.failed or call.why_unknown:
             return None
         try:
-            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            rules = self._setup.rules_for(call)
             prompts = self._hosts.prompts(self._hosts.sent(call.request, rules), call.response, rules, call.workspace)
         except CannotEvaluate:
             return None
@@ -300,7 +288,7 @@ class Simulation:
         if call.why_unknown and not call.failed:
             return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
         try:
-            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            rules = self._setup.rules_for(call)
             return self._evaluate(call, rules)
         except CannotEvaluate as error:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)
@@ -335,9 +323,9 @@ class Simulation:
     def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
         try:
-            return quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
+            return quoted(self._setup.prices, call.request, rules, tokens, call.is_batch, start)
         except NoPrice as error:
-            if not self._may_lack_prices:
+            if not self._setup.may_lack_prices:
                 raise
             self.notes[str(error)] = None
             return UNPRICED

@@ -16,8 +16,9 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
-from cachecost.replay.setup import Terms
-from cachecost.replay.workload import of_strategy, terms_of
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.replay.workload import plan_workload, scenario_setup
 from cachecost.scenario import from_mapping, talks_of
 from cachecost.scenario.loading import Talks
 from cachecost.scenario.models import Scenario
@@ -99,11 +100,11 @@ def _as_written(job: Job, scenario: Scenario, key: Key) -> Iterator[Row]:
         yield _row(key, spec, terms, talks, shared)
 
 
-def _row(key: Key, spec: StrategySpec, terms: Terms, talks: Sequence[Conversation], shared: Shared) -> Row:
+def _row(key: Key, spec: StrategySpec, terms: ReplaySetup, talks: Sequence[Conversation], shared: Shared) -> Row:
     """A strategy's row: by what cells share where that tells it, else call by call."""
     totals = shared.totals(spec, terms)
     if totals is None:
-        return row_of(key, terms.ledger(spec, talks))
+        return row_of(key, replay_strategy(spec, talks, terms))
     return used(key, spec.name, *totals)
 
 
@@ -133,24 +134,24 @@ def _timed(job: Job, seeds: Sequence[int], scenario: Scenario, labels: tuple[str
         yield from rows
 
 
-def _draw(job: Job, scenario: Scenario, terms: Terms, talks: Sequence[Conversation]) -> Draw:
+def _draw(job: Job, scenario: Scenario, terms: ReplaySetup, talks: Sequence[Conversation]) -> Draw:
     told = scenario.conversation.synthetic
     if told is not None:
         return job.drawing.over(synthetic_draw(told))
-    return job.drawing.over(resampled(of_strategy("none", talks, terms).calls))
+    return job.drawing.over(resampled(plan_workload("none", talks, terms).calls))
 
 
 def _of_strategy(
     spec: StrategySpec,
     talks: Sequence[Conversation],
-    terms: Terms,
+    terms: ReplaySetup,
     draw: Draw,
     seeds: Sequence[int],
     labels: tuple[str, ...],
 ) -> list[Row]:
-    if not _is_timeless(spec) or not terms.speaks_marks:
+    if not _is_timeless(spec) or not terms.uses_breakpoints:
         return [_replanned(spec, talks, terms, draw, Key(labels, seed)) for seed in seeds]
-    found = montecarlo(of_strategy(spec, talks, terms), draw, seeds)
+    found = montecarlo(plan_workload(spec, talks, terms), draw, seeds)
     fault = next((error for error in found.not_evaluated), "")
     errors = len(found.errors)
     return [
@@ -165,24 +166,23 @@ def _is_timeless(spec: StrategySpec) -> bool:
     return isinstance(found, Agent) and not found.changes
 
 
-def _replanned(spec: StrategySpec, talks: Sequence[Conversation], terms: Terms, draw: Draw, key: Key) -> Row:
+def _replanned(spec: StrategySpec, talks: Sequence[Conversation], terms: ReplaySetup, draw: Draw, key: Key) -> Row:
     """A strategy that plans anew for the times of one seed, in the engine itself."""
     if draw.retries.billed and draw.retries.rate:
         raise CannotEvaluate(f"strategy '{spec.name}' looks at the clock: billed retries cannot be drawn for it")
-    rules = {**terms.rules, **draw.readings, "seed": key.seed}
-    return row_of(key, replace(terms, rules=rules).ledger(spec, retimed(talks, draw, key.seed)))
+    seeded = terms.with_assumptions({**draw.readings, "seed": key.seed})
+    return row_of(key, replay_strategy(spec, retimed(talks, draw, key.seed), seeded))
 
 
-def _ground(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Conversation], Shared]:
-    """Terms and conversations; these, token counts and prices are those of earlier cells where they are the same."""
+def _ground(job: Job, scenario: Scenario) -> tuple[ReplaySetup, Sequence[Conversation], Shared]:
+    """The setup and the conversations; these, token counts and prices are shared with earlier cells if equal."""
     folder = Path(job.folder)
     (talks, bills), shared = _known(scenario, folder)
-    terms = terms_of(scenario, folder, bills, prices=_shipped_prices(scenario))
-    rules = {**scenario.rules, **(job.readings or {})}
+    terms = scenario_setup(scenario, folder, bills, job.readings or {}, job.own, _shipped_prices(scenario))
     if scenario.conversation.recording is None:
         talks = [replace(talk, model=scenario.model) for talk in talks]
     counters = _counters.setdefault(terms.tokens, {})
-    return replace(terms, rules=rules, own=job.own, counters=counters, may_lack_prices=True), talks, shared
+    return replace(terms, counters=counters, may_lack_prices=True), talks, shared
 
 
 def _known(scenario: Scenario, folder: Path) -> Known:

@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.ledger.results import Ledger
+from cachecost.providers.quotes import ZERO
 from cachecost.providers.usage import Usage
 
-ZERO = Decimal(0)
 NO_SEED = 0
 """Of a sweep without seeds."""
 

@@ -16,7 +16,7 @@ from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
 
 if TYPE_CHECKING:
-    from cachecost.budgets.checking import CheckResult
+    from cachecost.budgets.checking import BudgetResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ScenarioFile(pytest.File):
         for guard in guards(scenario):
             yield BudgetItem.from_parent(self, name=guard.name, guard=guard)
 
-    def checked(self) -> CheckResult:
+    def checked(self) -> BudgetResult:
         """What became of every budget of the scenario."""
         from cachecost.budgets.checking import check_scenarios
 

@@ -20,7 +20,7 @@ from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
 from cachecost.replay.simulation import Call
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 LOCAL = (
     "model_changed",
@@ -71,17 +71,17 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     return replace(made, open_share=_open_share(made.avoidable, causes.rows))
 
 
-def explained(traffic: Traffic, readings: bool = False) -> Explanation:
+def explained(traffic: Workload, readings: bool = False) -> Explanation:
     """What avoidable misses and writes the traffic has, and how sure that is.
 
     With `readings` it is asked again under every other reading of the open rules: those that change the answer are
     told. Raises CannotEvaluate.
     """
-    traffic.must_speak_marks("explain")
+    traffic.require_breakpoints("explain")
     told = _as_filed(explain(traffic.calls, traffic.simulation), traffic.calls)
     flips = list(_flips(traffic, told)) if readings else []
-    band = traffic.band * told.open_share
-    return replace(told, strategy=traffic.strategy, token_source=traffic.token_source, band=band, flips=flips)
+    band = traffic.setup.band * told.open_share
+    return replace(told, strategy=traffic.strategy, token_source=traffic.setup.token_source, band=band, flips=flips)
 
 
 def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
@@ -92,11 +92,11 @@ def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
     return replace(told, findings=sorted(findings, key=lambda finding: (finding.call, finding.code)))
 
 
-def _flips(traffic: Traffic, told: Explanation) -> Iterator[str]:
+def _flips(traffic: Workload, told: Explanation) -> Iterator[str]:
     """A sentence for each reading under which other causes are found, or the dollars are not about the same."""
-    for switch in switch_rows(traffic.host):
+    for switch in switch_rows(traffic.setup.host):
         for reading in switch.readings[1:] if switch.number is None else ():
-            other = traffic.read_as({switch.name: reading.value})
+            other = traffic.with_assumptions({switch.name: reading.value})
             under = explain(other.calls, other.simulation)
             if _answer(under) != _answer(told):
                 amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"

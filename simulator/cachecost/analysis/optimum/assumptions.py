@@ -9,7 +9,7 @@ from decimal import Decimal
 from cachecost.analysis.optimum.plan_evaluator import Step, marked, simulation_of
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.listing import switch_rows
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 
 Plan = Sequence[Step]
 
@@ -30,7 +30,7 @@ class Reading:
 
 
 def readings_of(
-    terms: Terms, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
+    terms: ReplaySetup, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
 ) -> list[Reading]:
     """The plan and the presets under each reading that is not in force. Switches that are numbers are left out."""
     found = []
@@ -42,9 +42,9 @@ def readings_of(
     return found
 
 
-def other_readings(terms: Terms) -> list[tuple[str, str]]:
+def other_readings(terms: ReplaySetup) -> list[tuple[str, str]]:
     """(switch, value) of every reading that these terms do not take."""
-    in_force = terms.book().switches
+    in_force = terms.rules.switches
     switches = in_force.on(terms.host)
     return [
         (row.name, reading.value)
@@ -55,7 +55,7 @@ def other_readings(terms: Terms) -> list[tuple[str, str]]:
     ]
 
 
-def cost_under(terms: Terms, plan: Plan, over: dict[str, object]) -> Decimal:
+def cost_under(terms: ReplaySetup, plan: Plan, over: dict[str, object]) -> Decimal:
     """USD of a plan, simulated as it would be sent, with readings `over` those of the terms."""
-    simulation = simulation_of(terms, over=over)
+    simulation = simulation_of(terms.with_assumptions(over))
     return sum((simulation.row(marked(step)).cost.total for step in plan), Decimal(0))

@@ -35,10 +35,9 @@ from cachecost.analysis.optimum.plan_evaluator import Bench
 from cachecost.analysis.optimum.tree import Node, Tail, Tree
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.prompts.sizes import AS_COUNTED
-from cachecost.replay.setup import Terms
+from cachecost.providers.quotes import ZERO
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Call, quoted
-
-ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Floor:
     calls: int
 
 
-def floor_of(calls: Iterable[Call], terms: Terms) -> Floor:
+def floor_of(calls: Iterable[Call], terms: ReplaySetup) -> Floor:
     """The floor of `calls`, whatever marks they have. Raises CannotEvaluate."""
     return bench_floor(Bench.of(calls, terms))
 

@@ -29,7 +29,7 @@ from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.base.errors import CannotEvaluate
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow
-from cachecost.replay.setup import Progress, Terms, quiet
+from cachecost.replay.setup import Progress, ReplaySetup, no_progress
 from cachecost.replay.simulation import AS_RECORDED, Call
 
 HABITS = (Habits(), Habits(shares_first=False), Habits(writes_all=True), Habits(only="5m"), Habits(only="1h"))
@@ -88,7 +88,11 @@ def best_of(presets: Sequence[Tried]) -> Tried:
 
 
 def optimum_of(
-    calls: Iterable[Call], terms: Terms, pings: bool = True, progress: Progress = quiet, first: str = AS_RECORDED
+    calls: Iterable[Call],
+    terms: ReplaySetup,
+    pings: bool = True,
+    progress: Progress = no_progress,
+    first: str = AS_RECORDED,
 ) -> Optimum:
     """The optimum of `calls` under `terms`; `first` names the strategy that they came from.
 
@@ -222,7 +226,7 @@ def _sum(done: Sequence[Done]) -> Decimal:
     return sum((one.usd for one in done), Decimal(0))
 
 
-def simulated_rows(terms: Terms, plan: Sequence[Step]) -> list[CallRow]:
+def simulated_rows(terms: ReplaySetup, plan: Sequence[Step]) -> list[CallRow]:
     """The calls of a plan as the simulation bills them. Raises ValueError where the API would refuse one of them."""
     simulation = simulation_of(terms)
     rows = [simulation.row(marked(step)) for step in plan]

@@ -19,7 +19,7 @@ from cachecost.prompts.sizes import Sizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Call, Pass, Simulation
 
 Marks = tuple[MarkedPrefix, ...]
@@ -76,14 +76,14 @@ class Bench:
     Sizes are those of the recording's bills where it has any (rule 17). Raises CannotEvaluate.
     """
 
-    terms: Terms
+    terms: ReplaySetup
     sent: list[Sent] = field(default_factory=list)
     refused: list[CallRow] = field(default_factory=list)
     _scribe: Simulation | None = None
     _several: dict[tuple[Sent, Marks], list[Prompt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, calls: Iterable[Call], terms: Terms) -> Bench:
+    def of(cls, calls: Iterable[Call], terms: ReplaySetup) -> Bench:
         bench = cls(terms)
         for call in calls:
             bench._take(call)
@@ -138,9 +138,9 @@ class Bench:
         return sum((done.usd for done in self.run(steps)), Decimal(0))
 
 
-def simulation_of(terms: Terms, name: str = "optimum", over: dict[str, object] | None = None) -> Simulation:
+def simulation_of(terms: ReplaySetup, name: str = "optimum") -> Simulation:
     """A simulation under these terms that knows all bills. It starts cold, as the lower bound does."""
-    made = Simulation(terms.book(over), terms.prices, terms.counter, terms.host, name)
+    made = Simulation(terms, name)
     made.learn_all(terms.bills, may_start_warm=False)
     return made
 

@@ -21,8 +21,8 @@ from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL
+from cachecost.providers.quotes import ZERO
 
-ZERO = Decimal(0)
 NOTHING_FIXED: Mapping[Sent, Marks] = {}
 
 

@@ -16,8 +16,8 @@ from cachecost.analysis.optimum.plan_evaluator import Sent
 from cachecost.analysis.optimum.tree import Event, Tail
 from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
+from cachecost.providers.quotes import ZERO
 
-ZERO = Decimal(0)
 READABLE = float("-inf")
 
 

@@ -16,7 +16,7 @@ from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.listing import switch_rows
 from cachecost.replay.simulation import Call
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 PLAYS: dict[str, Callable[[Call], bool]] = {
     "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,
@@ -33,11 +33,11 @@ save more than the second by their price alone."""
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 
-def other_readings(traffic: Traffic) -> Iterator[tuple[str, str]]:
+def other_readings(traffic: Workload) -> Iterator[tuple[str, str]]:
     """Every reading that is not in force and can matter to some call, as (switch, reading)."""
-    for switch in switch_rows(traffic.host):
+    for switch in switch_rows(traffic.setup.host):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
-            now = str(getattr(traffic.rules.switches, switch.name)).lower()
+            now = str(getattr(traffic.setup.rules.switches, switch.name)).lower()
             yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)
 
 
@@ -71,7 +71,7 @@ def _may_turn(promise: Promise, now: Decimal) -> bool:
 
 
 def _read_as(pricing: Pricing, switch: str, value: str) -> Pricing:
-    other = pricing.replays.read_as(pricing.replays.traffic.read_as({switch: value}))
+    other = pricing.replays.read_as(pricing.replays.traffic.with_assumptions({switch: value}))
     return Pricing(other, pricing.now)
 
 

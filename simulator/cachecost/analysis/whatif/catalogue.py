@@ -27,7 +27,7 @@ from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
 from cachecost.providers.prices import Prices
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 SHORT_S = 300.0
 """The short lifetime where no model's rules are known."""
@@ -37,14 +37,14 @@ SHORT_S = 300.0
 class Study:
     """A recording as options look at it. `main` is its dearest model (None: none is known), with its `prices`."""
 
-    traffic: Traffic
+    traffic: Workload
     main: Main | None
     prices: Prices | None
     pauses: Pauses
     lengths: dict[int, int]
 
     @classmethod
-    def of(cls, traffic: Traffic, rows: Sequence[CallRow]) -> Study:
+    def of(cls, traffic: Workload, rows: Sequence[CallRow]) -> Study:
         """`rows` are those of the calls as recorded."""
         costs: dict[int, Decimal] = {row.call: row.cost.total for row in rows}
         main = Main.of(traffic, costs)
@@ -120,10 +120,10 @@ def _twice(options: Sequence[Option]) -> list[Fault]:
     return faults
 
 
-def _prices(traffic: Traffic, main: Main | None) -> Prices | None:
+def _prices(traffic: Workload, main: Main | None) -> Prices | None:
     if main is None:
         return None
     try:
-        return traffic.prices.prices(main.host, main.rules.model, main.day, 0)
+        return traffic.setup.prices.prices(main.host, main.rules.model, main.day, 0)
     except CannotEvaluate:
         return None

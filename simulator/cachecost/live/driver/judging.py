@@ -65,7 +65,7 @@ def _outcome(plan: Plan, planned: Planned, story: Story) -> Outcome:
     terms = plan.terms
     steps = {step.label: step for step in planned.steps}
     labels, calls = _logged(planned.name, steps, story)
-    judge = Judge(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
+    judge = Judge(terms.each_on_its_day().with_assumptions(planned.rules).rules, terms.prices, terms.counter, HOST)
     judged, _ = judge.judge(planned.name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
     pricing = Pricing(terms.prices, HOST)

@@ -47,7 +47,7 @@ def totals(plan: Plan) -> tuple[Decimal, Decimal]:
 def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
     """What must be known before anything is sent."""
     predicted, worst = totals(plan)
-    band = plan.terms.counter(plan.terms.book().rules("anthropic", plan.terms.model or "").generation).band
+    band = plan.terms.counter(plan.terms.rules.rules("anthropic", plan.terms.model or "").generation).band
     yield f"Tokens are estimated (±{band:.1%}); each call is counted by the API, and checked, before it is sent."
     if worst <= limit:
         yield f"Fits: even with no hit at all it costs at most {dollars(worst)} of {dollars(limit)}, retries aside."

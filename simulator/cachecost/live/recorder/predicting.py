@@ -10,17 +10,17 @@ from cachecost.conversations.bills import Bill
 from cachecost.conversations.readers.request_log.reader import LoggedCall
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import NOT_EVALUATED, Simulation, logged
 
 
 class Predictor:
     """Takes calls in the order they started. `total` is what those that were told were billed, in USD."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, setup: ReplaySetup) -> None:
         self.total = Decimal(0)
-        self._terms = terms
-        self._simulation = Simulation(terms.book(), terms.prices, terms.counter, terms.host)
+        self._setup = setup
+        self._simulation = Simulation(setup)
         self._taken = 0
         self._said: set[str] = set()
 
@@ -35,7 +35,7 @@ class Predictor:
     def told(self, number: int, call: LoggedCall) -> Iterator[str]:
         """The line of a call; what cannot be predicted or priced says why, once."""
         row = self.remember(call)
-        bill = Bill(self._terms.prices, self._terms.host)
+        bill = Bill(self._setup.prices, self._setup.host)
         bill.add(call)
         self.total += bill.dollars
         cost = None if bill.unpriced else bill.dollars

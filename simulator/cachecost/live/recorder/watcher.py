@@ -13,9 +13,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
 
 MODULE = "cachecost.live.recorder.watching"
@@ -44,12 +46,13 @@ class Wishes:
     prints: bool = True
     digest: bool = False
 
-    def terms(self) -> Terms:
+    def setup(self) -> ReplaySetup:
         """What calls are predicted under; what no bill tells is counted as `validate` does. Raises InputError."""
         day = date.fromisoformat(self.as_of) if self.as_of else None
         prices = PriceBook.load(Path(self.prices) if self.prices else None, day)
         own = own_rules(Path(self.own)) if self.own else NO_OWN_RULES
-        return Terms(None, day, prices, self.host, "ctok" if has_ctok() else "tiktoken", self.rules, own=own)
+        rules = RuleBook(switches_from({**own.switches, **self.rules}), day, own)
+        return ReplaySetup(rules, prices, self.host, "ctok" if has_ctok() else "tiktoken")
 
 
 class Watcher:

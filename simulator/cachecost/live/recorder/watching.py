@@ -122,7 +122,7 @@ class Watching:
 
     def _prediction(self) -> Predictor:
         if self._predictor is None:
-            self._predictor = Predictor(self._wishes.terms())
+            self._predictor = Predictor(self._wishes.setup())
             for before in _earlier(self._path, self._wishes.earlier_bytes, self._reader):
                 self._predictor.remember(before)
         return self._predictor

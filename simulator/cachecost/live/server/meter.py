@@ -16,17 +16,14 @@ from cachecost.live.server.conversations import Talks
 from cachecost.live.server.diagnostics import Diagnostics
 from cachecost.live.server.model import Answer, Asked, Metered, Refused
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
-from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import REFUSED, Call, Simulated, Simulation
-from cachecost.tokens.factory import AUTO, make_counter
 
 INVALID = "invalid_request_error"
 NOT_FOUND = "not_found_error"
@@ -58,20 +55,17 @@ def no_notes() -> Sequence[str]:
 
 
 class Meter:
-    """Bills calls by rules and prices, with the counter that `--tokens NAME` means. Calls come in the order they start.
+    """Bills calls under a setup. Calls come in the order they start.
 
     `taken` holds every call that reached the ledger, in order: the `number`-th has `row.call == number`. Bodies that
     are no Messages request are in no ledger; `not_messages` counts them. `notes` tells what else the bill should say.
     """
 
-    def __init__(self, rules: RuleBook, prices: PriceBook, host: str, tokens: str = AUTO) -> None:
-        self._rules = rules
-        self._host = host
-        self._tokens = tokens
-        self._counters: dict[str, TokenCounter] = {}
+    def __init__(self, setup: ReplaySetup) -> None:
+        self._setup = setup
         self._renderers: dict[str, Renderer] = {}
         self._intake = Intake(keep_content=True)
-        self._simulation = Simulation(rules, prices, self._counter, host)
+        self._simulation = Simulation(setup)
         self._diagnostics = Diagnostics()
         self._talks = Talks()
         self.unread = Unread()
@@ -87,12 +81,12 @@ class Meter:
     @property
     def token_source(self) -> str:
         """How tokens were counted; empty before the first call."""
-        return "; ".join(dict.fromkeys(counter.source for counter in self._counters.values()))
+        return self._setup.token_source
 
     @property
     def band(self) -> float:
         """The relative error of the token counts."""
-        return max((counter.band for counter in self._counters.values()), default=0.0)
+        return self._setup.band
 
     def take(self, asked: Asked, answer: Answer) -> Metered | Refused:
         """Bill a call that is about to be answered; see `Meters`."""
@@ -111,16 +105,11 @@ class Meter:
     def count(self, body: Mapping[str, Any]) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
         request = self._intake.body(body)
-        rules = self._rules.rules(self._host, request.model)
+        rules = self._setup.rules.rules(self._setup.host, request.model)
         if rules.generation not in self._renderers:
-            self._renderers[rules.generation] = Renderer(self._counter(rules.generation))
+            self._renderers[rules.generation] = Renderer(self._setup.counter(rules.generation))
         marks = marks_sent(request).marks
         return self._renderers[rules.generation].render(request, marks, rules).total_tokens
-
-    def _counter(self, generation: str) -> TokenCounter:
-        if generation not in self._counters:
-            self._counters[generation] = make_counter(self._tokens, generation)
-        return self._counters[generation]
 
     def _keep(self, asked: Asked, request: Request, simulated: Simulated) -> None:
         row, passes, rules, prices = simulated
@@ -147,7 +136,7 @@ class Meter:
         if row.error_type == REFUSED:
             return Refused(400, INVALID, message)
         try:
-            self._rules.rules(self._host, request.model, day_of(asked.start))
+            self._setup.rules.rules(self._setup.host, request.model, day_of(asked.start))
         except CannotEvaluate:
             return Refused(404, NOT_FOUND, f"model: {request.model}")
         return Refused(400, INVALID, f"cachecost cannot bill this call: {message}")

@@ -19,7 +19,7 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.replay.simulation import Call, Simulated
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 from cachecost.sweep.montecarlo.times import MAIN
 
 Key = tuple[Prefix, str]
@@ -99,13 +99,13 @@ class _Listening(PrefixCache):
         return PrefixCache.call(self, prompt, rules, start, first_token_s, sizes)
 
 
-def structure_of(traffic: Traffic, attempts: int = 1) -> Structure:
+def structure_of(traffic: Workload, attempts: int = 1) -> Structure:
     """The structure of a traffic; main calls are made in up to two `attempts`, the first of which not every seed makes.
 
     Costs one simulation of all attempts. Raises CannotEvaluate for an unknown counter.
     """
     cache = _Listening()
-    simulation = replace(traffic, starts_warm=False).simulation(cache)
+    simulation = replace(traffic, setup=replace(traffic.setup, starts_warm=False)).simulation(cache)
     entries: dict[Key, int] = {}
     visits: list[Visit] = []
     errors: list[tuple[str | None, str]] = []

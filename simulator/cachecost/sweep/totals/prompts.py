@@ -11,7 +11,7 @@ from cachecost.prompts.render import Renderer
 from cachecost.providers.assumptions import Switches
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 from cachecost.sweep.totals.plans import Sent, Unusual
 
 
@@ -67,7 +67,7 @@ class Side:
 class Reading:
     """All prompts on one ground, in one tree a tokenizer generation."""
 
-    def __init__(self, terms: Terms, book: RuleBook) -> None:
+    def __init__(self, terms: ReplaySetup, book: RuleBook) -> None:
         self.ground = ground_of(terms, book)
         self._book = book
         self._terms = terms
@@ -90,6 +90,6 @@ class Reading:
         return self._renderers[generation]
 
 
-def ground_of(terms: Terms, book: RuleBook) -> Ground:
+def ground_of(terms: ReplaySetup, book: RuleBook) -> Ground:
     switches = book.switches
     return Ground(terms.host, book.as_of, switches, switches.given, book.own, terms.tokens)

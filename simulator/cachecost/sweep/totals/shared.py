@@ -12,9 +12,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import Terms, own_readings
+from cachecost.replay.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.totals.plans import Plan, Plans, Unusual
 from cachecost.sweep.totals.prompts import Reading, ground_of
@@ -45,17 +44,17 @@ class Shared:
         self._readings: list[Reading] = []
         self._structures: OrderedDict[_Key, Structure] = OrderedDict()
 
-    def totals(self, spec: StrategySpec | str, terms: Terms) -> Totals | None:
-        """What `terms.ledger(spec, talks)` adds up to, to the last digit; None where that must be asked itself."""
-        book = terms.book()
-        agent = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
+    def totals(self, spec: StrategySpec | str, terms: ReplaySetup) -> Totals | None:
+        """The exact sums of `replay_strategy(spec, talks, terms)`; None where only that function can compute them."""
+        agent = terms.build_strategy(spec)
         if not isinstance(agent, Agent) or agent.asking_on or terms.bills or terms.day is None:
             return None
-        read = terms.book(own_readings(agent))
+        read = terms.for_strategy(agent).rules
         if read.switches.is_drawn or read.switches.ttl_in_key:
             return None
         try:
-            terms.counters_of(self._talks, book)
+            for rules in terms.models(self._talks):
+                terms.counter(rules.generation)
             with uncollected():
                 plan = self._plans.of(agent)
                 key = _Key(plan, self._reading(terms, read), terms.prices, agent.model)
@@ -64,7 +63,7 @@ class Shared:
             return None
         return walked(structure, agent.placement.ttl)
 
-    def _reading(self, terms: Terms, book: RuleBook) -> Reading:
+    def _reading(self, terms: ReplaySetup, book: RuleBook) -> Reading:
         ground = ground_of(terms, book)
         known = next((one for one in self._readings if one.ground == ground), None)
         if known is not None:

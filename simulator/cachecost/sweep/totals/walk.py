@@ -9,12 +9,12 @@ from cachecost.caches.breakpoints import Entry
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
+from cachecost.providers.quotes import ZERO
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.sweep.totals.lookback import Numbers
 from cachecost.sweep.totals.structure import TOO_LONG, Sort, Structure
 
-ZERO = Decimal(0)
 HOUR = "1h"
 
 

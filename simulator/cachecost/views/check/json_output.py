@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cachecost.base.formatting import exact
 
 if TYPE_CHECKING:
-    from cachecost.budgets.checking import CheckResult, StrategyCost
+    from cachecost.budgets.checking import BudgetResult, StrategyCost
     from cachecost.budgets.verdicts import Change, Verdict
 
 FORMAT = 1
@@ -18,7 +18,7 @@ MENDED_BY_A_BASELINE = "max_regression"
 """The budget that a new baseline makes whole."""
 
 
-def check_object(result: CheckResult, sessions_per_day: int | None = None) -> dict[str, Any]:
+def check_object(result: BudgetResult, sessions_per_day: int | None = None) -> dict[str, Any]:
     """A check as JSON: decimals as text, null where a figure cannot be known."""
     told: dict[str, Any] = {
         "format": FORMAT,
@@ -32,7 +32,7 @@ def check_object(result: CheckResult, sessions_per_day: int | None = None) -> di
     return told
 
 
-def _mended(result: CheckResult) -> list[str]:
+def _mended(result: BudgetResult) -> list[str]:
     """The commands that accept today's costs, where all calls have one."""
     incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
     broken = [

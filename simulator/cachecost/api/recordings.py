@@ -49,7 +49,7 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     return _with_head(conversations[0], tools_tokens, system_tokens)
 
 
-def taken(source: Source) -> Conversation | Recording:
+def read_source(source: Source) -> Conversation | Recording:
     """`source`, read if it is a path. Raises InputError for anything else."""
     if isinstance(source, Conversation | Recording):
         return source
@@ -58,12 +58,12 @@ def taken(source: Source) -> Conversation | Recording:
     raise InputError([Fault("recording:", f"expected a path, or what read() gives; got {_kind(source)}")])
 
 
-def talks_in(source: Conversation | Recording) -> Sequence[Conversation]:
+def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]:
     """The conversations of what was read."""
     return source.conversations if isinstance(source, Recording) else [source]
 
 
-def bills_in(source: Conversation | Recording) -> Sequence[LoggedCall]:
+def calls_in(source: Conversation | Recording) -> Sequence[LoggedCall]:
     """The recorded calls; a conversation has none."""
     return source.calls if isinstance(source, Recording) else []
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Unpack
 
 from cachecost.api.html import Table, paragraph
-from cachecost.api.terms import CountOptions, ground
+from cachecost.api.setup import CountOptions, setup_of
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import dollars, percent
 from cachecost.base.schema_errors import one_of
 from cachecost.ledger.results import Fidelity, Judgement, Supported
+from cachecost.tokens.factory import TEXT_COUNTERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
 
     from cachecost.views.fidelity.scores import Score
 
-COUNTERS = ("ctok", "tiktoken")
 HEADS = ("calls", "hits exact", "cold starts exact", "unknown", "tokens off, median", "95th", "predicted", "billed")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Validated:
+class ValidationResult:
     """Every judged call (`fidelity.judgements`), and what could not be judged (`fidelity.not_judged`)."""
 
     fidelity: Fidelity
@@ -66,7 +66,7 @@ class Validated:
         return f"{hits}; prompt lengths {percent(score.median)} off at the median, {percent(score.p95)} at the 95th"
 
     def __repr__(self) -> str:
-        return f"<Validated {self._title()}>"
+        return f"<ValidationResult {self._title()}>"
 
     def _repr_html_(self) -> str:
         from cachecost.views.fidelity.scores import GROUPS, scores
@@ -81,7 +81,7 @@ class Validated:
 
 def validate(
     *logs: str | Path, readings: bool = False, anchored: bool = True, **options: Unpack[CountOptions]
-) -> Validated:
+) -> ValidationResult:
     """Predict each call of the recordings at `logs`, and hold it against its bill. Each file is a cache of its own.
 
     A call's own bill never sizes it; not `anchored`: no bill sizes anything. `readings`: ask how many calls come out
@@ -92,14 +92,13 @@ def validate(
 
     given: dict[str, Any] = dict(options)
     tokens = given.pop("tokens", None)
-    if tokens not in (None, *COUNTERS):
-        raise InputError([Fault("tokens:", one_of(COUNTERS, tokens))])
+    if tokens not in (None, *TEXT_COUNTERS):
+        raise InputError([Fault("tokens:", one_of(TEXT_COUNTERS, tokens))])
     if missing := [log for log in logs if not Path(log).is_file()]:
         raise InputError([Fault(str(log), "expected a file; there is none") for log in missing])
-    rules, prices, host = ground(**given)
-    validation = Validation([Path(log) for log in logs], rules, prices, tokens, host, anchored)
+    validation = Validation([Path(log) for log in logs], setup_of(**given), tokens, anchored)
     fidelity = validation.fidelity()
-    return Validated(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
+    return ValidationResult(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
 
 
 def _cells(each: Score) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.study import MARGIN
 from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source, bills_in, taken
-from cachecost.api.terms import day_from
+from cachecost.api.recordings import Source, calls_in, read_source
+from cachecost.api.setup import day_from
 from cachecost.base.formatting import counted, tokens
 from cachecost.tokens.factory import AUTO
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = ("code", "name", "severity", "path", "call", "calls", "tokens", "message", "fix")
 
 
-class Linted(list[LintFinding]):
+class LintResult(list[LintFinding]):
     """The findings, the worst first."""
 
     def frame(self) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def lint(
     as_of: date | str | None = None,
     tokens: str = AUTO,
     margin: int = MARGIN,
-) -> Linted:
+) -> LintResult:
     """What is wrong with a Messages body, with it and the one sent after it, or with the calls of a log.
 
     `as_of` picks the rules, `tokens` the counter. With fewer than `margin` more positions between them the last mark
@@ -82,13 +82,15 @@ def lint(
 
     if isinstance(request, Mapping):
         day = day_from(as_of)
-        return Linted(linted(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
+        return LintResult(linted(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
     return _log(request, host, day_from(as_of), tokens, margin)
 
 
-def _log(source: Source, host: str, day: date | None, tokens: str, margin: int) -> Linted:
+def _log(source: Source, host: str, day: date | None, tokens: str, margin: int) -> LintResult:
     from cachecost.analysis.lint import Desk, lint_log
     from cachecost.providers.rules import RuleBook
 
-    recorded = taken(source)
-    return Linted(lint_log(bills_in(recorded), recorded.name, Desk(RuleBook(as_of=day), host, tokens), margin).findings)
+    recorded = read_source(source)
+    return LintResult(
+        lint_log(calls_in(recorded), recorded.name, Desk(RuleBook(as_of=day), host, tokens), margin).findings
+    )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from typing_extensions import Unpack
 
 from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source, bills_in, taken, talks_in
-from cachecost.api.terms import TermOptions, terms_of
+from cachecost.api.recordings import Source, calls_in, conversations_in, read_source
+from cachecost.api.setup import ModelOptions, comparison_setup
 from cachecost.base.formatting import change, counted, dollars, percent
 from cachecost.replay.simulation import AS_RECORDED, logged
 
@@ -28,7 +28,7 @@ DISTANT = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Optimized:
+class OptimizeResult:
     """The cheapest plan that was found (`optimum.plan`), what it costs, and how far everything is from the floor."""
 
     optimum: Optimum
@@ -81,7 +81,7 @@ class Optimized:
         return bars(title, marks[:MOST_BARS], ("floor", self.floor))
 
     def __repr__(self) -> str:
-        return f"<Optimized {self.answer}>"
+        return f"<OptimizeResult {self.answer}>"
 
     def _repr_html_(self) -> str:
         table = Table(("strategy", "cost", "over the floor"))
@@ -116,21 +116,22 @@ class Optimized:
         return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
 
 
-def optimize(source: Source, *, pings: bool = True, **terms: Unpack[TermOptions]) -> Optimized:
+def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
     """The cheapest legal marks, lifetimes and (with `pings`) calls beside, for the calls of a recording.
 
     A log's calls are taken without their marks, a conversation's as "none" sends them. Raises InputError,
     CannotEvaluate.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.replay.workload import of_strategy
+    from cachecost.replay.workload import plan_workload
 
-    recorded = taken(source)
-    shared = terms_of(recorded, **terms)
-    calls = [logged(call) for call in bills_in(recorded)]
+    recording = read_source(source)
+    setup = comparison_setup(recording, **options)
+    calls = [logged(call) for call in calls_in(recording)]
     if calls:
-        return Optimized(optimum_of(calls, shared, pings, first=AS_RECORDED))
-    return Optimized(optimum_of(of_strategy("none", talks_in(recorded), shared).calls, shared, pings, first="none"))
+        return OptimizeResult(optimum_of(calls, setup, pings, first=AS_RECORDED))
+    workload = plan_workload("none", conversations_in(recording), setup)
+    return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))
 
 
 def _named(names: list[str]) -> str:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from typing_extensions import Unpack
 
 from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source
+from cachecost.api.recordings import Source
+from cachecost.api.setup import ModelOptions, workload_of
 from cachecost.api.strategies import StrategyLike, spec_of
-from cachecost.api.terms import TermOptions, traffic_of
 from cachecost.base.formatting import counted, dollars, percent, rough_dollars, tokens
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import ZERO
@@ -26,7 +26,7 @@ MOST_CALLS = 6
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explained(Explanation):
+class ExplainResult(Explanation):
     """What the calls cost and what was avoidable: `findings`, whose dollars add up to `avoidable` exactly (USD)."""
 
     def by_cause(self) -> dict[str, Decimal]:
@@ -65,7 +65,7 @@ class Explained(Explanation):
         return f"{dollars(self.cost)} in {counted(self.calls, 'call')} · {dollars(self.avoidable)} avoidable{share}"
 
     def __repr__(self) -> str:
-        return f"<Explained {self._answer()}>"
+        return f"<ExplainResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
         table = Table(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
@@ -85,8 +85,8 @@ class Explained(Explanation):
 
 
 def explain(
-    source: Source, strategy: StrategyLike | None = None, *, readings: bool = False, **terms: Unpack[TermOptions]
-) -> Explained:
+    source: Source, strategy: StrategyLike | None = None, *, readings: bool = False, **options: Unpack[ModelOptions]
+) -> ExplainResult:
     """What a recording pays more than it must: each cause, its place and its dollars, which add up exactly.
 
     A log is taken as it was sent, or as `strategy` would send it; a conversation needs one. `readings`: ask under each
@@ -94,9 +94,9 @@ def explain(
     """
     from cachecost.analysis.explain.explaining import explained
 
-    traffic = traffic_of(source, spec_of(strategy) if strategy is not None else None, **terms)
-    told = explained(traffic, readings)
-    return Explained(**{each.name: getattr(told, each.name) for each in fields(told)})
+    workload = workload_of(source, spec_of(strategy) if strategy is not None else None, **options)
+    explanation = explained(workload, readings)
+    return ExplainResult(**{field.name: getattr(explanation, field.name) for field in fields(explanation)})
 
 
 def _name(cause: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.budgets.checking import CheckResult
+    from cachecost.budgets.checking import BudgetResult
     from cachecost.budgets.verdicts import State, Verdict
 
 COLUMNS = ("scenario", "strategy", "budget", "limit", "actual", "verdict", "message")
@@ -26,10 +26,10 @@ SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Checked:
+class CheckResult:
     """The verdict on every budget, in the order of the scenarios and of their files."""
 
-    result: CheckResult
+    result: BudgetResult
 
     @property
     def budgets(self) -> list[Verdict]:
@@ -83,7 +83,7 @@ class Checked:
         return f"{counted(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
 
     def __repr__(self) -> str:
-        return f"<Checked {self._answer()}>"
+        return f"<CheckResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
         table = Table(("", "scenario", "budget", "what"), prose=("scenario", "budget", "what"))
@@ -92,7 +92,7 @@ class Checked:
         return paragraph(self._answer(), strong=True) + table.html()
 
 
-def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> Checked:
+def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> CheckResult:
     """Hold one scenario, or several, to their budgets, and to their baselines under `reports`. Writes nothing.
 
     Raises InputError, CannotEvaluate.
@@ -103,4 +103,4 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
     paths = tuple(Path(path) for path in given)
     if missing := [path for path in paths if not path.is_file()]:
         raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
-    return Checked(check_scenarios(paths, Path(reports)))
+    return CheckResult(check_scenarios(paths, Path(reports)))
